@@ -1,0 +1,69 @@
+/// The components of an absolute URL, as given unless said otherwise.
+extension AbsoluteURL {
+    /// The URL as given, without its fragment; bytes that are not UTF-8 appear as `%XX`.
+    package var text: String { PercentEncoding.text(bytes[...]) }
+
+    /// Where the user information stands in `bytes`, without its `@`.
+    package var userinfoRange: Range<Int>? {
+        layout.hostStart > layout.authorityStart
+            ? Int(layout.authorityStart)..<Int(layout.hostStart) - 1 : nil
+    }
+
+    /// Where the host stands in `bytes`, an IPv6 address with its brackets.
+    package var hostRange: Range<Int> { Int(layout.hostStart)..<Int(layout.hostEnd) }
+
+    /// Where the path stands in `bytes`; empty in `http://host`.
+    package var pathRange: Range<Int> { Int(layout.pathStart)..<Int(layout.queryMark) }
+
+    /// Where the query stands in `bytes`, without its `?`; nil without one.
+    package var queryRange: Range<Int>? {
+        Int(layout.queryMark) < bytes.count ? Int(layout.queryMark) + 1..<bytes.count : nil
+    }
+
+    /// Whether the host is an IPv6 address.
+    package var hasIPv6Host: Bool { bytes[Int(layout.hostStart)] == 0x5B }
+
+    /// The host in lower case, an IPv6 address without brackets, otherwise in the script given.
+    package var host: String {
+        let range = hasIPv6Host
+            ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
+        return PercentEncoding.text(bytes[range]).lowercased()
+    }
+
+    /// The host as it is asked of the DNS: ASCII lower case, `xn--` labels for other scripts.
+    package var asciiHost: String {
+        hasIPv6Host ? host : HostSyntax.asciiName(bytes[hostRange]) ?? host
+    }
+
+    /// The port that the URL spells out; nil where it names none.
+    package var explicitPort: UInt16? { layout.hostEnd + 1 < layout.pathStart ? port : nil }
+
+    /// `user:password` as given, escapes included; nil without user information.
+    package var userinfo: String? { userinfoRange.map { PercentEncoding.text(bytes[$0]) } }
+
+    /// The path; `/` where the URL has none.
+    package var path: String {
+        pathRange.isEmpty ? "/" : PercentEncoding.text(bytes[pathRange])
+    }
+
+    /// The query without its `?`; nil without one.
+    package var query: String? { queryRange.map { PercentEncoding.text(bytes[$0]) } }
+
+    /// Path and query; starts with `/`.
+    package var pathAndQuery: String {
+        (pathRange.isEmpty ? "/" : "")
+            + PercentEncoding.text(bytes[Int(layout.pathStart)...])
+    }
+
+    /// Where the last path segment stands in `bytes`; empty behind a final slash.
+    package var lastPathSegmentRange: Range<Int> {
+        let slash = bytes[pathRange].lastIndex(of: 0x2F)
+        return (slash.map { $0 + 1 } ?? pathRange.lowerBound)..<pathRange.upperBound
+    }
+
+    /// The file name: what stands behind the path's last slash, undecoded; may be empty.
+    package var lastPathSegment: String { PercentEncoding.text(bytes[lastPathSegmentRange]) }
+
+    /// Scheme, host and effective port.
+    package var origin: Origin { Origin(scheme: scheme, host: asciiHost, port: port) }
+}

@@ -1,0 +1,91 @@
+/// Other spellings of an absolute URL: for the wire, for cache keys and for logs.
+extension AbsoluteURL {
+    /// The same URL without user information.
+    package var withoutUserinfo: AbsoluteURL {
+        guard userinfoRange != nil else { return self }
+        let cut = Int(layout.hostStart - layout.authorityStart)
+        var shorter = bytes
+        shorter.removeSubrange(Int(layout.authorityStart)..<Int(layout.hostStart))
+        return AbsoluteURL(bytes: shorter, copying: self, shiftedBy: Int32(cut))
+    }
+
+    /// The URL as it is handed to the transfer library.
+    ///
+    /// The host is ASCII, blanks and bytes above 0x7E are percent-encoded, everything else is as
+    /// given. User information is left out: it travels as an Authorization field.
+    package var requestForm: String {
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count + 8)
+        output.append(contentsOf: scheme.name.utf8)
+        output.append(contentsOf: "://".utf8)
+        output.append(contentsOf: (hasIPv6Host ? "[" + asciiHost + "]" : asciiHost).utf8)
+        if let explicitPort { output.append(contentsOf: (":" + String(explicitPort)).utf8) }
+        if pathRange.isEmpty { output.append(0x2F) }
+        PercentEncoding.appendRequestForm(of: bytes[Int(layout.pathStart)...], to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The form in which spellings of one resource meet, for cache keys.
+    ///
+    /// Scheme and host in ASCII lower case, default port and user information dropped, an empty
+    /// path as `/`; path and query byte for byte as given.
+    package var normalisedForKey: String { origin.description + pathAndQuery }
+
+    /// The URL for logs and error texts: no user information, no query value, no long path part.
+    ///
+    /// Path parts that carry `name=value`, as signed paths do, keep the name only.
+    package var redacted: String {
+        var output = origin.description
+        var length = 0
+        for (index, part) in bytes[pathRange].split(
+            separator: 0x2F, omittingEmptySubsequences: false
+        ).enumerated() {
+            let text = Self.redactPathPart(part)
+            if index > 0 { output += "/" }
+            length += text.utf8.count
+            if length > 160 {
+                output += "…"
+                break
+            }
+            output += text
+        }
+        if pathRange.isEmpty { output += "/" }
+        if let queryRange { output += "?" + Self.redactQuery(bytes[queryRange]) }
+        return output
+    }
+
+    private static func redactPathPart(_ part: ArraySlice<UInt8>) -> String {
+        if let equals = part.firstIndex(of: 0x3D) {
+            return printable(part[..<equals].prefix(24)) + "=***"
+        }
+        return part.count > 48 ? printable(part.prefix(8)) + "…" : printable(part)
+    }
+
+    private static func redactQuery(_ query: ArraySlice<UInt8>) -> String {
+        var arguments: [String] = []
+        for argument in query.split(separator: 0x26) {
+            guard arguments.count < 8 else { return arguments.joined(separator: "&") + "&…" }
+            if let equals = argument.firstIndex(of: 0x3D), equals - argument.startIndex <= 32 {
+                arguments.append(printable(argument[..<equals]) + "=***")
+            } else {
+                arguments.append("***")
+            }
+        }
+        return arguments.joined(separator: "&")
+    }
+
+    private static func printable(_ bytes: ArraySlice<UInt8>) -> String {
+        var output: [UInt8] = []
+        PercentEncoding.appendRequestForm(of: bytes, to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private init(bytes: [UInt8], copying other: AbsoluteURL, shiftedBy cut: Int32) {
+        var layout = other.layout
+        layout.hostStart -= cut
+        layout.hostEnd -= cut
+        layout.pathStart -= cut
+        layout.queryMark -= cut
+        self.init(bytes: bytes, scheme: other.scheme, port: other.port, layout: layout)
+    }
+}

@@ -1,0 +1,173 @@
+/// An `http` or `https` URL that the daemon may ask for, kept byte for byte as it was given.
+///
+/// Parsing checks and cuts; it changes nothing but that a fragment is dropped. Two URLs are equal
+/// when their bytes are; `normalisedForKey` is the form in which different spellings meet.
+/// Its description is redacted, so that a URL that slips into a log shows no secret.
+package struct AbsoluteURL: Sendable {
+    /// The longest URL that is accepted, in bytes.
+    package static let maximumLength = 65_536
+
+    /// The URL as given, without its fragment.
+    package let bytes: [UInt8]
+    package let scheme: Scheme
+    /// The port in effect: the one given, or the scheme's own.
+    package let port: UInt16
+    /// Offsets into `bytes`; see `Layout`.
+    let layout: Layout
+
+    /// Where the components begin and end. Small, because playlists hold thousands of URLs.
+    struct Layout: Sendable {
+        /// First byte after `//`.
+        var authorityStart: Int32
+        /// First byte of the host; behind the `@` where there is user information.
+        var hostStart: Int32
+        /// End of the host: the port's colon, or the end of the authority.
+        var hostEnd: Int32
+        /// End of the authority; the path may be empty.
+        var pathStart: Int32
+        /// The `?`, or the end of the URL.
+        var queryMark: Int32
+    }
+
+    /// Reads `text` as an absolute URL.
+    package init(_ text: String) throws(URIError) { try self.init(bytes: Array(text.utf8)) }
+
+    /// Reads `bytes` as an absolute URL. Throws what is wrong with it; never blocks.
+    package init(bytes: [UInt8]) throws(URIError) {
+        guard bytes.count <= Self.maximumLength else {
+            throw .tooLong(length: bytes.count, limit: Self.maximumLength)
+        }
+        let (scheme, authorityStart) = try Self.parseScheme(bytes)
+        self.scheme = scheme
+
+        var pathStart = authorityStart
+        var hostStart = authorityStart
+        while pathStart < bytes.count, !URIReference.endsAuthority(bytes[pathStart]) {
+            if bytes[pathStart] == 0x40 { hostStart = pathStart + 1 }
+            // A backslash ends the authority for browsers and not for others: who is the host?
+            if bytes[pathStart] == 0x5C {
+                throw .invalidHost(PercentEncoding.text(bytes[hostStart...pathStart]))
+            }
+            pathStart += 1
+        }
+        let hostEnd = try Self.parseHost(bytes, from: hostStart, to: pathStart)
+        port = try Self.parsePort(bytes, from: hostEnd, to: pathStart) ?? scheme.defaultPort
+
+        let (queryMark, end) = try Self.scanPath(bytes, from: authorityStart, path: pathStart)
+        layout = Layout(
+            authorityStart: Int32(authorityStart), hostStart: Int32(hostStart),
+            hostEnd: Int32(hostEnd), pathStart: Int32(pathStart), queryMark: Int32(queryMark))
+        self.bytes = end == bytes.count ? bytes : Array(bytes[..<end])
+    }
+
+    /// Makes a URL of components that have been checked already.
+    init(bytes: [UInt8], scheme: Scheme, port: UInt16, layout: Layout) {
+        self.bytes = bytes
+        self.scheme = scheme
+        self.port = port
+        self.layout = layout
+    }
+
+    /// Makes a URL of bytes that are known to share `other`'s authority.
+    init(bytes: [UInt8], sharingAuthorityWith other: AbsoluteURL, queryMark: Int) {
+        var layout = other.layout
+        layout.queryMark = Int32(queryMark)
+        self.init(bytes: bytes, scheme: other.scheme, port: other.port, layout: layout)
+    }
+
+    private static func parseScheme(_ bytes: [UInt8]) throws(URIError) -> (Scheme, Int) {
+        guard let range = URIReference.scheme(in: bytes[...]) else { throw .notAbsolute }
+        let name = bytes[range]
+        let scheme: Scheme
+        if matches(name, "http") {
+            scheme = .http
+        } else if matches(name, "https") {
+            scheme = .https
+        } else {
+            throw .schemeNotAllowed(String(decoding: name.map(ASCII.lowercased), as: UTF8.self))
+        }
+        let start = range.upperBound + 3
+        guard start <= bytes.count, bytes[start - 2] == 0x2F, bytes[start - 1] == 0x2F else {
+            throw .noHost
+        }
+        return (scheme, start)
+    }
+
+    private static func matches(_ name: ArraySlice<UInt8>, _ lowerCase: String) -> Bool {
+        name.count == lowerCase.utf8.count
+            && zip(name, lowerCase.utf8).allSatisfy { ASCII.lowercased($0) == $1 }
+    }
+
+    /// Checks the host and returns its end.
+    private static func parseHost(
+        _ bytes: [UInt8], from start: Int, to end: Int
+    ) throws(URIError) -> Int {
+        guard start < end, bytes[start] != 0x3A else { throw .noHost }
+        if bytes[start] == 0x5B {
+            guard let bracket = bytes[start..<end].firstIndex(of: 0x5D),
+                HostSyntax.isIPv6(bytes[start + 1..<bracket]),
+                bracket + 1 == end || bytes[bracket + 1] == 0x3A
+            else { throw .invalidHost(PercentEncoding.text(bytes[start..<end])) }
+            return bracket + 1
+        }
+        var index = start
+        var isASCIIName = true
+        while index < end, bytes[index] != 0x3A {
+            if !HostSyntax.isNameByte(bytes[index]) { isASCIIName = false }
+            index += 1
+        }
+        if !isASCIIName, HostSyntax.asciiName(bytes[start..<index]) == nil {
+            throw .invalidHost(PercentEncoding.text(bytes[start..<index]))
+        }
+        return index
+    }
+
+    /// The port behind the colon at `start`; nil where there is no colon or nothing behind it.
+    private static func parsePort(
+        _ bytes: [UInt8], from start: Int, to end: Int
+    ) throws(URIError) -> UInt16? {
+        guard start + 1 < end else { return nil }
+        var value = 0
+        for index in start + 1..<end {
+            guard ASCII.isDigit(bytes[index]), value <= 65_535 else {
+                throw .portOutOfRange(PercentEncoding.text(bytes[start + 1..<end]))
+            }
+            value = value * 10 + Int(bytes[index] - 0x30)
+        }
+        guard value > 0, let port = UInt16(exactly: value) else {
+            throw .portOutOfRange(PercentEncoding.text(bytes[start + 1..<end]))
+        }
+        return port
+    }
+
+    /// Refuses control bytes and finds the query's mark and the end before the fragment.
+    private static func scanPath(
+        _ bytes: [UInt8], from start: Int, path: Int
+    ) throws(URIError) -> (queryMark: Int, end: Int) {
+        var queryMark: Int?
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            if ASCII.isControl(byte) { throw .controlByte(offset: index) }
+            if index >= path {
+                if byte == 0x23 { break }
+                if byte == 0x3F, queryMark == nil { queryMark = index }
+            }
+            index += 1
+        }
+        return (queryMark ?? index, index)
+    }
+}
+
+extension AbsoluteURL: Hashable {
+    package static func == (left: AbsoluteURL, right: AbsoluteURL) -> Bool {
+        left.bytes == right.bytes
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+extension AbsoluteURL: CustomStringConvertible {
+    /// The redacted form; use `text` for the URL itself.
+    package var description: String { redacted }
+}

@@ -1,0 +1,101 @@
+/// What may stand as a host, and its one spelling for comparisons.
+enum HostSyntax {
+    /// Whether `bytes` is an IPv6 address without brackets and without a zone (RFC 4291, 2.2).
+    static func isIPv6(_ bytes: ArraySlice<UInt8>) -> Bool {
+        var groups = 0
+        var hasGap = false
+        var index = bytes.startIndex
+        if bytes.starts(with: [0x3A, 0x3A]) {
+            hasGap = true
+            index += 2
+        }
+        while index < bytes.endIndex {
+            let end = bytes[index...].firstIndex(of: 0x3A) ?? bytes.endIndex
+            let group = bytes[index..<end]
+            if group.contains(0x2E) {
+                guard end == bytes.endIndex, isIPv4(group) else { return false }
+                groups += 2
+                break
+            }
+            guard (1...4).contains(group.count), group.allSatisfy({ ASCII.hexValue($0) != nil })
+            else { return false }
+            groups += 1
+            index = end
+            guard index < bytes.endIndex else { break }
+            index += 1
+            guard index < bytes.endIndex else { return false }
+            if bytes[index] == 0x3A {
+                guard !hasGap else { return false }
+                hasGap = true
+                index += 1
+            }
+        }
+        return hasGap ? groups < 8 : groups == 8
+    }
+
+    /// Whether `bytes` is a dotted quad of decimal numbers up to 255.
+    static func isIPv4(_ bytes: ArraySlice<UInt8>) -> Bool {
+        let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
+        return parts.count == 4
+            && parts.allSatisfy { part in
+                (1...3).contains(part.count) && part.allSatisfy(ASCII.isDigit)
+                    && part.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
+            }
+    }
+
+    /// Whether an ASCII byte may stand in a host name.
+    ///
+    /// Underscores occur in practice. Escapes, blanks, backslashes and the rest are refused,
+    /// because programs disagree on which host they name.
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
+    }
+
+    /// The ASCII lower-case form of a host name, or nil where it is none.
+    ///
+    /// Labels beyond ASCII are lower-cased and become `xn--` labels (RFC 5891 without its
+    /// normalisation to NFC, for which the standard library has no entry).
+    static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
+        if bytes.allSatisfy(isNameByte) {
+            return String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        // The full stops of Chinese, Japanese and half-width script separate labels too (UTS 46).
+        let isStop: (Unicode.Scalar) -> Bool = {
+            $0 == "." || $0 == "\u{3002}" || $0 == "\u{FF0E}" || $0 == "\u{FF61}"
+        }
+        var labels: [String] = []
+        for label in text.unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: isStop) {
+            guard let encoded = asciiLabel(label) else { return nil }
+            labels.append(encoded)
+        }
+        return labels.joined(separator: ".")
+    }
+
+    private static func asciiLabel(_ label: Substring.UnicodeScalarView) -> String? {
+        let lower = label.flatMap { $0.properties.lowercaseMapping.unicodeScalars }
+        for scalar in lower {
+            if scalar.isASCII {
+                guard isNameByte(UInt8(truncatingIfNeeded: scalar.value)) else { return nil }
+            } else if !isNameScalar(scalar) {
+                return nil
+            }
+        }
+        guard lower.contains(where: { !$0.isASCII }) else {
+            return String(String.UnicodeScalarView(lower))
+        }
+        guard let encoded = Punycode.encode(lower), encoded.utf8.count <= 59 else { return nil }
+        return "xn--" + encoded
+    }
+
+    /// Letters, marks and numbers; symbols such as emoji too, which registries have sold.
+    private static func isNameScalar(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,
+            .paragraphSeparator, .spaceSeparator:
+            scalar == "\u{200C}" || scalar == "\u{200D}"
+        default:
+            true
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/// Why a text is not a URL that the daemon may ask for.
+package enum URIError: Error, Hashable, Sendable {
+    /// There is no scheme, so the text names nothing by itself.
+    case notAbsolute
+    /// The scheme is neither `http` nor `https`; holds the scheme in lower case.
+    case schemeNotAllowed(String)
+    /// The authority is missing or has an empty host.
+    case noHost
+    /// The host holds a byte or a form that no host name or address has; holds the host.
+    case invalidHost(String)
+    /// The port is not a number from 1 to 65535; holds the port as given.
+    case portOutOfRange(String)
+    /// A control byte (0x00-0x1F, 0x7F) stands at this offset.
+    case controlByte(offset: Int)
+    /// The URL is longer than the limit; both in bytes.
+    case tooLong(length: Int, limit: Int)
+}
+
+extension URIError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .notAbsolute: "not an absolute URL: it must start with http:// or https://"
+        case .schemeNotAllowed(let scheme): "scheme '\(scheme)' is not allowed: use http or https"
+        case .noHost: "the URL has no host"
+        case .invalidHost(let host): "'\(host)' is not a valid host"
+        case .portOutOfRange(let port): "port '\(port)' is not a number from 1 to 65535"
+        case .controlByte(let offset): "the URL holds a control byte at offset \(offset)"
+        case .tooLong(let length, let limit):
+            "the URL has \(length) bytes, more than the limit of \(limit)"
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import Testing
+import URISyntax
+
+/// What counts as a URL to fetch, and its forms for wire, key and log.
+@Suite struct AbsoluteURLTests {
+    @Test func `components are cut as given`() throws {
+        let url = try AbsoluteURL("HTTPS://Us:p%40@CDN.Example.com:8443/a//b;c/x.m3u8?q=1&r#frag")
+        #expect(url.text == "HTTPS://Us:p%40@CDN.Example.com:8443/a//b;c/x.m3u8?q=1&r")
+        #expect(url.scheme == .https)
+        #expect(url.userinfo == "Us:p%40")
+        #expect(url.host == "cdn.example.com")
+        #expect(url.port == 8443 && url.explicitPort == 8443)
+        #expect(url.path == "/a//b;c/x.m3u8")
+        #expect(url.query == "q=1&r")
+        #expect(url.lastPathSegment == "x.m3u8")
+        #expect(url.origin == Origin(scheme: .https, host: "cdn.example.com", port: 8443))
+    }
+
+    @Test func `a URL without path, port and query has their defaults`() throws {
+        let url = try AbsoluteURL("http://example.com")
+        #expect(url.path == "/" && url.pathAndQuery == "/" && url.query == nil)
+        #expect(url.port == 80 && url.explicitPort == nil && url.userinfo == nil)
+        #expect(url.lastPathSegment.isEmpty)
+        #expect(try AbsoluteURL("http://example.com?x").pathAndQuery == "/?x")
+    }
+
+    static let wrong: [(String, URIError)] = [
+        ("", .notAbsolute), ("seg.ts", .notAbsolute), ("//h/x", .notAbsolute),
+        ("ftp://h/x", .schemeNotAllowed("ftp")), ("FILE:///etc/passwd", .schemeNotAllowed("file")),
+        ("http:x", .noHost), ("http:/x", .noHost), ("http://", .noHost), ("http:///x", .noHost),
+        ("http://:80/", .noHost), ("http://u@/", .noHost),
+        ("http://h:0/", .portOutOfRange("0")), ("http://h:65536/", .portOutOfRange("65536")),
+        ("http://h:8a/", .portOutOfRange("8a")), ("http://a b/", .invalidHost("a b")),
+        ("http://h%41/", .invalidHost("h%41")), ("http://[::1/", .invalidHost("[::1")),
+        ("http://[::1]x/", .invalidHost("[::1]x")), ("http://[::1%25lo]/", .invalidHost("[::1%25lo]")),
+        ("http://good\\@evil/", .invalidHost("good\\")), ("http://h/\r\nX: y", .controlByte(offset: 9)),
+        ("http://h/\u{7F}", .controlByte(offset: 9)),
+    ]
+
+    @Test(arguments: wrong)
+    func `what is wrong with a URL is said`(text: String, error: URIError) {
+        #expect(throws: error) { try AbsoluteURL(text) }
+        #expect(!error.description.isEmpty)
+    }
+
+    @Test func `a URL beyond the limit is refused`() {
+        #expect(throws: URIError.self) {
+            try AbsoluteURL("http://h/" + String(repeating: "x", count: AbsoluteURL.maximumLength))
+        }
+    }
+
+    // Trap 18.
+    @Test(arguments: [
+        ("HTTP://User:Secret@ExAmple.COM:80/A?B#c", "http://example.com/A?B"),
+        ("https://example.com:443", "https://example.com/"),
+        ("https://example.com:80/", "https://example.com:80/"),
+        ("http://[2001:DB8::1]:80/x", "http://[2001:db8::1]/x"),
+        ("http://Bücher.example/ä", "http://xn--bcher-kva.example/ä"),
+        ("http://h:/x", "http://h/x"), ("http://h/a%2fb/../c", "http://h/a%2fb/../c"),
+    ])
+    func `spellings of one URL meet in the key form`(text: String, key: String) throws {
+        #expect(try AbsoluteURL(text).normalisedForKey == key)
+    }
+
+    @Test(arguments: [
+        ("bücher.example", "xn--bcher-kva.example"), ("MÜNCHEN.de", "xn--mnchen-3ya.de"),
+        ("例え.テスト", "xn--r8jz45g.xn--zckzah"), ("правда.рф", "xn--80aafi6cg.xn--p1ai"),
+        ("例。example", "xn--fsq.example"), ("plain.example", "plain.example"),
+    ])
+    func `a host beyond ASCII is asked of the DNS in punycode`(host: String, ascii: String) throws {
+        let url = try AbsoluteURL("http://" + host + "/")
+        #expect(url.asciiHost == ascii)
+        #expect(url.requestForm == "http://" + ascii + "/")
+    }
+
+    @Test(arguments: ["[::1]", "[2001:db8::]", "[1:2:3:4:5:6:7:8]", "[::ffff:10.0.0.1]"])
+    func `an IPv6 literal is a host without its brackets`(literal: String) throws {
+        let url = try AbsoluteURL("http://" + literal + ":8080/x")
+        #expect(url.host == String(literal.dropFirst().dropLast()))
+        #expect(url.origin.description == "http://" + literal + ":8080")
+        #expect(url.requestForm == "http://" + literal + ":8080/x")
+    }
+
+    @Test(arguments: [
+        "[]", "[:]", "[1]", "[1:2:3:4:5:6:7:8:9]", "[1::2::3]", "[12345::]", "[::g]", "[1:2:3:4:5:6:7:]",
+        "[::1.2.3]", "[::1.2.3.256]", "[1:2:3:4:5:6:7::8]",
+    ])
+    func `a malformed IPv6 literal is refused`(literal: String) {
+        #expect(throws: URIError.self) { try AbsoluteURL("http://" + literal + "/") }
+    }
+
+    @Test func `user information can be taken off`() throws {
+        let url = try AbsoluteURL("http://u:p@ss@h:81/x?y").withoutUserinfo
+        #expect(url.text == "http://h:81/x?y")
+        #expect(url.host == "h" && url.query == "y" && url.path == "/x" && url.userinfo == nil)
+    }
+
+    @Test func `the request form encodes only what cannot travel`() throws {
+        let url = try AbsoluteURL("http://u:p@h:80/a b/ü|[x]%2F%zz?q=\"1\"&r=é")
+        #expect(url.requestForm == "http://h:80/a%20b/%C3%BC|[x]%2F%zz?q=\"1\"&r=%C3%A9")
+    }
+
+    // Trap 61.
+    @Test(arguments: [
+        ("https://u:secret@h/v/x.m3u8?token=secret&id=secret", "https://h/v/x.m3u8?token=***&id=***"),
+        ("https://h/exp=secret~acl=secret/x.ts?secret", "https://h/exp=***/x.ts?***"),
+        ("https://h", "https://h/"), ("https://h/a ü", "https://h/a%20%C3%BC"),
+    ])
+    func `the redacted form shows no secret`(text: String, redacted: String) throws {
+        let url = try AbsoluteURL(text)
+        #expect(url.redacted == redacted)
+        #expect("\(url)" == redacted)
+    }
+
+    @Test func `long paths and queries are shortened in the redacted form`() throws {
+        let part = String(repeating: "s", count: 64)
+        #expect(try AbsoluteURL("http://h/" + part + "/x.ts").redacted == "http://h/ssssssss…/x.ts")
+        let deep = Array(repeating: "folder", count: 100).joined(separator: "/")
+        #expect(try AbsoluteURL("http://h/" + deep).redacted.utf8.count < 260)
+        let query = Array(repeating: "a=b", count: 50).joined(separator: "&")
+        #expect(try AbsoluteURL("http://h/?" + query).redacted.utf8.count < 100)
+    }
+
+    @Test func `equality is that of bytes`() throws {
+        #expect(try AbsoluteURL("http://h/a") == AbsoluteURL("http://h/a#x"))
+        #expect(try AbsoluteURL("http://h/a") != AbsoluteURL("http://H/a"))
+    }
+}
