@@ -1,0 +1,171 @@
+/// The directives of `Cache-Control` in a request or a response (RFC 9111 section 5.2, RFC 5861,
+/// RFC 8246).
+///
+/// Where a directive is repeated or malformed, the most restrictive reading counts (RFC 9111
+/// section 4.2.1): the smallest lifetime, and 0 for one that is no number. Seconds above 2^31 are
+/// 2^31 (RFC 9111 section 1.2.2).
+package struct CacheControl: Sendable, Hashable {
+    /// What `no-cache` and `private` apply to.
+    package enum Scope: Sendable, Hashable {
+        /// The whole response.
+        case response
+        /// The fields of these names only, in lower case.
+        case fields([String])
+    }
+
+    /// What `max-stale` of a request allows.
+    package enum MaxStale: Sendable, Hashable {
+        /// Staleness of any age.
+        case any
+        /// Staleness of at most this many seconds.
+        case seconds(Int64)
+    }
+
+    /// The largest number of seconds, 2^31.
+    package static let maximumSeconds: Int64 = 1 << 31
+
+    /// Seconds a response is fresh, or in a request the greatest age wanted.
+    package var maxAge: Int64?
+    /// Seconds a response is fresh in a shared cache; goes before `maxAge`.
+    package var sharedMaxAge: Int64?
+    /// Seconds beyond freshness in which a stale response may be used while it is revalidated.
+    package var staleWhileRevalidate: Int64?
+    /// Seconds beyond freshness in which a stale response may be used when the origin fails.
+    package var staleIfError: Int64?
+    /// Seconds for which a request wants the response to stay fresh.
+    package var minFresh: Int64?
+    /// The staleness that a request accepts.
+    package var maxStale: MaxStale?
+    package var noStore = false
+    package var noCache: Scope?
+    package var `private`: Scope?
+    package var `public` = false
+    package var mustRevalidate = false
+    package var proxyRevalidate = false
+    package var mustUnderstand = false
+    package var immutable = false
+    package var onlyIfCached = false
+    package var noTransform = false
+
+    /// No directive.
+    package init() {}
+
+    /// The directives of every line of the field in `fields`.
+    ///
+    /// - Parameters:
+    ///   - fields: The fields of a request or response.
+    ///   - name: `Cache-Control`, or a targeted one such as `CDN-Cache-Control` (RFC 9213).
+    package init(_ fields: Fields, name: FieldName = .cacheControl) {
+        guard let value = fields.combinedBytes(name) else { return }
+        for member in FieldCursor.members(of: value[...]) { add(Directive(member)) }
+    }
+
+    /// The directives of one value.
+    package init(_ value: String) {
+        for member in FieldCursor.members(of: Array(value.utf8)[...]) { add(Directive(member)) }
+    }
+
+    /// Whether any directive says for how long a shared cache may reuse the response.
+    package var hasLifetime: Bool { maxAge != nil || sharedMaxAge != nil }
+
+    private mutating func add(_ directive: Directive) {
+        switch directive.name {
+        case "max-age": CacheControl.lower(&maxAge, directive)
+        case "s-maxage": CacheControl.lower(&sharedMaxAge, directive)
+        case "stale-while-revalidate": CacheControl.lower(&staleWhileRevalidate, directive)
+        case "stale-if-error": CacheControl.lower(&staleIfError, directive)
+        case "min-fresh": minFresh = max(minFresh ?? 0, directive.seconds ?? 0)
+        case "max-stale": addMaxStale(directive)
+        case "no-cache": CacheControl.widen(&noCache, directive)
+        case "private": CacheControl.widen(&`private`, directive)
+        default: addFlag(directive.name)
+        }
+    }
+
+    private mutating func addFlag(_ name: String) {
+        switch name {
+        case "no-store": noStore = true
+        case "public": `public` = true
+        case "must-revalidate": mustRevalidate = true
+        case "proxy-revalidate": proxyRevalidate = true
+        case "must-understand": mustUnderstand = true
+        case "immutable": immutable = true
+        case "only-if-cached": onlyIfCached = true
+        case "no-transform": noTransform = true
+        default: break
+        }
+    }
+
+    private mutating func addMaxStale(_ directive: Directive) {
+        let allowed: MaxStale =
+            directive.hasArgument || directive.isMalformed
+            ? .seconds(directive.seconds ?? 0) : .any
+        switch (maxStale, allowed) {
+        case (.seconds(let earlier), .seconds(let later)):
+            maxStale = .seconds(min(earlier, later))
+        case (.seconds, .any):
+            break
+        default:
+            maxStale = allowed
+        }
+    }
+
+    private static func lower(_ seconds: inout Int64?, _ directive: Directive) {
+        let value = directive.seconds ?? 0
+        seconds = min(seconds ?? value, value)
+    }
+
+    private static func widen(_ scope: inout Scope?, _ directive: Directive) {
+        let names = directive.fieldNames
+        switch scope {
+        case .response:
+            return
+        case .fields(let earlier) where !names.isEmpty:
+            scope = .fields(earlier + names)
+        case nil where !names.isEmpty:
+            scope = .fields(names)
+        default:
+            // An argument that names nothing restricts nothing less than all.
+            scope = .response
+        }
+    }
+}
+
+/// One directive: a name and perhaps an argument, which is a token or a quoted string.
+private struct Directive {
+    let name: String
+    private let argument: [UInt8]?
+    /// Whether something else than an argument follows the name.
+    let isMalformed: Bool
+
+    init(_ member: ArraySlice<UInt8>) {
+        var cursor = FieldCursor(member)
+        name = ASCII.lowercased(cursor.token().text)
+        guard cursor.skip(ASCII.equals) else {
+            argument = nil
+            isMalformed = !cursor.isAtEnd
+            return
+        }
+        let value = cursor.quotedString() ?? [UInt8](cursor.token())
+        isMalformed = !cursor.isAtEnd
+        argument = value
+    }
+
+    var hasArgument: Bool { argument != nil }
+
+    /// The argument as delta-seconds; nil where it is absent or malformed.
+    var seconds: Int64? {
+        guard let argument, !isMalformed, let number = DecimalNumber(argument).saturated else {
+            return nil
+        }
+        return min(number, CacheControl.maximumSeconds)
+    }
+
+    /// The argument as a list of field names in lower case; empty where it is absent or malformed.
+    var fieldNames: [String] {
+        guard let argument, !isMalformed else { return [] }
+        let names = FieldCursor.members(of: argument[...])
+        guard names.allSatisfy({ $0.allSatisfy(ASCII.isToken) }) else { return [] }
+        return names.map { ASCII.lowercased($0.text) }
+    }
+}

@@ -1,0 +1,46 @@
+/// Which content codings a client accepts (RFC 9110 section 12.5.3).
+package enum ContentCoding {
+    /// Whether the request names gzip, or `*`, with a weight above 0 and not below identity's.
+    /// A request without `Accept-Encoding` gets no coding: few clients that say nothing can
+    /// decode.
+    package static func acceptsGzip(_ fields: Fields) -> Bool {
+        guard let value = fields.combinedBytes(.acceptEncoding) else { return false }
+        var gzip: Int?
+        var any: Int?
+        var identity: Int?
+        for member in FieldCursor.members(of: value[...]) {
+            var cursor = FieldCursor(member)
+            let coding = ASCII.lowercased(cursor.token().text)
+            cursor.skipOWS()
+            let weight = weight(&cursor)
+            switch coding {
+            case "gzip", "x-gzip": gzip = max(gzip ?? 0, weight)
+            case "*": any = weight
+            case "identity": identity = weight
+            default: break
+            }
+        }
+        let accepted = gzip ?? any ?? 0
+        return accepted > 0 && accepted >= identity ?? 0
+    }
+
+    /// The weight in thousandths, 1000 where none is given and 0 where it is malformed.
+    private static func weight(_ cursor: inout FieldCursor) -> Int {
+        guard !cursor.isAtEnd else { return 1000 }
+        guard let parameter = MediaType.parameters(&cursor).first, parameter.name == "q" else {
+            return 0
+        }
+        let digits = Array(parameter.value.utf8)
+        guard let whole = digits.first, whole == 0x30 || whole == 0x31, digits.count <= 5,
+            digits.count == 1 || digits[1] == 0x2E
+        else { return 0 }
+        var weight = whole == 0x31 ? 1000 : 0
+        var unit = 100
+        for digit in digits.dropFirst(2) {
+            guard ASCII.isDigit(digit) else { return 0 }
+            weight += Int(digit - 0x30) * unit
+            unit /= 10
+        }
+        return min(weight, 1000)
+    }
+}

@@ -1,0 +1,100 @@
+/// An entity tag (RFC 9110 section 8.8.3).
+package struct EntityTag: Sendable, Hashable {
+    /// What stands between the quotes.
+    package let opaque: String
+    /// Whether the tag is marked `W/`: the same meaning, perhaps not the same bytes.
+    package let isWeak: Bool
+
+    package init(opaque: String, isWeak: Bool = false) {
+        self.opaque = opaque
+        self.isWeak = isWeak
+    }
+
+    /// Reads one tag, such as `"a1"` or `W/"a1"`.
+    ///
+    /// - Returns: Nil where the value is anything else, unquoted tags included. A tag with bytes
+    ///   that are not UTF-8 is also none: as text, two of them could seem equal.
+    package init?(_ value: String) {
+        var cursor = FieldCursor(value)
+        guard let tag = EntityTag.next(&cursor), cursor.isAtEnd else { return nil }
+        self = tag
+    }
+
+    /// The tag of a response; nil where it is absent, repeated or malformed.
+    package static func parse(_ fields: Fields) -> EntityTag? {
+        guard fields.count(of: .etag) == 1 else { return nil }
+        return fields.first(.etag).flatMap { EntityTag($0) }
+    }
+
+    static func next(_ cursor: inout FieldCursor) -> EntityTag? {
+        let mark = cursor.take { $0 == 0x57 || $0 == 0x2F }
+        guard mark.isEmpty || mark == [0x57, 0x2F], cursor.skip(ASCII.quote) else { return nil }
+        // No escapes here: a backslash is a character like others.
+        let opaque = cursor.take { $0 != ASCII.quote && $0 > ASCII.space && $0 != 0x7F }
+        guard cursor.skip(ASCII.quote) else { return nil }
+        let text = opaque.text
+        guard !text.unicodeScalars.contains("\u{FFFD}") else { return nil }
+        return EntityTag(opaque: text, isWeak: !mark.isEmpty)
+    }
+
+    /// Whether both tags say that the bytes are the same (RFC 9110 section 8.8.3.2).
+    package func matchesStrongly(_ other: EntityTag) -> Bool {
+        !isWeak && !other.isWeak && isSameOpaque(other)
+    }
+
+    /// Whether both tags say that the meaning is the same.
+    package func matchesWeakly(_ other: EntityTag) -> Bool {
+        isSameOpaque(other)
+    }
+
+    private func isSameOpaque(_ other: EntityTag) -> Bool {
+        // Bytes, not text: Unicode equivalence has no place here.
+        opaque.utf8.elementsEqual(other.opaque.utf8)
+    }
+
+    /// Whether both are the same tag, byte for byte.
+    package static func == (left: EntityTag, right: EntityTag) -> Bool {
+        left.isWeak == right.isWeak && left.isSameOpaque(right)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(isWeak)
+        for byte in opaque.utf8 { hasher.combine(byte) }
+    }
+}
+
+extension EntityTag: CustomStringConvertible {
+    /// The tag as it is written in a field.
+    package var description: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
+}
+
+/// The value of `If-Match` or `If-None-Match` (RFC 9110 sections 13.1.1 and 13.1.2).
+package enum EntityTagList: Sendable, Hashable {
+    /// `*`: any representation at all.
+    case any
+    /// The tags that are well-formed; malformed members match nothing.
+    case tags([EntityTag])
+
+    /// Reads a value.
+    package init(_ value: String) {
+        let bytes = Array(value.utf8)[...]
+        if bytes.trimmingOWS() == [0x2A] {
+            self = .any
+            return
+        }
+        var tags: [EntityTag] = []
+        var cursor = FieldCursor(bytes)
+        while !cursor.isAtEnd {
+            cursor.skipOWS()
+            if cursor.skip(ASCII.comma) { continue }
+            let tag = EntityTag.next(&cursor)
+            cursor.skipOWS()
+            if let tag, cursor.isAtEnd || cursor.peek == ASCII.comma {
+                tags.append(tag)
+            } else {
+                _ = cursor.take { $0 != ASCII.comma }
+            }
+        }
+        self = .tags(tags)
+    }
+}

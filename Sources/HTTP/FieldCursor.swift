@@ -1,0 +1,95 @@
+/// A reader of structured field values: tokens, quoted strings, parameters and lists (RFC 9110
+/// section 5.6). It never fails; it says what it found and the caller decides.
+struct FieldCursor {
+    private let bytes: ArraySlice<UInt8>
+    private(set) var position: Int
+    /// Set once a quote was found that nothing ends: looking again from every later quote would
+    /// take quadratic time on hostile values.
+    private var hasOpenQuote = false
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        self.bytes = bytes
+        position = bytes.startIndex
+    }
+
+    init(_ text: String) {
+        self.init(Array(text.utf8)[...])
+    }
+
+    var isAtEnd: Bool { position >= bytes.endIndex }
+
+    /// The next byte, which stays unread; nil at the end.
+    var peek: UInt8? { isAtEnd ? nil : bytes[position] }
+
+    /// Reads the byte if it is the next one.
+    mutating func skip(_ byte: UInt8) -> Bool {
+        guard peek == byte else { return false }
+        position += 1
+        return true
+    }
+
+    mutating func skipOWS() {
+        while let byte = peek, ASCII.isOWS(byte) { position += 1 }
+    }
+
+    /// Reads the bytes of a token; empty where none begins here.
+    mutating func token() -> ArraySlice<UInt8> {
+        take(while: ASCII.isToken)
+    }
+
+    /// Reads bytes for as long as the condition holds.
+    mutating func take(while condition: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = position
+        while let byte = peek, condition(byte) { position += 1 }
+        return bytes[start..<position]
+    }
+
+    /// Reads a quoted string and gives its content with escapes undone; nil, with nothing read,
+    /// where none begins here or it does not end.
+    mutating func quotedString() -> [UInt8]? {
+        guard peek == ASCII.quote, !hasOpenQuote else { return nil }
+        var content: [UInt8] = []
+        var index = position + 1
+        while index < bytes.endIndex {
+            switch bytes[index] {
+            case ASCII.quote:
+                position = index + 1
+                return content
+            case ASCII.backslash where index + 1 < bytes.endIndex:
+                content.append(bytes[index + 1])
+                index += 2
+            default:
+                content.append(bytes[index])
+                index += 1
+            }
+        }
+        hasOpenQuote = true
+        return nil
+    }
+
+    /// Reads up to the next `separator` outside a quoted string, or to the end, and leaves the
+    /// separator unread.
+    mutating func skip(to separator: UInt8) {
+        while let byte = peek, byte != separator {
+            if byte == ASCII.quote, quotedString() != nil { continue }
+            position += 1
+        }
+    }
+
+    /// The members of a comma-separated list without white space at the ends and without the
+    /// empty ones.
+    static func members(
+        of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma
+    ) -> [ArraySlice<UInt8>] {
+        var cursor = FieldCursor(bytes)
+        var members: [ArraySlice<UInt8>] = []
+        while !cursor.isAtEnd {
+            let start = cursor.position
+            cursor.skip(to: separator)
+            let member = bytes[start..<cursor.position].trimmingOWS()
+            if !member.isEmpty { members.append(member) }
+            _ = cursor.skip(separator)
+        }
+        return members
+    }
+}

@@ -1,0 +1,96 @@
+/// The name of a field with its lower-case bytes at hand, so that looking it up allocates nothing.
+package struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral {
+    /// The spelling used when the name is written.
+    package let spelling: String
+    /// The bytes that names are compared by.
+    let lowercased: [UInt8]
+
+    /// A name from any spelling; it is not checked to be a token.
+    package init(_ spelling: String) {
+        self.spelling = spelling
+        lowercased = spelling.utf8.map(ASCII.lower)
+    }
+
+    package init(stringLiteral value: String) {
+        self.init(value)
+    }
+
+    package static func == (left: FieldName, right: FieldName) -> Bool {
+        left.lowercased == right.lowercased
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(lowercased)
+    }
+}
+
+extension FieldName: CustomStringConvertible {
+    package var description: String { spelling }
+}
+
+extension FieldName {
+    package static let accept: FieldName = "Accept"
+    package static let acceptEncoding: FieldName = "Accept-Encoding"
+    package static let acceptRanges: FieldName = "Accept-Ranges"
+    package static let accessControlAllowHeaders: FieldName = "Access-Control-Allow-Headers"
+    package static let accessControlAllowMethods: FieldName = "Access-Control-Allow-Methods"
+    package static let accessControlAllowOrigin: FieldName = "Access-Control-Allow-Origin"
+    package static let accessControlAllowPrivateNetwork: FieldName = "Access-Control-Allow-Private-Network"
+    package static let accessControlExposeHeaders: FieldName = "Access-Control-Expose-Headers"
+    package static let accessControlMaxAge: FieldName = "Access-Control-Max-Age"
+    package static let accessControlRequestHeaders: FieldName = "Access-Control-Request-Headers"
+    package static let accessControlRequestMethod: FieldName = "Access-Control-Request-Method"
+    package static let accessControlRequestPrivateNetwork: FieldName = "Access-Control-Request-Private-Network"
+    package static let age: FieldName = "Age"
+    package static let allow: FieldName = "Allow"
+    package static let authorization: FieldName = "Authorization"
+    package static let cacheControl: FieldName = "Cache-Control"
+    package static let cacheStatus: FieldName = "Cache-Status"
+    package static let cdnCacheControl: FieldName = "CDN-Cache-Control"
+    package static let connection: FieldName = "Connection"
+    package static let contentEncoding: FieldName = "Content-Encoding"
+    package static let contentLanguage: FieldName = "Content-Language"
+    package static let contentLength: FieldName = "Content-Length"
+    package static let contentLocation: FieldName = "Content-Location"
+    package static let contentRange: FieldName = "Content-Range"
+    package static let contentType: FieldName = "Content-Type"
+    package static let cookie: FieldName = "Cookie"
+    package static let date: FieldName = "Date"
+    package static let etag: FieldName = "ETag"
+    package static let expect: FieldName = "Expect"
+    package static let expires: FieldName = "Expires"
+    package static let forwarded: FieldName = "Forwarded"
+    package static let host: FieldName = "Host"
+    package static let ifMatch: FieldName = "If-Match"
+    package static let ifModifiedSince: FieldName = "If-Modified-Since"
+    package static let ifNoneMatch: FieldName = "If-None-Match"
+    package static let ifRange: FieldName = "If-Range"
+    package static let ifUnmodifiedSince: FieldName = "If-Unmodified-Since"
+    package static let keepAlive: FieldName = "Keep-Alive"
+    package static let lastModified: FieldName = "Last-Modified"
+    package static let location: FieldName = "Location"
+    package static let origin: FieldName = "Origin"
+    package static let pragma: FieldName = "Pragma"
+    package static let proxyAuthenticate: FieldName = "Proxy-Authenticate"
+    package static let proxyAuthorization: FieldName = "Proxy-Authorization"
+    package static let proxyAuthenticationInfo: FieldName = "Proxy-Authentication-Info"
+    package static let proxyConnection: FieldName = "Proxy-Connection"
+    package static let range: FieldName = "Range"
+    package static let referer: FieldName = "Referer"
+    package static let retryAfter: FieldName = "Retry-After"
+    package static let server: FieldName = "Server"
+    package static let setCookie: FieldName = "Set-Cookie"
+    package static let te: FieldName = "TE"
+    package static let trailer: FieldName = "Trailer"
+    package static let transferEncoding: FieldName = "Transfer-Encoding"
+    package static let upgrade: FieldName = "Upgrade"
+    package static let userAgent: FieldName = "User-Agent"
+    package static let vary: FieldName = "Vary"
+    package static let via: FieldName = "Via"
+    package static let warning: FieldName = "Warning"
+    package static let wwwAuthenticate: FieldName = "WWW-Authenticate"
+    package static let xForwardedFor: FieldName = "X-Forwarded-For"
+    package static let xForwardedHost: FieldName = "X-Forwarded-Host"
+    package static let xForwardedPrefix: FieldName = "X-Forwarded-Prefix"
+    package static let xForwardedProto: FieldName = "X-Forwarded-Proto"
+}

@@ -1,0 +1,298 @@
+/// The fields of a message in the order they came, duplicates kept (RFC 9110 section 5).
+///
+/// All names and values lie in one byte storage; a field is four offsets into it. Names compare
+/// without regard to ASCII case and without allocation. Values are bytes: text made of them turns
+/// what is not UTF-8 into U+FFFD, `valueBytes` gives them exactly. Nothing is checked here;
+/// `RequestParser` lets no ill-formed field in and `serialise` lets none out. All fields together
+/// may hold up to 4 GiB.
+package struct Fields: Sendable {
+    /// Where a name and its value lie in the storage.
+    struct Entry: Sendable {
+        var nameStart: UInt32
+        var nameEnd: UInt32
+        var valueStart: UInt32
+        var valueEnd: UInt32
+
+        var name: Range<Int> { Int(nameStart)..<Int(nameEnd) }
+        var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
+    }
+
+    private(set) var storage: [UInt8]
+    private(set) var entries: [Entry]
+    /// Bytes in `storage` that no entry points to any more, counting only removed fields.
+    private var unusedBytes = 0
+
+    /// No fields.
+    package init() {
+        storage = []
+        entries = []
+    }
+
+    /// The parser's result: offsets into bytes copied once.
+    init(storage: [UInt8], entries: [Entry]) {
+        self.storage = storage
+        self.entries = entries
+    }
+
+    /// The number of field lines.
+    package var count: Int { entries.count }
+
+    /// Whether there is no field.
+    package var isEmpty: Bool { entries.isEmpty }
+}
+
+// MARK: - Adding and removing
+
+extension Fields {
+    /// Adds a field line after all others.
+    package mutating func append(_ name: String, _ value: String) {
+        append(nameBytes: name.utf8, valueBytes: value.utf8)
+    }
+
+    /// Adds a field line after all others.
+    package mutating func append(_ name: FieldName, _ value: String) {
+        append(nameBytes: name.spelling.utf8, valueBytes: value.utf8)
+    }
+
+    /// Adds a field line given as bytes.
+    package mutating func append(
+        nameBytes: some Collection<UInt8>, valueBytes: some Collection<UInt8>
+    ) {
+        let nameStart = UInt32(storage.count)
+        storage.append(contentsOf: nameBytes)
+        let nameEnd = UInt32(storage.count)
+        storage.append(contentsOf: valueBytes)
+        let valueEnd = UInt32(storage.count)
+        entries.append(
+            Entry(
+                nameStart: nameStart, nameEnd: nameEnd, valueStart: nameEnd, valueEnd: valueEnd))
+    }
+
+    /// Adds a raw line such as `Content-Type: video/mp2t`, its CRLF cut off or not, as libraries
+    /// hand over response fields.
+    ///
+    /// - Returns: False, and nothing is added, where the line is no well-formed field.
+    package mutating func append(line: ArraySlice<UInt8>) -> Bool {
+        var line = line
+        if line.last == ASCII.lineFeed { line.removeLast() }
+        if line.last == ASCII.carriageReturn { line.removeLast() }
+        guard let colon = line.firstIndex(of: ASCII.colon), colon > line.startIndex else {
+            return false
+        }
+        let name = line[..<colon]
+        let value = line[(colon + 1)...].trimmingOWS()
+        guard name.allSatisfy(ASCII.isToken), value.allSatisfy(ASCII.isFieldValue) else {
+            return false
+        }
+        append(nameBytes: name, valueBytes: value)
+        return true
+    }
+
+    /// Adds every field of `others`.
+    package mutating func append(contentsOf others: Fields) {
+        for entry in others.entries {
+            append(
+                nameBytes: others.storage[entry.name], valueBytes: others.storage[entry.value])
+        }
+    }
+
+    /// Removes every field of this name and adds one with this value at the end.
+    package mutating func set(_ name: String, _ value: String) {
+        remove(name)
+        append(name, value)
+    }
+
+    /// Removes every field of this name and adds one with this value at the end.
+    package mutating func set(_ name: FieldName, _ value: String) {
+        remove(name)
+        append(name, value)
+    }
+
+    /// Removes every field of this name.
+    package mutating func remove(_ name: String) {
+        let before = self
+        remove { before.matches($0, name.utf8.span) }
+    }
+
+    /// Removes every field of this name.
+    package mutating func remove(_ name: FieldName) {
+        let before = self
+        remove { before.matches($0, name.lowercased.span) }
+    }
+
+    private mutating func remove(where isRemoved: (Entry) -> Bool) {
+        var kept: [Entry] = []
+        guard entries.contains(where: isRemoved) else { return }
+        kept.reserveCapacity(entries.count)
+        for entry in entries {
+            if isRemoved(entry) {
+                unusedBytes += entry.name.count + entry.value.count
+            } else {
+                kept.append(entry)
+            }
+        }
+        entries = kept
+        // A head that one field is set in again and again must not grow without end.
+        if unusedBytes > 1024, unusedBytes > storage.count / 2 { compact() }
+    }
+
+    private mutating func compact() {
+        var packed = Fields()
+        packed.append(contentsOf: self)
+        self = packed
+    }
+}
+
+// MARK: - Looking up
+
+extension Fields {
+    /// The value of the first field of this name.
+    package func first(_ name: String) -> String? {
+        index(of: name.utf8.span).map { storage[entries[$0].value].text }
+    }
+
+    /// The value of the first field of this name.
+    package func first(_ name: FieldName) -> String? {
+        index(of: name.lowercased.span).map { storage[entries[$0].value].text }
+    }
+
+    /// The values of every field of this name, in order.
+    package func all(_ name: String) -> [String] {
+        values(of: name.utf8.span).map { storage[$0].text }
+    }
+
+    /// The values of every field of this name, in order.
+    package func all(_ name: FieldName) -> [String] {
+        values(of: name.lowercased.span).map { storage[$0].text }
+    }
+
+    /// The values of every field of this name joined by ", " (RFC 9110 section 5.2); nil where
+    /// there is none.
+    package func combined(_ name: String) -> String? {
+        combinedBytes(name.utf8.span)?[...].text
+    }
+
+    /// The values of every field of this name joined by ", "; nil where there is none.
+    package func combined(_ name: FieldName) -> String? {
+        combinedBytes(name.lowercased.span)?[...].text
+    }
+
+    /// The joined values as bytes; nil where there is none.
+    package func combinedBytes(_ name: FieldName) -> [UInt8]? {
+        combinedBytes(name.lowercased.span)
+    }
+
+    /// Whether there is a field of this name.
+    package func contains(_ name: String) -> Bool {
+        index(of: name.utf8.span) != nil
+    }
+
+    /// Whether there is a field of this name.
+    package func contains(_ name: FieldName) -> Bool {
+        index(of: name.lowercased.span) != nil
+    }
+
+    /// The number of field lines of this name.
+    package func count(of name: FieldName) -> Int {
+        values(of: name.lowercased.span).count
+    }
+
+    /// The exact bytes of the first value of this name.
+    package func valueBytes(_ name: String) -> ArraySlice<UInt8>? {
+        index(of: name.utf8.span).map { storage[entries[$0].value] }
+    }
+
+    /// The exact bytes of the first value of this name.
+    package func valueBytes(_ name: FieldName) -> ArraySlice<UInt8>? {
+        index(of: name.lowercased.span).map { storage[entries[$0].value] }
+    }
+
+    /// The bytes of the field line at `index`, from 0 to `count - 1`.
+    package func bytes(at index: Int) -> (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>) {
+        (storage[entries[index].name], storage[entries[index].value])
+    }
+
+    /// The members of a comma-separated list field over all its lines, white space cut off and
+    /// empty members left out (RFC 9110 section 5.6.1). Commas in quoted strings do not split.
+    package func listMembers(_ name: FieldName) -> [String] {
+        combinedBytes(name.lowercased.span).map { FieldCursor.members(of: $0[...]).map(\.text) }
+            ?? []
+    }
+
+    private func combinedBytes(_ name: Span<UInt8>) -> [UInt8]? {
+        let ranges = values(of: name)
+        guard let head = ranges.first else { return nil }
+        var joined = [UInt8](storage[head])
+        for range in ranges.dropFirst() {
+            joined.append(ASCII.comma)
+            joined.append(ASCII.space)
+            joined.append(contentsOf: storage[range])
+        }
+        return joined
+    }
+
+    private func values(of name: Span<UInt8>) -> [Range<Int>] {
+        var ranges: [Range<Int>] = []
+        for entry in entries where matches(entry, name) {
+            ranges.append(entry.value)
+        }
+        return ranges
+    }
+
+    private func index(of name: Span<UInt8>) -> Int? {
+        for index in entries.indices where matches(entries[index], name) {
+            return index
+        }
+        return nil
+    }
+
+    private func matches(_ entry: Entry, _ name: Span<UInt8>) -> Bool {
+        let start = Int(entry.nameStart)
+        guard Int(entry.nameEnd) - start == name.count else { return false }
+        for offset in name.indices
+        where ASCII.lower(storage[start + offset]) != ASCII.lower(name[offset]) {
+            return false
+        }
+        return true
+    }
+}
+
+// MARK: - Conformances
+
+extension Fields: Sequence {
+    /// Walks over the field lines as text.
+    package struct Iterator: IteratorProtocol {
+        let fields: Fields
+        var index = 0
+
+        package mutating func next() -> (name: String, value: String)? {
+            guard index < fields.count else { return nil }
+            let line = fields.bytes(at: index)
+            index += 1
+            return (line.name.text, line.value.text)
+        }
+    }
+
+    package func makeIterator() -> Iterator { Iterator(fields: self) }
+}
+
+extension Fields: Equatable {
+    /// Whether both hold the same lines in the same order, names compared without case.
+    package static func == (left: Fields, right: Fields) -> Bool {
+        guard left.count == right.count else { return false }
+        for index in left.entries.indices {
+            let (mine, other) = (left.bytes(at: index), right.bytes(at: index))
+            guard mine.value == other.value,
+                mine.name.elementsEqual(other.name, by: { ASCII.lower($0) == ASCII.lower($1) })
+            else { return false }
+        }
+        return true
+    }
+}
+
+extension Fields: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (String, String)...) {
+        self.init()
+        for (name, value) in elements { append(name, value) }
+    }
+}

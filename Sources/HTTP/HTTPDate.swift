@@ -1,0 +1,188 @@
+/// Dates of HTTP fields as seconds since 1970-01-01 00:00:00 UTC, leap seconds not counted (RFC
+/// 9110 section 5.6.7).
+package enum HTTPDate {
+    /// The seconds of 9999-12-31 23:59:59, the last date that can be written.
+    package static let latest: Int64 = 253_402_300_799
+
+    /// The date in IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    ///
+    /// - Parameter seconds: 0 to `latest`; what lies outside is brought to the nearer end.
+    package static func format(_ seconds: Int64) -> String {
+        let seconds = min(max(seconds, 0), latest)
+        let days = seconds / 86400
+        let time = seconds % 86400
+        let date = civil(days: days)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(29)
+        // 1970-01-01 was a Thursday.
+        bytes.append(contentsOf: weekdays[Int((days + 4) % 7)].utf8.prefix(3))
+        bytes.append(contentsOf: ", ".utf8)
+        appendPadded(date.day, width: 2, to: &bytes)
+        bytes.append(ASCII.space)
+        bytes.append(contentsOf: months[Int(date.month - 1)].utf8)
+        bytes.append(ASCII.space)
+        appendPadded(date.year, width: 4, to: &bytes)
+        bytes.append(ASCII.space)
+        appendPadded(time / 3600, width: 2, to: &bytes)
+        bytes.append(ASCII.colon)
+        appendPadded(time / 60 % 60, width: 2, to: &bytes)
+        bytes.append(ASCII.colon)
+        appendPadded(time % 60, width: 2, to: &bytes)
+        bytes.append(contentsOf: " GMT".utf8)
+        return bytes[...].text
+    }
+
+    /// Reads a date in any of the three formats: IMF-fixdate, RFC 850 and asctime.
+    ///
+    /// Case is not regarded, as RFC 9111 section 4.2 wants of caches, and the weekday need not fit
+    /// the date. A leap second counts as the second before it.
+    ///
+    /// - Parameters:
+    ///   - text: The field value.
+    ///   - now: The time now in seconds since 1970, which a year of two digits is read by: never
+    ///     more than 50 years ahead. Without it, 70 to 99 are of the 20th century.
+    /// - Returns: Seconds since 1970, negative before; nil for anything else, other time zones
+    ///   than GMT included.
+    package static func parse(_ text: String, now: Int64? = nil) -> Int64? {
+        let bytes = Array(text.utf8)
+        // The longest is `Wednesday, 06-Nov-94 08:49:37 GMT`.
+        guard bytes.count >= 24, bytes.count <= 33 else { return nil }
+        if bytes[3] == ASCII.comma { return parseFixdate(bytes) }
+        if bytes[3] == ASCII.space { return parseAsctime(bytes) }
+        return parseRFC850(bytes, now: now)
+    }
+
+    // MARK: Formats
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    private static func parseFixdate(_ bytes: [UInt8]) -> Int64? {
+        guard bytes.count == 29, isWeekday(bytes[0..<3]), bytes[4] == ASCII.space,
+            bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
+            hasZone(bytes[25...]), let day = number(bytes[5..<7]), let month = month(bytes[8..<11]),
+            let year = number(bytes[12..<16]), let time = time(bytes[17..<25])
+        else { return nil }
+        return seconds(Civil(year: year, month: month, day: day), time: time)
+    }
+
+    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    private static func parseRFC850(_ bytes: [UInt8], now: Int64?) -> Int64? {
+        guard let comma = bytes.firstIndex(of: ASCII.comma), bytes.count == comma + 24,
+            isWeekday(bytes[0..<comma]), bytes[comma + 1] == ASCII.space,
+            bytes[comma + 4] == 0x2D, bytes[comma + 8] == 0x2D, bytes[comma + 11] == ASCII.space,
+            hasZone(bytes[(comma + 20)...]), let day = number(bytes[(comma + 2)..<(comma + 4)]),
+            let month = month(bytes[(comma + 5)..<(comma + 8)]),
+            let digits = number(bytes[(comma + 9)..<(comma + 11)]),
+            let time = time(bytes[(comma + 12)..<(comma + 20)])
+        else { return nil }
+        return seconds(
+            Civil(year: fullYear(digits, now: now), month: month, day: day), time: time)
+    }
+
+    /// `Sun Nov  6 08:49:37 1994`
+    private static func parseAsctime(_ bytes: [UInt8]) -> Int64? {
+        let dayStart = bytes[8] == ASCII.space ? 9 : 8
+        guard bytes.count == 24, isWeekday(bytes[0..<3]), bytes[7] == ASCII.space,
+            bytes[10] == ASCII.space, bytes[19] == ASCII.space, let month = month(bytes[4..<7]),
+            let day = number(bytes[dayStart..<10]), let time = time(bytes[11..<19]),
+            let year = number(bytes[20..<24])
+        else { return nil }
+        return seconds(Civil(year: year, month: month, day: day), time: time)
+    }
+
+    // MARK: Parts
+
+    private static let weekdays = [
+        "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    ]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    private static func isWeekday(_ bytes: ArraySlice<UInt8>) -> Bool {
+        weekdays.contains { name in
+            ASCII.equalIgnoringCase(bytes.text, bytes.count == 3 ? String(name.prefix(3)) : name)
+        }
+    }
+
+    private static func month(_ bytes: ArraySlice<UInt8>) -> Int64? {
+        months.firstIndex { ASCII.equalIgnoringCase(bytes.text, $0) }.map { Int64($0) + 1 }
+    }
+
+    private static func hasZone(_ bytes: ArraySlice<UInt8>) -> Bool {
+        ASCII.equalIgnoringCase(bytes.text, " GMT")
+    }
+
+    private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
+        DecimalNumber(bytes).saturated
+    }
+
+    /// Reads `08:49:37` as seconds of the day.
+    private static func time(_ bytes: ArraySlice<UInt8>) -> Int64? {
+        let start = bytes.startIndex
+        guard bytes[start + 2] == ASCII.colon, bytes[start + 5] == ASCII.colon,
+            let hour = number(bytes[start..<(start + 2)]), hour < 24,
+            let minute = number(bytes[(start + 3)..<(start + 5)]), minute < 60,
+            let second = number(bytes[(start + 6)..<(start + 8)]), second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + min(second, 59)
+    }
+
+    private static func fullYear(_ digits: Int64, now: Int64?) -> Int64 {
+        guard let now else { return digits < 70 ? 2000 + digits : 1900 + digits }
+        let thisYear = civil(days: min(max(now, 0), latest) / 86400).year
+        let year = thisYear / 100 * 100 + digits
+        if year > thisYear + 50 { return year - 100 }
+        return year <= thisYear - 50 ? year + 100 : year
+    }
+
+    private static func appendPadded(_ number: Int64, width: Int, to bytes: inout [UInt8]) {
+        var divisor: Int64 = 1
+        for _ in 1..<width { divisor *= 10 }
+        while divisor > 0 {
+            bytes.append(0x30 + UInt8(number / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    // MARK: Calendar
+
+    private struct Civil {
+        let year: Int64
+        let month: Int64
+        let day: Int64
+    }
+
+    private static func seconds(_ date: Civil, time: Int64) -> Int64? {
+        let isLeap = date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0)
+        let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard date.day >= 1, date.day <= lengths[Int(date.month - 1)] else { return nil }
+        return days(date) * 86400 + time
+    }
+
+    /// Days since 1970-01-01 in the Gregorian calendar: years are counted from March, so that the
+    /// leap day is the last of its year, in eras of 400 years, which are all alike.
+    private static func days(_ date: Civil) -> Int64 {
+        let year = date.month <= 2 ? date.year - 1 : date.year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let monthFromMarch = (date.month + 9) % 12
+        let dayOfYear = (153 * monthFromMarch + 2) / 5 + date.day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    /// The date of a day counted from 1970-01-01, which is not before it.
+    private static func civil(days: Int64) -> Civil {
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted % 146_097
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        return Civil(
+            year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month: month, day: day)
+    }
+}

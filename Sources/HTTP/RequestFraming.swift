@@ -1,0 +1,61 @@
+// What delimits a request's content, and every contradiction that smuggling lives on (RFC 9112
+// sections 3.2, 6.1 and 6.3).
+
+extension Fields {
+    /// How the content of a request with these fields is delimited.
+    ///
+    /// - Throws: 400 where two readers could disagree about it, 501 for a transfer coding other
+    ///   than chunked.
+    func requestFraming(version: HTTPVersion) throws(RequestError) -> BodyFraming {
+        let hasCoding = contains(.transferEncoding)
+        guard let length = valueBytes(.contentLength) else {
+            return hasCoding ? try chunkedFraming(version: version) : .none
+        }
+        if hasCoding {
+            throw .badRequest("Content-Length and Transfer-Encoding exclude each other.")
+        }
+        // Equal duplicates could be folded, but no sender needs them and one that sends them has
+        // been talked into it.
+        guard count(of: .contentLength) == 1 else {
+            throw .badRequest("Content-Length is given more than once.")
+        }
+        switch DecimalNumber(length) {
+        case .value(let bytes): return .length(bytes)
+        case .overflow: throw RequestError(.contentTooLarge, "Content-Length is out of range.")
+        case .malformed: throw .badRequest("Content-Length is not a decimal number.")
+        }
+    }
+
+    private func chunkedFraming(version: HTTPVersion) throws(RequestError) -> BodyFraming {
+        guard version >= .http11 else {
+            throw .badRequest("HTTP/1.0 has no Transfer-Encoding.")
+        }
+        let codings = listMembers(.transferEncoding).map { ASCII.lowercased($0) }
+        guard !codings.isEmpty else {
+            throw .badRequest("Transfer-Encoding is empty.")
+        }
+        if codings.dropLast().contains("chunked") {
+            throw .badRequest("Chunked is not the last transfer coding.")
+        }
+        for coding in codings where !coding.utf8.allSatisfy(ASCII.isToken) {
+            throw .badRequest("Transfer-Encoding is malformed.")
+        }
+        guard codings == ["chunked"] else {
+            throw RequestError(.notImplemented, "The only transfer coding known here is chunked.")
+        }
+        return .chunked
+    }
+
+    /// Checks that `Host` stands exactly once in HTTP/1.1, at most once in HTTP/1.0, and can be a
+    /// host (RFC 9112 section 3.2).
+    func checkHost(version: HTTPVersion) throws(RequestError) {
+        guard let host = valueBytes(.host) else {
+            if version >= .http11 { throw .badRequest("Host is missing.") }
+            return
+        }
+        guard count(of: .host) == 1 else {
+            throw .badRequest("Host is given more than once.")
+        }
+        guard RequestTarget.isHost(host) else { throw .badRequest("Host is malformed.") }
+    }
+}

@@ -1,0 +1,69 @@
+/// How the content of a request is delimited (RFC 9112 section 6.3).
+package enum BodyFraming: Sendable, Hashable {
+    /// No content.
+    case none
+    /// Exactly this many bytes, 0 or more.
+    case length(Int64)
+    /// Chunked transfer coding; see `ChunkedDecoder`.
+    case chunked
+}
+
+/// The request line and fields of a request (RFC 9112 section 3).
+package struct RequestHead: Sendable, Equatable {
+    package var method: HTTPMethod
+    /// The request target as it was sent: origin-form, absolute-form, `*` or an authority. Visible
+    /// ASCII; bytes above 0x7F that a client sent raw stand percent-encoded here.
+    package var target: String
+    package var version: HTTPVersion
+    package var fields: Fields
+
+    package init(
+        method: HTTPMethod, target: String, version: HTTPVersion = .http11,
+        fields: Fields = Fields()
+    ) {
+        self.method = method
+        self.target = target
+        self.version = version
+        self.fields = fields
+    }
+
+    /// The host and optional port that the request is for: of the target in absolute-form, else of
+    /// `Host` (RFC 9112 section 3.2.2). Nil where neither names one.
+    package var host: String? {
+        if let authority = RequestTarget(target).authority { return authority }
+        return fields.first(.host)
+    }
+
+    /// Whether the connection stays open after the response (RFC 9112 section 9.3).
+    package var keepAlive: Bool {
+        guard fields.contains(.connection) else { return version >= .http11 }
+        let options = fields.listMembers(.connection).map { ASCII.lowercased($0) }
+        if options.contains("close") { return false }
+        return version >= .http11 || options.contains("keep-alive")
+    }
+
+    /// How the content is delimited; `.none` where the fields contradict each other, which a head
+    /// out of `RequestParser` never does.
+    package var bodyFraming: BodyFraming {
+        (try? fields.requestFraming(version: version)) ?? .none
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 section
+    /// 10.1.1); always false in HTTP/1.0.
+    package var expectsContinue: Bool {
+        version >= .http11
+            && fields.listMembers(.expect).contains {
+                ASCII.equalIgnoringCase($0, "100-continue")
+            }
+    }
+
+    /// The path of the target, raw; "/" where an absolute-form has none, the target itself in
+    /// asterisk-form and authority-form.
+    package var path: String { RequestTarget(target).path }
+
+    /// What follows the first `?` of the target, raw; nil where there is none.
+    package var query: String? { RequestTarget(target).query }
+
+    /// The query's items in order; empty where there is no query.
+    package var queryItems: [QueryItem] { QueryItem.items(of: query ?? "") }
+}

@@ -1,0 +1,123 @@
+/// The parts of a request target (RFC 9112 section 3.2), raw.
+///
+/// A fragment, which no client should send but some do, belongs to neither path nor query.
+struct RequestTarget {
+    /// The authority of an absolute-form, nil for the other forms.
+    let authority: String?
+    let path: String
+    let query: String?
+
+    init(_ target: String) {
+        var rest = Substring(target).utf8
+        var authority: String?
+        if let start = RequestTarget.authorityStart(target) {
+            rest = rest.dropFirst(start)
+            let host = rest.prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
+            authority = String(Substring(host))
+            rest = rest.dropFirst(host.count)
+        }
+        rest = rest.prefix { $0 != 0x23 }
+        if let mark = rest.firstIndex(of: 0x3F) {
+            query = String(Substring(rest[rest.index(after: mark)...]))
+            rest = rest[..<mark]
+        } else {
+            query = nil
+        }
+        self.authority = authority
+        path = rest.isEmpty ? "/" : String(Substring(rest))
+    }
+
+    /// The byte offset of the authority of an `http` or `https` absolute-form, nil for other forms.
+    private static func authorityStart(_ target: String) -> Int? {
+        // Nearly every target is in origin-form.
+        guard target.utf8.first != 0x2F else { return nil }
+        for scheme in ["http://", "https://"] {
+            let head = String(decoding: target.utf8.prefix(scheme.utf8.count), as: UTF8.self)
+            if ASCII.equalIgnoringCase(head, scheme) { return scheme.utf8.count }
+        }
+        return nil
+    }
+
+    /// What is wrong with a target for this method, nil where nothing is.
+    static func fault(of target: String, method: HTTPMethod) -> String? {
+        if method == .connect {
+            return target.utf8.first == 0x2F ? "A CONNECT target must be host:port." : nil
+        }
+        if target.utf8.first == 0x2F { return nil }
+        if target == "*" {
+            return method == .options ? nil : "The target * is for OPTIONS alone."
+        }
+        guard let authority = RequestTarget(target).authority else {
+            return "The request target is neither a path nor an http URL."
+        }
+        if authority.isEmpty { return "The request target names no host." }
+        return isHost(authority.utf8) ? nil : "The host in the request target is malformed."
+    }
+
+    /// Whether the bytes can be a `uri-host [ ":" port ]` (RFC 3986 section 3.2.2), user
+    /// information excluded; empty is one.
+    static func isHost(_ bytes: some Collection<UInt8>) -> Bool {
+        var inBrackets = false
+        var isClosed = false
+        var inPort = false
+        for (offset, byte) in bytes.enumerated() {
+            switch byte {
+            case 0x5B where offset == 0:  // [
+                inBrackets = true
+            case 0x5D where inBrackets:  // ]
+                inBrackets = false
+                isClosed = true
+            case ASCII.colon where inBrackets:
+                continue
+            case ASCII.colon where !inPort && offset > 0:
+                inPort = true
+            case _ where inPort:
+                guard ASCII.isDigit(byte) else { return false }
+            default:
+                guard !isClosed,
+                    PercentCoding.Allowed.host.contains(byte) || byte == ASCII.percent
+                else { return false }
+            }
+        }
+        return !inBrackets
+    }
+}
+
+/// One `name=value` of a query, raw until it is asked for.
+package struct QueryItem: Sendable, Hashable {
+    /// The name as it was sent.
+    package let rawName: String
+    /// What follows the first `=` as it was sent; nil where there is no `=`.
+    package let rawValue: String?
+
+    package init(rawName: String, rawValue: String?) {
+        self.rawName = rawName
+        self.rawValue = rawValue
+    }
+
+    /// The items of a query without its `?`, in order; empty ones between two `&` are left out.
+    package static func items(of query: String) -> [QueryItem] {
+        query.utf8.split(separator: 0x26).map { item in
+            guard let equals = item.firstIndex(of: ASCII.equals) else {
+                return QueryItem(rawName: String(Substring(item)), rawValue: nil)
+            }
+            return QueryItem(
+                rawName: String(Substring(item[..<equals])),
+                rawValue: String(Substring(item[item.index(after: equals)...])))
+        }
+    }
+
+    /// The name percent-decoded; a malformed escape stays as it is.
+    ///
+    /// - Parameter plusAsSpace: Whether `+` means a space, as in HTML forms.
+    package func name(plusAsSpace: Bool = false) -> String {
+        PercentCoding.decode(rawName, plusAsSpace: plusAsSpace)
+    }
+
+    /// The value percent-decoded, empty where there is none; a malformed escape stays as it is.
+    ///
+    /// - Parameter plusAsSpace: Whether `+` means a space, as in HTML forms.
+    package func value(plusAsSpace: Bool = false) -> String {
+        PercentCoding.decode(rawValue ?? "", plusAsSpace: plusAsSpace)
+    }
+}

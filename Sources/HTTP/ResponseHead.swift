@@ -1,0 +1,78 @@
+/// The status line and fields of a response (RFC 9112 section 4).
+package struct ResponseHead: Sendable, Equatable {
+    package var status: HTTPStatus
+    package var version: HTTPVersion
+    package var fields: Fields
+
+    package init(
+        status: HTTPStatus, version: HTTPVersion = .http11, fields: Fields = Fields()
+    ) {
+        self.status = status
+        self.version = version
+        self.fields = fields
+    }
+}
+
+/// Why a response head cannot be written: doing so would let a field break out of its line.
+package enum ResponseHeadError: Error, Sendable, Hashable {
+    /// The status has no three digits.
+    case invalidStatus(UInt16)
+    /// The name of a field is no token.
+    case invalidName(String)
+    /// The value of the field of this name contains a control character.
+    case invalidValue(name: String)
+}
+
+/// Writes the head and the empty line after it at the end of `bytes`.
+///
+/// - Throws: Where the status, a name or a value is ill-formed; `bytes` is then as before, so
+///   nothing an origin or a URL contains can forge a line.
+package func serialise(
+    _ head: ResponseHead, into bytes: inout [UInt8]
+) throws(ResponseHeadError) {
+    guard (100...999).contains(head.status.rawValue) else {
+        throw .invalidStatus(head.status.rawValue)
+    }
+    let fields = head.fields
+    for index in 0..<fields.count {
+        let line = fields.bytes(at: index)
+        guard !line.name.isEmpty, line.name.allSatisfy(ASCII.isToken) else {
+            throw .invalidName(line.name.text)
+        }
+        guard line.value.allSatisfy(ASCII.isFieldValue) else {
+            throw .invalidValue(name: line.name.text)
+        }
+    }
+    bytes.append(contentsOf: head.version == .http10 ? "HTTP/1.0 ".utf8 : "HTTP/1.1 ".utf8)
+    appendDecimal(Int64(head.status.rawValue), to: &bytes)
+    bytes.append(ASCII.space)
+    bytes.append(contentsOf: head.status.reasonPhrase.utf8)
+    appendLineEnd(to: &bytes)
+    for index in 0..<fields.count {
+        let line = fields.bytes(at: index)
+        bytes.append(contentsOf: line.name)
+        bytes.append(ASCII.colon)
+        bytes.append(ASCII.space)
+        bytes.append(contentsOf: line.value)
+        appendLineEnd(to: &bytes)
+    }
+    appendLineEnd(to: &bytes)
+}
+
+/// Writes CRLF.
+func appendLineEnd(to bytes: inout [UInt8]) {
+    bytes.append(ASCII.carriageReturn)
+    bytes.append(ASCII.lineFeed)
+}
+
+/// Writes a number in decimal, without making text of it.
+func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
+    if number < 0 { bytes.append(0x2D) }
+    let start = bytes.count
+    var rest = number.magnitude
+    repeat {
+        bytes.append(0x30 + UInt8(rest % 10))
+        rest /= 10
+    } while rest > 0
+    bytes[start...].reverse()
+}
