@@ -1,0 +1,115 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The layers of the daemon, lowest first. A target may import only targets of the rows above its
+// own in this file; `make build` passes --explicit-target-dependency-import-check error, so an
+// arrow that is not written down here does not compile.
+
+/// Settings of every Swift target.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+/// Settings of the pure targets: no unsafe construct compiles in them.
+let pure: [SwiftSetting] = strict + [.strictMemorySafety(), .treatWarning("StrictMemorySafety", as: .error)]
+
+let package = Package(
+    name: "sluice",
+    products: [
+        .executable(name: "sluice", targets: ["sluice"]),
+        .executable(name: "sample-cdn", targets: ["sample-cdn"]),
+    ],
+    dependencies: [
+        // Command line, help texts and shell completion.
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        // Settings from flags, environment, file and defaults, in that order.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+        // Leveled logs with metadata.
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        // Queues and heaps of the admission and timer code.
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // The index of stored objects: SQLite in WAL mode with migrations.
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        // Latency histograms with bounded memory.
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    ],
+    targets: [
+        // Row 0: C headers and shims; URI syntax, which everything reads.
+        .target(name: "CLinux"),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .target(name: "URISyntax", swiftSettings: pure),
+
+        // Row 1: pure protocols, bytes in and values out; owned descriptors and typed system errors.
+        .target(name: "HTTP", dependencies: ["URISyntax"], swiftSettings: pure),
+        .target(name: "HLS", dependencies: ["URISyntax"], swiftSettings: pure),
+        .target(name: "Posix", dependencies: ["CLinux"], swiftSettings: strict),
+
+        // Row 2: the loop; path to handler; pure decisions.
+        .target(
+            name: "Reactor",
+            dependencies: ["Posix", "CLinux", .product(name: "HeapModule", package: "swift-collections")],
+            swiftSettings: strict),
+        .target(name: "Routing", dependencies: ["HTTP", "HLS", "URISyntax"], swiftSettings: pure),
+        .target(name: "CachePolicy", dependencies: ["HTTP", "HLS", "URISyntax"], swiftSettings: pure),
+
+        // Row 3: sockets, disk, libcurl.
+        .target(name: "HTTPServer", dependencies: ["HTTP", "Posix", "Reactor"], swiftSettings: strict),
+        .target(
+            name: "Store",
+            dependencies: [
+                "Posix", "Reactor", "COpenSSL",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "Upstream",
+            dependencies: [
+                "URISyntax", "HTTP", "Posix", "Reactor", "CCurl",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ],
+            swiftSettings: strict),
+
+        // Row 4: sessions, graph, flights, handlers.
+        .target(
+            name: "Proxy",
+            dependencies: [
+                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ],
+            swiftSettings: strict),
+
+        // Row 5: the shipped program.
+        .executableTarget(
+            name: "sluice",
+            dependencies: [
+                "URISyntax", "HTTP", "Posix", "Reactor", "Routing", "CachePolicy", "HTTPServer", "Store",
+                "Upstream", "Proxy", "CLinux", "CCurl",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // The sample CDN: an origin with its own HTTP code, so that a fault in ours cannot hide.
+        .target(name: "FixtureCDN", dependencies: ["CLinux"], swiftSettings: strict),
+        .executableTarget(name: "sample-cdn", dependencies: ["FixtureCDN"], swiftSettings: strict),
+
+        // Tests: one target a library, and stories told through the daemon.
+        .target(
+            name: "ScenarioSupport", dependencies: ["CLinux", "FixtureCDN"],
+            path: "Tests/ScenarioSupport", swiftSettings: strict),
+        .testTarget(name: "URISyntaxTests", dependencies: ["URISyntax"], swiftSettings: strict),
+        .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
+        .testTarget(name: "HLSTests", dependencies: ["HLS", "URISyntax"], swiftSettings: strict),
+        .testTarget(name: "FixtureCDNTests", dependencies: ["FixtureCDN", "ScenarioSupport"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

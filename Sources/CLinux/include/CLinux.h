@@ -1,0 +1,60 @@
+// Linux calls that Swift's Glibc module does not show, and thin wrappers for those that need
+// _GNU_SOURCE or are variadic. Each wrapper has the meaning of the manual page it is named after.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/types.h>
+
+/// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC.
+int clinux_accept(int listener, struct sockaddr *_Nullable address, socklen_t *_Nullable length);
+
+/// open(2) with O_CLOEXEC added.
+int clinux_open(const char *_Nonnull path, int flags, mode_t mode);
+
+/// open(2) with O_TMPFILE: a file without a name in `folder`, for reading and writing.
+int clinux_open_unnamed(const char *_Nonnull folder, mode_t mode);
+
+/// fallocate(2), mode 0 with FALLOC_FL_KEEP_SIZE: reserves blocks, leaves the size alone.
+int clinux_reserve(int descriptor, off_t offset, off_t length);
+
+/// fallocate(2) that also sets the size.
+int clinux_allocate(int descriptor, off_t offset, off_t length);
+
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE.
+int clinux_punch_hole(int descriptor, off_t offset, off_t length);
+
+/// sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts writeback, does not wait.
+int clinux_start_writeback(int descriptor, off_t offset, off_t length);
+
+/// pthread_setname_np(3) on the calling thread; at most 15 bytes are kept.
+void clinux_name_thread(const char *_Nonnull name);
+
+/// Blocks every signal in the calling thread (pthread_sigmask(3)), so that threads made from it inherit that.
+void clinux_block_all_signals(void);
+
+/// signalfd(2), non-blocking, for the signals whose numbers are given.
+int clinux_signal_descriptor(const int *_Nonnull signals, int count);
+
+/// fcntl(2) F_OFD_SETLK: takes an exclusive lock on the whole file, without waiting.
+int clinux_lock_exclusive(int descriptor);
+
+/// fcntl(2) with an integer argument.
+int clinux_fcntl(int descriptor, int command, int argument);
+
+/// setsockopt(2) with SO_LINGER {1, 0}: close sends a reset.
+int clinux_reset_on_close(int descriptor);
+
+/// statvfs(3): bytes free for unprivileged users on the file system of `path`, or -1.
+int64_t clinux_free_bytes(const char *_Nonnull path);
+
+/// getdents through readdir(3): calls `visit` for every name but . and .. ; -1 with errno on failure.
+int clinux_list_folder(const char *_Nonnull path, void *_Nullable context,
+                       void (*_Nonnull visit)(void *_Nullable context, const char *_Nonnull name, bool is_folder));

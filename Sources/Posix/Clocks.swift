@@ -1,0 +1,90 @@
+/// Wall time, monotonic time and durations as three types that do not mix.
+import Glibc
+
+/// A point on CLOCK_MONOTONIC, in nanoseconds since an arbitrary start; not moved by clock changes.
+package struct Monotonic: Comparable, Hashable, Sendable {
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    package static func < (a: Monotonic, b: Monotonic) -> Bool {
+        a.nanoseconds < b.nanoseconds
+    }
+
+    package static func + (a: Monotonic, b: Interval) -> Monotonic {
+        Monotonic(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+    }
+
+    package static func - (a: Monotonic, b: Monotonic) -> Interval {
+        Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
+    }
+
+    /// Reads the clock (clock_gettime(2)); does not block.
+    package static func now() -> Monotonic {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Monotonic(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+}
+
+/// A point in civil time, in nanoseconds since 1970-01-01T00:00:00Z; may jump.
+package struct WallTime: Comparable, Hashable, Sendable {
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    package init(seconds: Int64) {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        nanoseconds = overflow ? (seconds < 0 ? .min : .max) : product
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    package var seconds: Int64 {
+        nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
+    }
+
+    package static func < (a: WallTime, b: WallTime) -> Bool {
+        a.nanoseconds < b.nanoseconds
+    }
+
+    package static func + (a: WallTime, b: Interval) -> WallTime {
+        WallTime(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+    }
+
+    package static func - (a: WallTime, b: WallTime) -> Interval {
+        Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
+    }
+
+    /// Reads the clock (clock_gettime(2)); does not block.
+    package static func now() -> WallTime {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return WallTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+}
+
+/// A length of time in nanoseconds; may be negative.
+package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible {
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    package static func milliseconds(_ count: Int64) -> Interval {
+        Interval(nanoseconds: count * 1_000_000)
+    }
+    package static func seconds(_ count: Int64) -> Interval {
+        Interval(nanoseconds: count * 1_000_000_000)
+    }
+    package static func seconds(_ count: Double) -> Interval {
+        Interval(nanoseconds: Int64(max(-9e18, min(9e18, count * 1e9))))
+    }
+    package static let zero = Interval(nanoseconds: 0)
+
+    package var inSeconds: Double { Double(nanoseconds) / 1e9 }
+    package var inMilliseconds: Double { Double(nanoseconds) / 1e6 }
+
+    package static func < (a: Interval, b: Interval) -> Bool {
+        a.nanoseconds < b.nanoseconds
+    }
+
+    package var description: String { "\(inMilliseconds) ms" }
+}

@@ -1,0 +1,147 @@
+/// Non-blocking stream sockets: listen, accept, read, write, sendfile.
+import CLinux
+import Glibc
+
+/// Opens a listening socket, non-blocking, with SO_REUSEADDR and, on request, SO_REUSEPORT.
+///
+/// - Throws: `SystemError` with EADDRINUSE when the port is taken.
+package func listen(
+    on address: SocketAddress, sharingPort: Bool, backlog: CInt = 4096
+) throws(SystemError) -> OwnedDescriptor {
+    let subject = address.description
+    let number = try check("socket", subject) {
+        socket(address.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+    }
+    let owned = OwnedDescriptor(taking: number)
+    try setOption(number, SOL_SOCKET, SO_REUSEADDR, 1)
+    if sharingPort { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
+    if address.family == AF_INET6 { try setOption(number, CInt(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
+    _ = try check("bind", subject) { address.withRaw { bind(number, $0, $1) } }
+    _ = try check("listen", subject) { Glibc.listen(number, backlog) }
+    return owned
+}
+
+/// Sets an integer socket option (setsockopt(2)).
+package func setOption(
+    _ number: CInt, _ level: CInt, _ name: CInt, _ value: CInt
+) throws(SystemError) {
+    var value = value
+    _ = try check("setsockopt") {
+        setsockopt(number, level, name, &value, socklen_t(MemoryLayout<CInt>.size))
+    }
+}
+
+/// The local address of a socket (getsockname(2)).
+package func localAddress(of number: CInt) throws(SystemError) -> SocketAddress {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return try withUnsafeMutablePointer(to: &storage) { (pointer) throws(SystemError) in
+        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { (raw) throws(SystemError) in
+            _ = try check("getsockname") { getsockname(number, raw, &length) }
+            guard let address = SocketAddress(raw) else {
+                throw SystemError("getsockname", code: EAFNOSUPPORT)
+            }
+            return address
+        }
+    }
+}
+
+/// One accepted connection.
+package struct AcceptedSocket: ~Copyable {
+    package let descriptor: OwnedDescriptor
+    package let peer: SocketAddress?
+
+    /// Hands the descriptor on, ending this value.
+    package consuming func takeDescriptor() -> OwnedDescriptor { descriptor }
+}
+
+/// Accepts one connection, non-blocking; nil when none waits (accept4(2)).
+///
+/// - Throws: `SystemError`, EMFILE and ENFILE included, which the caller must back off from.
+package func accept(from listener: CInt) throws(SystemError) -> AcceptedSocket? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let accepted: (CInt, SocketAddress?) = withUnsafeMutablePointer(to: &storage) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+            while true {
+                let number = clinux_accept(listener, raw, &length)
+                // A connection that died in the queue is no reason to stop accepting (accept(2)).
+                if number < 0, errno == EINTR || errno == ECONNABORTED { continue }
+                return (number, number < 0 ? nil : SocketAddress(raw))
+            }
+        }
+    }
+    if accepted.0 >= 0 {
+        return AcceptedSocket(descriptor: OwnedDescriptor(taking: accepted.0), peer: accepted.1)
+    }
+    if errno == EAGAIN || errno == EWOULDBLOCK { return nil }
+    throw SystemError("accept4", code: errno)
+}
+
+/// Reads what has arrived (recv(2)); never blocks. A reset counts as an end.
+package func receive(
+    from number: CInt, into buffer: UnsafeMutableRawBufferPointer
+) -> ReadOutcome {
+    while true {
+        let count = recv(number, buffer.baseAddress, buffer.count, 0)
+        if count > 0 { return .bytes(count) }
+        if count == 0 { return .end }
+        if errno == EINTR { continue }
+        if errno == EAGAIN || errno == EWOULDBLOCK { return .wouldBlock }
+        return .end
+    }
+}
+
+/// Writes what fits (send(2), MSG_NOSIGNAL); never blocks.
+///
+/// - Parameter more: true when further bytes follow at once, so that the kernel may join them.
+package func send(_ bytes: UnsafeRawBufferPointer, to number: CInt, more: Bool = false) -> WriteOutcome {
+    let flags = CInt(MSG_NOSIGNAL) | (more ? CInt(MSG_MORE) : 0)
+    while true {
+        let count = Glibc.send(number, bytes.baseAddress, bytes.count, flags)
+        if count >= 0 { return .bytes(count) }
+        if errno == EINTR { continue }
+        if errno == EAGAIN || errno == EWOULDBLOCK { return .wouldBlock }
+        return .closed
+    }
+}
+
+/// The outcome of one sendfile(2).
+package enum SendFileOutcome: Equatable, Sendable {
+    case bytes(Int)
+    case wouldBlock
+    /// The peer is gone.
+    case closed
+    /// The file ended early or could not be read: our fault, not the peer's.
+    case fileFailed(errno: CInt)
+}
+
+/// Sends a stretch of a file without copying it through this process (sendfile(2)).
+///
+/// Blocks only for the disk when the stretch is not in the page cache.
+package func sendFile(
+    _ file: CInt, offset: Int64, count: Int, to number: CInt
+) -> SendFileOutcome {
+    var position = off_t(offset)
+    while true {
+        let sent = sendfile(number, file, &position, count)
+        if sent > 0 { return .bytes(sent) }
+        if sent == 0 { return .fileFailed(errno: 0) }
+        switch errno {
+        case EINTR: continue
+        case EAGAIN: return .wouldBlock
+        case EPIPE, ECONNRESET, ENOTCONN, ETIMEDOUT: return .closed
+        default: return .fileFailed(errno: errno)
+        }
+    }
+}
+
+/// Shuts the sending side (shutdown(2)), so that the peer reads an end after what is queued.
+package func shutdownWrites(_ number: CInt) {
+    _ = shutdown(number, CInt(SHUT_WR))
+}
+
+/// Makes the coming close send a reset: the peer sees a broken body, not a clean end.
+package func resetOnClose(_ number: CInt) {
+    _ = clinux_reset_on_close(number)
+}

@@ -1,0 +1,107 @@
+/// IPv4 and IPv6 socket addresses, numeric only: nothing here asks a name server.
+package import CLinux
+import Glibc
+
+/// A numeric socket address with a port.
+package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
+    /// The address's bytes in network order: 4 or 16.
+    package let bytes: [UInt8]
+    /// The port in host order, 0...65535.
+    package let port: UInt16
+
+    package init(bytes: [UInt8], port: UInt16) {
+        precondition(bytes.count == 4 || bytes.count == 16, "an address has 4 or 16 bytes")
+        self.bytes = bytes
+        self.port = port
+    }
+
+    /// Reads `127.0.0.1`, `::1` or `[::1]`; nil if the text is no numeric address.
+    package init?(host: String, port: UInt16) {
+        var text = host
+        if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
+        var v4 = in_addr()
+        if inet_pton(AF_INET, text, &v4) == 1 {
+            self.init(bytes: withUnsafeBytes(of: v4) { Array($0) }, port: port)
+            return
+        }
+        var v6 = in6_addr()
+        guard inet_pton(AF_INET6, text, &v6) == 1 else { return nil }
+        self.init(bytes: withUnsafeBytes(of: v6) { Array($0) }, port: port)
+    }
+
+    /// Reads what the kernel or libcurl filled in; nil for families other than IPv4 and IPv6.
+    package init?(_ raw: UnsafePointer<sockaddr>) {
+        switch CInt(raw.pointee.sa_family) {
+        case AF_INET:
+            self = raw.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { found in
+                SocketAddress(
+                    bytes: withUnsafeBytes(of: found.pointee.sin_addr) { Array($0) },
+                    port: UInt16(bigEndian: found.pointee.sin_port))
+            }
+        case AF_INET6:
+            self = raw.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { found in
+                SocketAddress(
+                    bytes: withUnsafeBytes(of: found.pointee.sin6_addr) { Array($0) },
+                    port: UInt16(bigEndian: found.pointee.sin6_port))
+            }
+        default:
+            return nil
+        }
+    }
+
+    /// AF_INET or AF_INET6.
+    package var family: CInt { bytes.count == 4 ? AF_INET : AF_INET6 }
+
+    /// The IPv4 bytes of this address or of the IPv4-mapped IPv6 address it is.
+    package var ipv4Bytes: [UInt8]? {
+        if bytes.count == 4 { return bytes }
+        guard bytes[0..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff else {
+            return nil
+        }
+        return Array(bytes[12...])
+    }
+
+    /// True for 127.0.0.0/8 and ::1.
+    package var isLoopback: Bool {
+        if let v4 = ipv4Bytes { return v4[0] == 127 }
+        return bytes[0..<15].allSatisfy { $0 == 0 } && bytes[15] == 1
+    }
+
+    /// The address without the port, IPv6 without brackets.
+    package var host: String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        _ = bytes.withUnsafeBytes { inet_ntop(family, $0.baseAddress, &text, socklen_t(text.count)) }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// `host:port`, IPv6 in brackets.
+    package var description: String {
+        bytes.count == 4 ? "\(host):\(port)" : "[\(host)]:\(port)"
+    }
+
+    /// Lends the address in the kernel's form.
+    package func withRaw<Result>(
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        if bytes.count == 4 {
+            var raw = sockaddr_in()
+            raw.sin_family = sa_family_t(AF_INET)
+            raw.sin_port = port.bigEndian
+            withUnsafeMutableBytes(of: &raw.sin_addr) { $0.copyBytes(from: bytes) }
+            return withUnsafePointer(to: &raw) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
+        var raw = sockaddr_in6()
+        raw.sin6_family = sa_family_t(AF_INET6)
+        raw.sin6_port = port.bigEndian
+        withUnsafeMutableBytes(of: &raw.sin6_addr) { $0.copyBytes(from: bytes) }
+        return withUnsafePointer(to: &raw) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+            }
+        }
+    }
+}

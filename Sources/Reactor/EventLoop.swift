@@ -1,0 +1,192 @@
+/// One thread's loop: readiness, timers and jobs from other threads.
+///
+/// Everything that a loop owns (connections, transfers, readers) is a plain class that only the
+/// loop's thread touches. Other threads reach it through `LoopHandle.enqueue` and nothing else.
+///
+/// A round is: wait for readiness, run the handlers of ready descriptors, run due timers, run the
+/// mailbox, then run what was put off to the end of the round. Work that many events of one round
+/// ask for (writing gathered bytes, waking readers) belongs there.
+import Glibc
+package import Posix
+
+/// Told when a watched descriptor is ready.
+package protocol ReadinessHandler: AnyObject {
+    /// Called on the loop's thread. It may cancel its own or any other registration.
+    func ready(_ readiness: Readiness, on loop: EventLoop)
+}
+
+/// Names one registration of one loop; stays unique after the descriptor is closed and its number
+/// reused, because the generation is part of it.
+package struct Registration: Hashable, Sendable {
+    fileprivate let slot: UInt32
+    fileprivate let generation: UInt32
+
+    fileprivate var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
+}
+
+/// The loop. Not Sendable: made on, and used by, one thread.
+package final class EventLoop {
+    private struct Slot {
+        var generation: UInt32 = 0
+        var descriptor: CInt = -1
+        var handler: (any ReadinessHandler)?
+    }
+
+    /// How other threads reach this loop.
+    package let handle: LoopHandle
+    /// The monotonic time of this round; read once a round.
+    package private(set) var now: Monotonic
+    /// The wall time of this round; read once a round.
+    package private(set) var wallNow: WallTime
+
+    private let epoll: Epoll
+    private var slots: [Slot] = []
+    private var freeSlots: [UInt32] = []
+    private var timers = TimerHeap()
+    private var roundEnd: [(EventLoop) -> Void] = []
+    private var running = true
+    private let thread = pthread_self()
+
+    /// The token of the mailbox's eventfd; no slot can have it.
+    private static let mailboxToken = UInt64.max
+
+    /// Makes a loop for the calling thread.
+    package init(handle: LoopHandle) throws(SystemError) {
+        self.handle = handle
+        epoll = try Epoll()
+        now = .now()
+        wallNow = .now()
+        try epoll.add(handle.wakeDescriptor, for: .readable, token: Self.mailboxToken)
+    }
+
+    /// True on the thread that made the loop.
+    package var isCurrent: Bool { pthread_equal(thread, pthread_self()) != 0 }
+
+    // MARK: Readiness
+
+    /// Watches a descriptor. The caller keeps it open until it has cancelled.
+    package func watch(
+        _ descriptor: CInt, for interest: Readiness, handler: any ReadinessHandler
+    ) throws(SystemError) -> Registration {
+        let index: UInt32
+        if let free = freeSlots.popLast() {
+            index = free
+        } else {
+            index = UInt32(slots.count)
+            slots.append(Slot())
+        }
+        let generation = slots[Int(index)].generation &+ 1
+        let registration = Registration(slot: index, generation: generation)
+        do throws(SystemError) {
+            try epoll.add(descriptor, for: interest, token: registration.token)
+        } catch {
+            freeSlots.append(index)
+            throw error
+        }
+        slots[Int(index)] = Slot(generation: generation, descriptor: descriptor, handler: handler)
+        return registration
+    }
+
+    /// Changes what a registration waits for.
+    package func update(_ registration: Registration, for interest: Readiness) throws(SystemError) {
+        let slot = slots[Int(registration.slot)]
+        precondition(slot.generation == registration.generation, "a cancelled registration was updated")
+        try epoll.modify(slot.descriptor, for: interest, token: registration.token)
+    }
+
+    /// Ends a registration: its handler is not called again, not even for events already reported.
+    package func cancel(_ registration: Registration) {
+        let index = Int(registration.slot)
+        guard slots[index].generation == registration.generation, slots[index].handler != nil else {
+            return
+        }
+        epoll.remove(slots[index].descriptor)
+        slots[index].handler = nil
+        slots[index].descriptor = -1
+        freeSlots.append(registration.slot)
+    }
+
+    // MARK: Time
+
+    /// Runs `body` once, on this loop, no earlier than `delay` from this round.
+    @discardableResult
+    package func schedule(after delay: Interval, _ body: @escaping (EventLoop) -> Void) -> TimerID {
+        timers.add(deadline: now + delay, body)
+    }
+
+    /// Takes a timer back; one that has run is ignored.
+    package func cancel(_ timer: TimerID) {
+        timers.cancel(timer)
+    }
+
+    // MARK: Rounds
+
+    /// Runs `body` at the end of this round, after all events, timers and jobs.
+    package func atRoundEnd(_ body: @escaping (EventLoop) -> Void) {
+        roundEnd.append(body)
+    }
+
+    /// Ends `run` after this round.
+    package func stop() {
+        running = false
+    }
+
+    /// Runs rounds until `stop`; blocks the calling thread, which must be the one that made the loop.
+    package func run() {
+        precondition(isCurrent, "a loop runs on the thread that made it")
+        while running {
+            runRound()
+        }
+        // Jobs sent by threads that did not know yet: run them so that what they hold is let go.
+        handle.close()
+        for job in handle.takeJobs() { job(self) }
+        runRoundEnd()
+    }
+
+    private func runRound() {
+        let timeout = roundEnd.isEmpty ? timers.timeout(from: .now()) : 0
+        var mailboxIsReady = false
+        do throws(SystemError) {
+            var isFirst = true
+            try epoll.wait(timeout: timeout) { token, readiness in
+                if isFirst {
+                    readClocks()
+                    isFirst = false
+                }
+                if token == Self.mailboxToken {
+                    mailboxIsReady = true
+                } else {
+                    dispatch(token, readiness)
+                }
+            }
+            if isFirst { readClocks() }
+        } catch {
+            // EBADF and EINVAL are the only ways left: a fault of this program.
+            preconditionFailure("the loop cannot wait: \(error)")
+        }
+        while let body = timers.popDue(at: now) { body(self) }
+        if mailboxIsReady {
+            for job in handle.takeJobs() { job(self) }
+        }
+        runRoundEnd()
+    }
+
+    private func readClocks() {
+        now = .now()
+        wallNow = .now()
+    }
+
+    private func dispatch(_ token: UInt64, _ readiness: Readiness) {
+        let slot = slots[Int(UInt32(truncatingIfNeeded: token))]
+        guard slot.generation == UInt32(truncatingIfNeeded: token >> 32) else { return }
+        slot.handler?.ready(readiness, on: self)
+    }
+
+    private func runRoundEnd() {
+        while !roundEnd.isEmpty {
+            let bodies = roundEnd
+            roundEnd.removeAll(keepingCapacity: true)
+            for body in bodies { body(self) }
+        }
+    }
+}

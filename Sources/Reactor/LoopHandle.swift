@@ -1,0 +1,90 @@
+/// The only part of a loop that other threads may hold: a mailbox and an eventfd.
+import CLinux
+import Glibc
+package import Posix
+import Synchronization
+
+/// Sends jobs to a loop's thread.
+package final class LoopHandle: Sendable {
+    /// Work for a loop; the loop is passed in, never captured.
+    package typealias Job = @Sendable (EventLoop) -> Void
+
+    private struct Mailbox {
+        var jobs: [Job] = []
+        var isSignalled = false
+        var isClosed = false
+    }
+
+    private let mailbox = Mutex(Mailbox())
+    private let eventDescriptor: OwnedDescriptor
+
+    package init() throws(SystemError) {
+        let number = try check("eventfd") { eventfd(0, CInt(EFD_NONBLOCK) | CInt(EFD_CLOEXEC)) }
+        eventDescriptor = OwnedDescriptor(taking: number)
+    }
+
+    var wakeDescriptor: CInt { eventDescriptor.number }
+
+    /// Runs `job` on the loop's thread, in the order of sending; does not wait for it.
+    ///
+    /// - Returns: false when the loop has ended; the job is dropped then.
+    @discardableResult
+    package func enqueue(_ job: @escaping Job) -> Bool {
+        let (accepted, mustSignal) = mailbox.withLock { mailbox -> (Bool, Bool) in
+            if mailbox.isClosed { return (false, false) }
+            mailbox.jobs.append(job)
+            let first = !mailbox.isSignalled
+            mailbox.isSignalled = true
+            return (true, first)
+        }
+        if mustSignal {
+            var one: UInt64 = 1
+            // EAGAIN means the counter is full, so the loop will wake anyway.
+            _ = write(eventDescriptor.number, &one, 8)
+        }
+        return accepted
+    }
+
+    /// Swaps the mailbox out under the lock; the caller runs the jobs outside it.
+    func takeJobs() -> [Job] {
+        var count: UInt64 = 0
+        _ = read(eventDescriptor.number, &count, 8)
+        return mailbox.withLock { mailbox in
+            mailbox.isSignalled = false
+            let jobs = mailbox.jobs
+            mailbox.jobs = []
+            return jobs
+        }
+    }
+
+    func close() {
+        mailbox.withLock { $0.isClosed = true }
+    }
+}
+
+/// A value that belongs to one loop, carried through other threads and opened only at home.
+///
+/// `@unchecked Sendable` is sound because `value(on:)` traps on every thread but the loop's own, so
+/// the value is never touched elsewhere; other threads only keep the reference alive.
+package struct LoopBound<Value>: @unchecked Sendable {
+    private let stored: Value
+    private let home: LoopHandle
+
+    /// Binds a value to the loop that is running the caller.
+    package init(_ value: Value, to loop: EventLoop) {
+        precondition(loop.isCurrent, "a value is bound on its loop's own thread")
+        stored = value
+        home = loop.handle
+    }
+
+    /// The value, on its own loop; traps anywhere else.
+    package func value(on loop: EventLoop) -> Value {
+        precondition(loop.handle === home && loop.isCurrent, "a bound value was opened on a foreign loop")
+        return stored
+    }
+
+    /// Runs `body` with the value on its own loop.
+    package func enqueue(_ body: @escaping @Sendable (Value, EventLoop) -> Void) {
+        home.enqueue { loop in body(self.value(on: loop), loop) }
+    }
+}

@@ -1,0 +1,82 @@
+/// Threads: one that runs a loop, one that runs a closure; both can be joined.
+import CLinux
+import Glibc
+package import Posix
+import Synchronization
+
+/// A thread that is joined by its owner.
+package final class PosixThread: Sendable {
+    private let thread: Mutex<pthread_t?>
+
+    /// Starts a thread, all signals blocked in it.
+    ///
+    /// - Parameters:
+    ///   - name: shown by ps and perf; at most 15 bytes are kept.
+    ///   - body: what it runs; the thread ends when it returns.
+    package init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
+        let box = Unmanaged.passRetained(ThreadBody(name: name, body: body))
+        var made = pthread_t()
+        let status = pthread_create(&made, nil, { raw in
+            guard let raw else { return nil }
+            let body = Unmanaged<ThreadBody>.fromOpaque(raw).takeRetainedValue()
+            clinux_block_all_signals()
+            clinux_name_thread(body.name)
+            body.body()
+            return nil
+        }, box.toOpaque())
+        guard status == 0 else {
+            box.release()
+            throw SystemError("pthread_create", code: status)
+        }
+        thread = Mutex(made)
+    }
+
+    /// Waits for the thread's end; blocks. A second call returns at once.
+    package func join() {
+        let waiting = thread.withLock { thread in
+            let taken = thread
+            thread = nil
+            return taken
+        }
+        if let waiting { pthread_join(waiting, nil) }
+    }
+}
+
+private final class ThreadBody: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+
+    init(name: String, body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+    }
+}
+
+/// A thread with a loop on it.
+package final class LoopThread: Sendable {
+    /// How to reach the loop.
+    package let handle: LoopHandle
+    private let thread: PosixThread
+
+    /// Starts the thread; `setUp` is the loop's first job.
+    package init(name: String, _ setUp: @escaping LoopHandle.Job) throws(SystemError) {
+        let handle = try LoopHandle()
+        self.handle = handle
+        handle.enqueue(setUp)
+        thread = try PosixThread(name: name) {
+            do throws(SystemError) {
+                let loop = try EventLoop(handle: handle)
+                loop.run()
+            } catch {
+                // Out of descriptors before anything ran: the process cannot start.
+                fatalError("no loop for thread \(name): \(error)")
+            }
+        }
+    }
+
+    /// Ends the loop after the jobs sent so far, and waits for the thread; blocks.
+    package func stopAndJoin() {
+        handle.enqueue { $0.stop() }
+        thread.join()
+    }
+}
