@@ -1,0 +1,94 @@
+/// The log of the sample CDN as tests and scripts read it.
+import Glibc
+import Synchronization
+
+extension FixtureCDN {
+    /// Every request since the last `resetLog()`, in order of arrival, those under way included.
+    package var requests: [LoggedRequest] { log.requests }
+
+    /// How many requests came for a path or, when it has a query, for exactly that target; nil: all.
+    package func requestCount(_ path: String? = nil) -> Int { requests(path).count }
+
+    /// Content bytes sent for a path; nil: for all.
+    package func bytesSent(_ path: String? = nil) -> Int {
+        requests(path).reduce(0) { $0 + $1.bodyBytes }
+    }
+
+    /// The ranges of the representation really sent for a path, in order of arrival, none empty.
+    package func bytesServedRanges(_ path: String) -> [Range<Int>] {
+        requests(path).filter { $0.bodyBytes > 0 && (200...299).contains($0.status) }
+            .map { $0.bodyOffset..<($0.bodyOffset + $0.bodyBytes) }
+    }
+
+    /// The first byte that was sent more than once for a path; nil: no byte was.
+    package func firstByteServedTwice(_ path: String) -> Int? {
+        let ranges = bytesServedRanges(path).sorted { $0.lowerBound < $1.lowerBound }
+        var end = 0
+        for range in ranges {
+            if range.lowerBound < end { return range.lowerBound }
+            end = range.upperBound
+        }
+        return nil
+    }
+
+    /// The most requests that were under way at once since the last `resetLog()`.
+    package var peakConcurrentRequests: Int { log.peak }
+
+    /// Requests under way now.
+    package var activeRequests: Int { log.active }
+
+    /// Forgets all requests and lets `fails` count from the beginning.
+    package func resetLog() {
+        log.reset()
+        state.withLock { $0.faultsUsed = [:] }
+    }
+
+    private func requests(_ path: String?) -> [LoggedRequest] {
+        guard let path else { return log.requests }
+        return log.requests.filter { $0.matches(path) }
+    }
+
+    /// Answers a request for a path under `/__`; nil for any other. These are not logged.
+    func control(_ request: WireRequest) -> String? {
+        guard request.path.hasPrefix("/__") else { return nil }
+        let path = request.query["path"]
+        switch (request.path, path) {
+        case ("/__log", _):
+            return requests(path).map { $0.json + "\n" }.joined()
+        case ("/__count", _):
+            return "{\"requests\":\(requestCount(path)),\"bytes\":\(bytesSent(path)),"
+                + "\"peak\":\(peakConcurrentRequests),\"active\":\(activeRequests),"
+                + "\"connections\":\(acceptedConnections),\"open\":\(openConnections)}\n"
+        case ("/__reset", _):
+            resetLog()
+        case ("/__set", let path?):
+            var behaviour = Behaviour()
+            behaviour.apply(request.query)
+            setBehaviour(request.query.pairs.count > 1 ? behaviour : nil, for: path)
+        case ("/__live", let path?):
+            return makeWindow(path, request.query)
+        case ("/__advance", let path?):
+            state.withLock { $0.windows[path] }?.advance(by: Int(request.query["by"] ?? "") ?? 1)
+        case ("/__end", let path?):
+            state.withLock { $0.windows[path] }?.end()
+        default:
+            return "{\"error\":\"unknown control path or no path argument\"}\n"
+        }
+        return "{\"ok\":true}\n"
+    }
+
+    /// `/__live?path=P&from=Q&window=N&stepped=1`: a window over the segments of the VOD playlist Q.
+    private func makeWindow(_ path: String, _ query: QueryArguments) -> String {
+        guard let from = query["from"], let folder, !from.contains(".."),
+            let source = Resource(file: folder + from, type: "")
+        else { return "{\"error\":\"from= names no playlist of the folder\"}\n" }
+        let bytes = ContentReader(source.content).read(0..<source.content.length)
+        let prefix = from[...(from.lastIndex(of: "/") ?? from.startIndex)]
+        let window = LiveWindow(
+            vod: String(decoding: bytes, as: UTF8.self), prefix: String(prefix),
+            windowSize: Int(query["window"] ?? "").flatMap { $0 > 0 ? $0 : nil } ?? 3,
+            drive: query["stepped"] == "1" ? .stepped : .clock)
+        _ = live(path, window)
+        return "{\"ok\":true}\n"
+    }
+}

@@ -1,0 +1,227 @@
+/// The sample CDN: an origin server whose faults are chosen and whose every byte is counted.
+///
+/// It serves the files of a folder, resources put into memory, synthetic bytes of any size under
+/// `/bytes/<name>/<size>`, and sliding live windows. Paths under `/__` are for scripts:
+/// `/__log` (one JSON object a line), `/__count[?path=P]`, `/__reset`, `/__set?path=P&<behaviour>`,
+/// `/__live?path=P&from=Q&window=N`, `/__advance?path=P&by=N`, `/__end?path=P`.
+///
+/// Every connection has a thread; all methods may be called from any thread and none blocks, except
+/// `stop()`, which waits for the connections to end.
+import Glibc
+import Synchronization
+
+package final class FixtureCDN: Sendable {
+    struct State {
+        var listener: Int32?
+        var port: UInt16
+        var isStopping = false
+        var acceptors = 0
+        var open: Set<Int32> = []
+        var connections = 0
+        var behaviours: [String: Behaviour] = [:]
+        var faultsUsed: [String: Int] = [:]
+        var resources: [String: Resource] = [:]
+        var windows: [String: LiveWindow] = [:]
+        var held: [String: Int] = [:]
+    }
+
+    package let address: String
+    let folder: String?
+    let state: Mutex<State>
+    let log = RequestLog()
+
+    /// A CDN that is not listening yet; port 0 takes a free one at the first `start()` and keeps it.
+    package init(folder: String? = nil, address: String = "127.0.0.1", port: UInt16 = 0) {
+        self.folder = folder
+        self.address = address
+        state = Mutex(State(port: port))
+    }
+
+    /// Begins to listen; after `stop()` on the same port again. Throws `CDNError`.
+    package func start() throws {
+        let port = state.withLock { $0.port }
+        let listening = try Sockets.listen(address: address, port: port)
+        state.withLock {
+            $0.listener = listening.descriptor
+            $0.port = listening.port
+            $0.isStopping = false
+            $0.acceptors += 1
+        }
+        guard startThread({ self.accept(listening.descriptor) }) else {
+            close(listening.descriptor)
+            state.withLock { $0.acceptors -= 1 }
+            throw CDNError(call: "pthread_create", code: EAGAIN)
+        }
+    }
+
+    /// Goes off the network: closes the listener and every connection, and waits until they are closed.
+    package func stop() {
+        state.withLock {
+            $0.isStopping = true
+            // Shutting down wakes a thread blocked in accept, recv, send or poll; it then closes.
+            if let listener = $0.listener { shutdown(listener, Int32(SHUT_RDWR)) }
+            $0.listener = nil
+            for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+        let end = Sockets.now() + 5_000_000_000
+        while Sockets.now() < end {
+            if state.withLock({ $0.acceptors == 0 && $0.open.isEmpty }) { return }
+            usleep(500)
+        }
+    }
+
+    /// The port, 0 before the first `start()` when none was asked for.
+    package var port: UInt16 { state.withLock { $0.port } }
+
+    /// `http://127.0.0.1:8080`, without a slash at the end.
+    package var baseURL: String { "http://\(address):\(port)" }
+
+    /// The URL of a path that starts with a slash.
+    package func url(_ path: String) -> String {
+        baseURL + (path.hasPrefix("/") ? path : "/" + path)
+    }
+
+    /// Connections open at this moment.
+    package var openConnections: Int { state.withLock { $0.open.count } }
+
+    /// Connections accepted since the beginning.
+    package var acceptedConnections: Int { state.withLock { $0.connections } }
+
+    private func accept(_ listener: Int32) {
+        while let descriptor = Sockets.accept(listener) {
+            let number: Int? = state.withLock {
+                guard !$0.isStopping else { return nil }
+                $0.connections += 1
+                $0.open.insert(descriptor)
+                return $0.connections
+            }
+            guard let number else {
+                close(descriptor)
+                continue
+            }
+            let started = startThread {
+                Connection(cdn: self, descriptor: descriptor, number: number).run()
+                self.end(descriptor)
+            }
+            if !started { end(descriptor) }
+        }
+        close(listener)
+        state.withLock { $0.acceptors -= 1 }
+    }
+
+    /// Closes under the lock, so that `stop()` can never shut down a descriptor used anew.
+    private func end(_ descriptor: Int32) {
+        state.withLock {
+            $0.open.remove(descriptor)
+            close(descriptor)
+        }
+    }
+}
+
+// MARK: Content
+
+extension FixtureCDN {
+    /// Puts bytes under a path; they come before files. The type is guessed from the path by default.
+    package func put(
+        _ path: String, _ bytes: [UInt8], contentType: String? = nil,
+        extraHeaders: [(name: String, value: String)] = []
+    ) {
+        var resource = Resource(bytes, contentType: contentType ?? MediaType.of(path))
+        resource.extraFields = extraHeaders
+        state.withLock { $0.resources[path] = resource }
+    }
+
+    /// Puts text under a path.
+    package func put(_ path: String, text: String, contentType: String? = nil) {
+        put(path, Array(text.utf8), contentType: contentType)
+    }
+
+    /// Takes away what `put` or `live` placed there.
+    package func remove(_ path: String) {
+        state.withLock {
+            $0.resources[path] = nil
+            $0.windows[path] = nil
+        }
+    }
+
+    /// The bytes `/bytes/<name>/<size>` has at `range`, whatever the size.
+    package static func syntheticBytes(_ name: String, _ range: Range<Int>) -> [UInt8] {
+        Synthetic.bytes(name, range)
+    }
+
+    /// Puts a sliding live playlist under a path; the returned window is stepped or ended by hand.
+    package func live(_ path: String, _ window: LiveWindow) -> LiveWindow {
+        state.withLock { $0.windows[path] = window }
+        return window
+    }
+
+    /// What is under the path of a request.
+    func resource(for request: WireRequest) -> Resource? {
+        let path = request.path
+        let (stored, window) = state.withLock { ($0.resources[path], $0.windows[path]) }
+        if let stored { return stored }
+        if let window {
+            let playlist = window.playlist(at: Sockets.now())
+            return Resource(Array(playlist.utf8), contentType: MediaType.of("a.m3u8"))
+        }
+        if let synthetic = Resource(syntheticPath: path) { return synthetic }
+        guard let folder, !path.split(separator: "/").contains("..") else { return nil }
+        return Resource(file: folder + path, type: MediaType.of(path))
+    }
+}
+
+// MARK: Behaviour
+
+extension FixtureCDN {
+    /// Sets how a path is answered; nil sets it back. A path ending in `*` means all that begin so.
+    package func setBehaviour(_ behaviour: Behaviour?, for path: String) {
+        state.withLock {
+            $0.behaviours[path] = behaviour
+            $0.faultsUsed[path] = nil
+        }
+    }
+
+    /// What is set for a path: exactly, or by the longest fitting prefix.
+    package func behaviour(for path: String) -> Behaviour {
+        state.withLock { Self.behaviour(for: path, in: $0).behaviour }
+    }
+
+    private static func behaviour(for path: String, in state: State) -> (
+        behaviour: Behaviour, key: String
+    ) {
+        if let exact = state.behaviours[path] { return (exact, path) }
+        let fitting = state.behaviours.keys.filter {
+            $0.last == "*" && path.hasPrefix($0.dropLast())
+        }
+        guard let key = fitting.max(by: { $0.count < $1.count }), let found = state.behaviours[key]
+        else { return (Behaviour(), path) }
+        return (found, key)
+    }
+
+    /// The behaviour one request meets, which uses up one of its `fails`.
+    func effectiveBehaviour(for request: WireRequest) -> Behaviour {
+        state.withLock {
+            var (behaviour, key) = Self.behaviour(for: request.path, in: $0)
+            behaviour.apply(request.query)
+            if request.query["fails"] != nil { key = request.target }
+            guard let limit = behaviour.fails else { return behaviour }
+            let used = $0.faultsUsed[key, default: 0]
+            $0.faultsUsed[key] = used + 1
+            return used < limit ? behaviour : behaviour.withoutFaults
+        }
+    }
+
+    /// Holds responses of a path back until `release`: before the head, or after so many body bytes.
+    package func hold(_ path: String, afterBytes: Int? = nil) {
+        state.withLock { $0.held[path] = afterBytes ?? -1 }
+    }
+
+    /// Lets the held responses of a path go on.
+    package func release(_ path: String) {
+        state.withLock { $0.held[path] = nil }
+    }
+
+    func isHeld(_ path: String, sent: Int) -> Bool { state.withLock { $0.held[path] == sent } }
+
+    func holdOffset(_ path: String) -> Int? { state.withLock { $0.held[path] } }
+}
