@@ -1,0 +1,98 @@
+import URISyntax
+
+/// The attributes of one tag line, as ranges into the playlist (RFC 8216, 4.2).
+///
+/// Commas and `NAME=` texts inside quoted strings are text. Tolerates blanks around names, missing
+/// values and a quoted string that the line's end cuts off.
+package struct AttributeList: Sequence, Sendable {
+    package struct Attribute: Hashable, Sendable {
+        /// The name without blanks.
+        package let name: Range<Int>
+        /// The value without its quotes.
+        package let value: Range<Int>
+        package let isQuoted: Bool
+        /// False only for a quoted string without a closing quote.
+        package let isTerminated: Bool
+    }
+
+    package let bytes: [UInt8]
+    package let range: Range<Int>
+
+    /// The attributes in `range` of `bytes`: what stands behind a tag's colon.
+    package init(_ bytes: [UInt8], in range: Range<Int>) {
+        self.bytes = bytes
+        self.range = range
+    }
+
+    package init(_ text: String) {
+        bytes = Array(text.utf8)
+        range = 0..<bytes.count
+    }
+
+    package func makeIterator() -> Iterator { Iterator(bytes: bytes, cursor: range.lowerBound, end: range.upperBound) }
+
+    /// The first attribute of this name.
+    package func first(_ name: String) -> Attribute? {
+        first { bytes[$0.name].elementsEqual(name.utf8) }
+    }
+
+    /// The bytes of the first value of this name, without quotes.
+    package func bytes(of name: String) -> ArraySlice<UInt8>? {
+        first(name).map { bytes[$0.value] }
+    }
+
+    /// The text of the first value of this name, without quotes.
+    package func text(of name: String) -> String? {
+        bytes(of: name).map { PercentEncoding.text($0) }
+    }
+
+    /// Whether the first value of this name is `YES`.
+    package func isYes(_ name: String) -> Bool {
+        bytes(of: name)?.elementsEqual("YES".utf8) ?? false
+    }
+
+    package struct Iterator: IteratorProtocol {
+        fileprivate let bytes: [UInt8]
+        fileprivate var cursor: Int
+        fileprivate let end: Int
+
+        package mutating func next() -> Attribute? {
+            while cursor < end, bytes[cursor] == 0x2C || ASCII.isBlank(bytes[cursor]) { cursor += 1 }
+            guard cursor < end else { return nil }
+            let nameStart = cursor
+            while cursor < end, bytes[cursor] != 0x3D, bytes[cursor] != 0x2C { cursor += 1 }
+            let name = trimmed(nameStart..<cursor)
+            guard cursor < end, bytes[cursor] == 0x3D else {
+                return Attribute(
+                    name: name, value: cursor..<cursor, isQuoted: false, isTerminated: true)
+            }
+            cursor += 1
+            while cursor < end, ASCII.isBlank(bytes[cursor]) { cursor += 1 }
+            return cursor < end && bytes[cursor] == 0x22 ? quoted(name) : unquoted(name)
+        }
+
+        private mutating func quoted(_ name: Range<Int>) -> Attribute {
+            let start = cursor + 1
+            cursor = start
+            while cursor < end, bytes[cursor] != 0x22 { cursor += 1 }
+            let value = start..<cursor
+            let isTerminated = cursor < end
+            // What stands between the closing quote and the next comma belongs to no attribute.
+            while cursor < end, bytes[cursor] != 0x2C { cursor += 1 }
+            return Attribute(name: name, value: value, isQuoted: true, isTerminated: isTerminated)
+        }
+
+        private mutating func unquoted(_ name: Range<Int>) -> Attribute {
+            let start = cursor
+            while cursor < end, bytes[cursor] != 0x2C { cursor += 1 }
+            return Attribute(
+                name: name, value: trimmed(start..<cursor), isQuoted: false, isTerminated: true)
+        }
+
+        private func trimmed(_ range: Range<Int>) -> Range<Int> {
+            var upper = range.upperBound
+            while upper > range.lowerBound, ASCII.isBlank(bytes[upper - 1]) { upper -= 1 }
+            return range.lowerBound..<upper
+        }
+    }
+}

@@ -1,0 +1,52 @@
+package import URISyntax
+
+/// Why a body cannot be passed on as a playlist. The fault is always the origin's.
+///
+/// Lines are counted from 1. Texts of the playlist are shortened and lose their query, since
+/// descriptions end up in logs and error pages.
+package enum PlaylistError: Error, Hashable, Sendable {
+    /// The body is longer than the limit; both in bytes.
+    case tooLarge(byteCount: Int, limit: Int)
+    /// The rewritten playlist would be longer than the limit in bytes.
+    case outputTooLarge(line: Int, limit: Int)
+    /// The body does not start with `#EXTM3U`; markup is most often an error page.
+    case notAPlaylist(looksLikeMarkup: Bool)
+    /// A line is longer than the limit in bytes.
+    case lineTooLong(line: Int, limit: Int)
+    /// There are more lines than the limit.
+    case tooManyLines(limit: Int)
+    /// A URI would send the player past the daemon, or to a file; the scheme is in lower case.
+    case forbiddenScheme(line: Int, tag: String, scheme: String)
+    /// A URI cannot be made into a URL to ask for.
+    case badURI(line: Int, tag: String, text: String, reason: URIError)
+    /// A URI refers to a variable that no EXT-X-DEFINE has defined.
+    case undefinedVariable(line: Int, tag: String, name: String)
+}
+
+extension PlaylistError: CustomStringConvertible {
+    package var description: String {
+        "origin sent a bad playlist: " + reason
+    }
+
+    private var reason: String {
+        switch self {
+        case .tooLarge(let byteCount, let limit):
+            "\(byteCount) bytes are more than the limit of \(limit)"
+        case .outputTooLarge(let line, let limit):
+            "line \(line): rewritten it would be longer than the limit of \(limit) bytes"
+        case .notAPlaylist(let looksLikeMarkup):
+            looksLikeMarkup
+                ? "it is a page of markup, not a playlist" : "it does not start with #EXTM3U"
+        case .lineTooLong(let line, let limit):
+            "line \(line) is longer than the limit of \(limit) bytes"
+        case .tooManyLines(let limit):
+            "it has more than \(limit) lines"
+        case .forbiddenScheme(let line, let tag, let scheme):
+            "line \(line) (\(tag)): URIs with scheme '\(scheme)' are not passed to players"
+        case .badURI(let line, let tag, let text, let reason):
+            "line \(line) (\(tag)): '\(text)' cannot be resolved: \(reason)"
+        case .undefinedVariable(let line, let tag, let name):
+            "line \(line) (\(tag)): variable '\(name)' is not defined"
+        }
+    }
+}

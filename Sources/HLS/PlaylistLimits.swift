@@ -1,0 +1,24 @@
+/// What a playlist may cost before it is refused as hostile or broken.
+package struct PlaylistLimits: Hashable, Sendable {
+    /// The longest playlist in bytes, decoded. Default 16 MiB; range 1 KiB to 1 GiB.
+    package var byteCount: Int
+    /// The longest line in bytes. Default 64 KiB; range 256 B to 1 MiB.
+    package var lineLength: Int
+    /// The most lines. Default 500,000, which is 11 days of 2 s segments; range 100 to 10 million.
+    package var lineCount: Int
+    /// The longest rewritten playlist in bytes, because short references grow by their base URL.
+    /// Default 128 MiB; range 1 KiB to 4 GiB.
+    package var outputByteCount: Int
+
+    package init(
+        byteCount: Int = 16 << 20, lineLength: Int = 64 << 10, lineCount: Int = 500_000,
+        outputByteCount: Int = 128 << 20
+    ) {
+        self.byteCount = byteCount
+        self.lineLength = lineLength
+        self.lineCount = lineCount
+        self.outputByteCount = outputByteCount
+    }
+
+    package static let standard = PlaylistLimits()
+}

@@ -1,0 +1,67 @@
+package import URISyntax
+
+/// One URI of a playlist: what it names, and what the playlist says about it.
+package struct ResourceReference: Sendable {
+    /// The absolute URL at the origin.
+    package let url: AbsoluteURL
+    package let role: ResourceRole
+    /// The tag that names the resource; for a URI line the tag it follows (`inf`, `streamInf`).
+    package let tag: Tag.Name
+    /// The line of the URI in the origin's playlist, counted from 1.
+    package let line: Int
+    /// For a segment its media sequence number, for a part or hint that of its parent segment, for
+    /// a key, an initialization section or a playlist that of the next segment.
+    package let mediaSequence: Int
+    /// For a part or a hinted part its index in the parent segment; otherwise nil.
+    package let partIndex: Int?
+    /// The discontinuity sequence number in force.
+    package let discontinuitySequence: Int
+    /// What is written as EXTINF or DURATION; nil where there is none.
+    package let duration: Duration?
+    /// The sub-range of the resource; nil for the whole. A hint without length is whole too.
+    package let byteRange: SubRange?
+    /// Whether the segment or part is announced as missing (EXT-X-GAP, GAP=YES).
+    package let isGap: Bool
+    /// BANDWIDTH of a variant stream in bits per second; nil where there is none.
+    package let bandwidth: Int?
+    /// Key and initialization section in force for a segment, part or hint.
+    package let context: SegmentContext
+
+    /// Whether an EXT-X-MAP is in force, so that the resource is not a transport stream.
+    package var hasMap: Bool { context.hasMap }
+    /// The URL of the key in force; nil without encryption and for keys with opaque URIs.
+    package var keyURL: AbsoluteURL? { context.keyURL }
+    /// The URL of the media initialization section in force.
+    package var mapURL: AbsoluteURL? { context.mapURL }
+    /// The sub-range of that section; nil for the whole resource.
+    package var mapByteRange: SubRange? { context.mapByteRange }
+}
+
+/// What EXT-X-KEY and EXT-X-MAP have set for the segments that follow.
+///
+/// Shared by all segments under the same tags; equal media names under another context are other
+/// resources to a player.
+package final class SegmentContext: Sendable {
+    package let hasMap: Bool
+    package let keyURL: AbsoluteURL?
+    package let mapURL: AbsoluteURL?
+    package let mapByteRange: SubRange?
+
+    init(
+        hasMap: Bool, keyURL: AbsoluteURL? = nil, mapURL: AbsoluteURL? = nil,
+        mapByteRange: SubRange? = nil
+    ) {
+        self.hasMap = hasMap
+        self.keyURL = keyURL
+        self.mapURL = mapURL
+        self.mapByteRange = mapByteRange
+    }
+
+    func with(keyURL: AbsoluteURL?) -> SegmentContext {
+        SegmentContext(hasMap: hasMap, keyURL: keyURL, mapURL: mapURL, mapByteRange: mapByteRange)
+    }
+
+    func with(mapURL: AbsoluteURL?, byteRange: SubRange?) -> SegmentContext {
+        SegmentContext(hasMap: true, keyURL: keyURL, mapURL: mapURL, mapByteRange: byteRange)
+    }
+}

@@ -1,0 +1,123 @@
+import URISyntax
+
+/// How a pass writes tag lines with URI attributes.
+extension RewritePass {
+    /// Writes a line with every URI attribute replaced and every other byte as it was.
+    mutating func writeAttributes(
+        _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        let list = attributes(of: line)
+        var copied = line.range.lowerBound
+        var hasURI = false
+        for attribute in list {
+            guard let role = role(of: attribute, tag, list) else { continue }
+            hasURI = true
+            guard !attribute.value.isEmpty else {
+                diagnose(line.number, tag.name, "has an empty URI")
+                continue
+            }
+            let text = body[attribute.value]
+            let url = try resolve(text, role, line: line.number, tag: tag.name)
+            let particulars = particulars(tag.name, role, list, url: url, line: line.number)
+            if tag.name == .key { noteKey(url) }
+            guard let url else { continue }
+            output.append(contentsOf: body[copied..<attribute.value.lowerBound])
+            copied = attribute.value.lowerBound
+            if !attribute.isQuoted { output.append(0x22) }
+            if appendMapped(makeReference(url, particulars), map) {
+                copied = attribute.value.upperBound
+                if !attribute.isQuoted || !attribute.isTerminated { output.append(0x22) }
+            } else if !attribute.isQuoted {
+                output.removeLast()
+            }
+            if tag.name == .map {
+                context = context.with(mapURL: url, byteRange: particulars.byteRange)
+            }
+        }
+        copy(copied..<line.range.upperBound)
+        if !hasURI { noteMissingURI(tag.name, list, line) }
+        if tag.name == .part { partIndex += 1 }
+    }
+
+    /// The role of an attribute's value; nil where the attribute is no URI.
+    private func role(
+        of attribute: AttributeList.Attribute, _ tag: Tag, _ list: AttributeList
+    ) -> ResourceRole? {
+        let name = body[attribute.name]
+        guard let uri = tag.uris.first(where: { name.elementsEqual($0.name.utf8) }) else {
+            return nil
+        }
+        switch tag.name {
+        case .preloadHint:
+            return list.bytes(of: "TYPE")?.elementsEqual("MAP".utf8) ?? false
+                ? .initialization : .part
+        case .sessionData:
+            return list.bytes(of: "FORMAT")?.elementsEqual("RAW".utf8) ?? false ? .media : .json
+        default:
+            return uri.role
+        }
+    }
+
+    private mutating func particulars(
+        _ tag: Tag.Name, _ role: ResourceRole, _ list: AttributeList, url: AbsoluteURL?, line: Int
+    ) -> Particulars {
+        var particulars = Particulars(role: role, tag: tag, line: line)
+        switch tag {
+        case .part:
+            particulars.partIndex = partIndex
+            particulars.duration = list.bytes(of: "DURATION").flatMap(DecimalNumber.seconds)
+            particulars.isGap = list.isYes("GAP")
+            if let url { particulars.byteRange = partRange(list, url, line) }
+        case .map:
+            if let value = list.bytes(of: "BYTERANGE"), let written = WrittenSubRange(value) {
+                particulars.byteRange = SubRange(
+                    offset: written.offset ?? 0, length: written.length)
+            }
+        case .preloadHint:
+            if role == .part { particulars.partIndex = partIndex }
+            if let length = list.bytes(of: "BYTERANGE-LENGTH").flatMap(DecimalNumber.integer) {
+                let start = list.bytes(of: "BYTERANGE-START").flatMap(DecimalNumber.integer)
+                particulars.byteRange = SubRange(offset: start ?? 0, length: length)
+            }
+        case .iFrameStreamInf, .imageStreamInf:
+            particulars.bandwidth = list.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer)
+        default:
+            break
+        }
+        return particulars
+    }
+
+    /// The sub-range of a part; an omitted offset continues the part before it.
+    private mutating func partRange(
+        _ list: AttributeList, _ url: AbsoluteURL, _ line: Int
+    ) -> SubRange? {
+        guard let value = list.bytes(of: "BYTERANGE") else {
+            partRanges.reset()
+            return nil
+        }
+        guard let written = WrittenSubRange(value),
+            let (range, isGuess) = partRanges.resolve(written, for: url)
+        else {
+            diagnose(line, .part, "BYTERANGE is not <n>[@<o>]")
+            return nil
+        }
+        if isGuess { diagnose(line, .part, "BYTERANGE has no offset and continues nothing") }
+        return range
+    }
+
+    /// A key that players fetch replaces the one before; one with an opaque URI stands beside it.
+    private mutating func noteKey(_ url: AbsoluteURL?) {
+        if let url { context = context.with(keyURL: url) }
+    }
+
+    private mutating func noteMissingURI(_ tag: Tag.Name, _ list: AttributeList, _ line: TagLine) {
+        switch tag {
+        case .key where list.bytes(of: "METHOD")?.elementsEqual("NONE".utf8) ?? false:
+            context = context.with(keyURL: nil)
+        case .map, .part, .preloadHint, .renditionReport, .iFrameStreamInf, .key:
+            diagnose(line.number, tag, "has no URI")
+        default:
+            break
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import URISyntax
+
+/// How a pass replaces URIs: resolve, ask the map, write.
+extension RewritePass {
+    /// What a line says about the resource it names, beyond the URI.
+    struct Particulars {
+        let role: ResourceRole
+        let tag: Tag.Name
+        let line: Int
+        var byteRange: SubRange?
+        var duration: Duration?
+        var isGap = false
+        var partIndex: Int?
+        var bandwidth: Int?
+    }
+
+    /// The URL that a URI of the playlist means; nil where it passes to the player unchanged.
+    func resolve(
+        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
+    ) throws(PlaylistError) -> AbsoluteURL? {
+        let tagName = tag?.rawValue ?? "URI"
+        var reference = text
+        if Variables.mayOccur(in: text) {
+            switch variables.expand(text) {
+            case .text(let expanded): reference = expanded[...]
+            case .undefined(let name):
+                throw .undefinedVariable(line: line, tag: tagName, name: name)
+            case .tooLong:
+                throw .badURI(
+                    line: line, tag: tagName, text: Self.excerpt(text),
+                    reason: .tooLong(
+                        length: AbsoluteURL.maximumLength + 1, limit: AbsoluteURL.maximumLength))
+            }
+        }
+        switch SchemePolicy.judge(reference, role: role) {
+        case .keep: return nil
+        case .refuse(let scheme):
+            throw .forbiddenScheme(line: line, tag: tagName, scheme: scheme)
+        case .resolve: break
+        }
+        do throws(URIError) {
+            return try resolver.resolve(reference)
+        } catch {
+            throw .badURI(line: line, tag: tagName, text: Self.excerpt(reference), reason: error)
+        }
+    }
+
+    func makeReference(_ url: AbsoluteURL, _ particulars: Particulars) -> ResourceReference {
+        ResourceReference(
+            url: url, role: particulars.role, tag: particulars.tag, line: particulars.line,
+            mediaSequence: mediaSequence, partIndex: particulars.partIndex,
+            discontinuitySequence: discontinuitySequence, duration: particulars.duration,
+            byteRange: particulars.byteRange, isGap: particulars.isGap,
+            bandwidth: particulars.bandwidth, context: context)
+    }
+
+    /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
+    mutating func appendMapped(
+        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
+    ) -> Bool {
+        collect(reference)
+        let start = output.count
+        guard map(reference, &output) else {
+            output.removeSubrange(start...)
+            return false
+        }
+        guard let unsafe = output[start...].firstIndex(where: Self.breaksOut) else { return true }
+        let tail = Array(output[unsafe...])
+        output.removeSubrange(unsafe...)
+        for byte in tail {
+            if Self.breaksOut(byte) {
+                PercentEncoding.append(byte, to: &output)
+            } else {
+                output.append(byte)
+            }
+        }
+        return true
+    }
+
+    /// Bytes that would end the quoted string or the line a URI stands in.
+    private static func breaksOut(_ byte: UInt8) -> Bool {
+        byte == 0x22 || byte == 0x0A || byte == 0x0D
+    }
+
+    /// The start of a URI for an error text: no query, at most 80 bytes.
+    static func excerpt(_ text: ArraySlice<UInt8>) -> String {
+        var output: [UInt8] = []
+        PercentEncoding.appendRequestForm(
+            of: text.prefix { $0 != 0x3F }.prefix(80), to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    // MARK: URI lines
+
+    mutating func handleURILine(
+        _ line: LineReader.Line, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        var upper = line.range.upperBound
+        while ASCII.isBlank(body[upper - 1]) { upper -= 1 }
+        let range = line.range.lowerBound..<upper
+        if let variant {
+            self.variant = nil
+            try writePlaylistLine(range, line.number, variant.bandwidth, map)
+        } else if knowsKind, summary.kind == .multivariant {
+            diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
+            try writePlaylistLine(range, line.number, nil, map)
+        } else {
+            try writeSegmentLine(range, line.number, map)
+        }
+    }
+
+    private mutating func writePlaylistLine(
+        _ range: Range<Int>, _ line: Int, _ bandwidth: Int?,
+        _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        summary.variantCount += 1
+        let url = try resolve(body[range], .playlist, line: line, tag: .streamInf)
+        guard let url else { return copy(range) }
+        var particulars = Particulars(role: .playlist, tag: .streamInf, line: line)
+        particulars.bandwidth = bandwidth
+        write(makeReference(url, particulars), insteadOf: range, map)
+    }
+
+    private mutating func writeSegmentLine(
+        _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        let segment = pending
+        pending = PendingSegment()
+        if !segment.hasInf { diagnose(line, nil, "follows no EXTINF") }
+        if let url = try resolve(body[range], .segment, line: line, tag: nil) {
+            var particulars = Particulars(role: segmentRole(url, segment), tag: .inf, line: line)
+            particulars.byteRange = resolve(segment.byteRange, of: url, line: line)
+            particulars.duration = segment.duration
+            particulars.isGap = segment.isGap
+            write(makeReference(url, particulars), insteadOf: range, map)
+        } else {
+            copy(range)
+        }
+        summary.segmentCount += 1
+        if segment.isGap { summary.gapCount += 1 }
+        if let duration = segment.duration, duration > .zero { summary.totalDuration += duration }
+        mediaSequence += 1
+        partIndex = 0
+    }
+
+    private mutating func resolve(
+        _ written: WrittenSubRange?, of url: AbsoluteURL, line: Int
+    ) -> SubRange? {
+        guard let written else {
+            segmentRanges.reset()
+            return nil
+        }
+        guard let (range, isGuess) = segmentRanges.resolve(written, for: url) else {
+            diagnose(line, .byteRange, "is beyond any resource")
+            return nil
+        }
+        if isGuess { diagnose(line, .byteRange, "has no offset and continues nothing; 0 is meant") }
+        return range
+    }
+
+    private mutating func write(
+        _ reference: ResourceReference, insteadOf range: Range<Int>,
+        _ map: PlaylistRewriter.ReferenceMap
+    ) {
+        if appendMapped(reference, map) {
+            output.append(0x0A)
+        } else {
+            copy(range)
+        }
+    }
+
+    /// The role of a URI line that is no variant.
+    ///
+    /// In channel lists, which share the syntax, an entry without end is a stream or a playlist.
+    private func segmentRole(_ url: AbsoluteURL, _ segment: PendingSegment) -> ResourceRole {
+        if let role = options.segmentRole { return role }
+        let isEndless = segment.duration.map { $0 < .zero } ?? false
+        if isEndless || !knowsKind {
+            return Self.path(of: url, endsIn: ".m3u8") || Self.path(of: url, endsIn: ".m3u")
+                ? .playlist : .media
+        }
+        if isImagesOnly { return .image }
+        return Self.path(of: url, endsIn: ".vtt") || Self.path(of: url, endsIn: ".webvtt")
+            ? .subtitle : .segment
+    }
+
+    private static func path(of url: AbsoluteURL, endsIn suffix: String) -> Bool {
+        let path = url.pathRange
+        guard path.count >= suffix.utf8.count else { return false }
+        return zip(url.bytes[path].suffix(suffix.utf8.count), suffix.utf8)
+            .allSatisfy { ASCII.lowercased($0) == $1 }
+    }
+}

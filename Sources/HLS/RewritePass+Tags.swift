@@ -1,0 +1,165 @@
+import URISyntax
+
+/// What a pass learns from each known tag, and how tag lines are written.
+extension RewritePass {
+    mutating func handle(
+        _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        switch tag.name {
+        case .inf, .byteRange, .gap, .discontinuity:
+            noteSegmentTag(tag.name, line)
+            copy(line.range)
+        case .streamInf:
+            let attributes = attributes(of: line)
+            variant = PendingVariant(
+                bandwidth: attributes.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer))
+            copy(line.range)
+        case .define:
+            define(line)
+        case .key, .map, .part, .preloadHint, .dateRange, .renditionReport, .media,
+            .iFrameStreamInf, .imageStreamInf, .sessionData, .sessionKey, .contentSteering:
+            try writeAttributes(tag, line, map)
+        case .prefetch, .twitchPrefetch:
+            try writePrefetch(tag.name, line, map)
+        default:
+            noteListTag(tag.name, line)
+            copy(line.range)
+        }
+    }
+
+    func attributes(of line: TagLine) -> AttributeList { AttributeList(body, in: line.value) }
+
+    // MARK: Tags without URIs
+
+    private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {
+        switch name {
+        case .inf:
+            pending.hasInf = true
+            let value = body[line.value]
+            let end = value.firstIndex(of: 0x2C) ?? value.endIndex
+            // Channel lists put attributes behind a blank: `#EXTINF:-1 tvg-id="x",Name`.
+            let number = value[..<end].prefix { $0 != 0x20 }
+            pending.duration = DecimalNumber.seconds(number.isEmpty ? value[..<end] : number)
+            if pending.duration == nil { diagnose(line.number, name, "has no duration") }
+        case .byteRange:
+            pending.byteRange = WrittenSubRange(body[line.value])
+            if pending.byteRange == nil { diagnose(line.number, name, "is not <n>[@<o>]") }
+        case .gap:
+            pending.isGap = true
+        default:
+            discontinuitySequence += 1
+        }
+    }
+
+    private mutating func noteListTag(_ name: Tag.Name, _ line: TagLine) {
+        switch name {
+        case .version: summary.version = integer(name, line) ?? summary.version
+        case .targetDuration:
+            summary.targetDuration = DecimalNumber.seconds(body[line.value])
+            if summary.targetDuration == nil { diagnose(line.number, name, "is not a number") }
+        case .mediaSequence:
+            guard let value = integer(name, line) else { return }
+            if summary.segmentCount > 0 { diagnose(line.number, name, "comes after a segment") }
+            summary.mediaSequence = value
+            mediaSequence = value + summary.skippedSegmentCount + summary.segmentCount
+        case .discontinuitySequence:
+            guard let value = integer(name, line) else { return }
+            summary.discontinuitySequence = value
+            discontinuitySequence = value
+        case .endList: summary.hasEndList = true
+        case .playlistType:
+            let text = PercentEncoding.text(DecimalNumber.trimmed(body[line.value]))
+            summary.playlistType = PlaylistSummary.PlaylistType(rawValue: text)
+        case .iFramesOnly: summary.isIFramesOnly = true
+        case .imagesOnly: isImagesOnly = true
+        case .partInf: summary.partTarget = seconds("PART-TARGET", line)
+        case .serverControl:
+            summary.canBlockReload = attributes(of: line).isYes("CAN-BLOCK-RELOAD")
+            summary.canSkipUntil = seconds("CAN-SKIP-UNTIL", line)
+            summary.holdBack = seconds("HOLD-BACK", line)
+            summary.partHoldBack = seconds("PART-HOLD-BACK", line)
+        case .skip: noteSkip(line)
+        default: break
+        }
+    }
+
+    private mutating func noteSkip(_ line: TagLine) {
+        guard !summary.isSkipDelta else { return diagnose(line.number, .skip, "occurs twice") }
+        summary.isSkipDelta = true
+        let count = attributes(of: line).bytes(of: "SKIPPED-SEGMENTS")
+            .flatMap(DecimalNumber.integer)
+        if count == nil { diagnose(line.number, .skip, "has no SKIPPED-SEGMENTS") }
+        summary.skippedSegmentCount = count ?? 0
+        mediaSequence += count ?? 0
+    }
+
+    private mutating func integer(_ name: Tag.Name, _ line: TagLine) -> Int? {
+        let value = DecimalNumber.integer(body[line.value])
+        if value == nil { diagnose(line.number, name, "is not a number") }
+        return value
+    }
+
+    private func seconds(_ name: String, _ line: TagLine) -> Duration? {
+        attributes(of: line).bytes(of: name).flatMap(DecimalNumber.seconds)
+    }
+
+    // MARK: EXT-X-DEFINE
+
+    /// Takes up a definition. QUERYPARAM becomes NAME and VALUE, because the URL that the player
+    /// sees has lost the origin's query; the other forms stay for players that know them.
+    private mutating func define(_ line: TagLine) {
+        let list = attributes(of: line)
+        if let name = list.text(of: "NAME") {
+            define(name, as: list.text(of: "VALUE") ?? "", line)
+        } else if let name = list.text(of: "IMPORT") {
+            if let value = options.inheritedVariables[name] {
+                define(name, as: value, line)
+            } else {
+                diagnose(line.number, .define, "imports '\(name)', which is not known")
+            }
+        } else if let name = list.text(of: "QUERYPARAM") {
+            if let value = Variables.queryArgument(name, of: resolver.base) {
+                define(name, as: value, line)
+                return writeDefinition(name, value)
+            }
+            diagnose(line.number, .define, "the playlist's URL has no argument '\(name)'")
+        } else {
+            diagnose(line.number, .define, "has neither NAME, IMPORT nor QUERYPARAM")
+        }
+        copy(line.range)
+    }
+
+    private mutating func define(_ name: String, as value: String, _ line: TagLine) {
+        if !variables.define(name, as: value) {
+            diagnose(line.number, .define, "defines '\(name)' again; the first one stands")
+        }
+    }
+
+    private mutating func writeDefinition(_ name: String, _ value: String) {
+        output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
+        for byte in value.utf8 {
+            if byte == 0x22 || ASCII.isControl(byte) {
+                PercentEncoding.append(byte, to: &output)
+            } else {
+                output.append(byte)
+            }
+        }
+        output.append(contentsOf: "\"\n".utf8)
+    }
+
+    // MARK: Tags whose value is a URI
+
+    private mutating func writePrefetch(
+        _ name: Tag.Name, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        let text = DecimalNumber.trimmed(body[line.value])
+        guard !text.isEmpty,
+            let url = try resolve(text, .segment, line: line.number, tag: name)
+        else { return copy(line.range) }
+        let reference = makeReference(
+            url, Particulars(role: .segment, tag: name, line: line.number))
+        output.append(contentsOf: body[line.range.lowerBound..<text.startIndex])
+        if !appendMapped(reference, map) { output.append(contentsOf: text) }
+        output.append(0x0A)
+    }
+}

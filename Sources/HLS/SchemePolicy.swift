@@ -1,0 +1,50 @@
+import URISyntax
+
+/// Which URIs with schemes of their own are passed to the player and which are refused.
+///
+/// A playlist must not make a player read files or connect past the daemon. Opaque identifiers,
+/// which no player fetches by itself, are none of our business.
+enum SchemePolicy {
+    enum Verdict {
+        /// Relative, or http and https: resolve and map.
+        case resolve
+        /// An opaque identifier or the content itself.
+        case keep
+        /// The scheme in lower case.
+        case refuse(String)
+    }
+
+    static func judge(_ reference: ArraySlice<UInt8>, role: ResourceRole) -> Verdict {
+        guard let range = URIReference.scheme(in: reference) else { return .resolve }
+        let scheme = String(decoding: reference[range].map(ASCII.lowercased), as: UTF8.self)
+        if scheme == "http" || scheme == "https" { return .resolve }
+        return isKept(scheme, role: role) ? .keep : .refuse(scheme)
+    }
+
+    private static func isKept(_ scheme: String, role: ResourceRole) -> Bool {
+        switch scheme {
+        case "urn": return true
+        // Content in the URI is safe, but a playlist in one could name anything.
+        case "data": return role != .playlist
+        default: break
+        }
+        guard role == .key else { return false }
+        // `crypto+http`, `hls+file` and their like wrap another protocol.
+        let outer = scheme.prefix { $0 != "+" }
+        return !fetchable.contains(String(outer))
+    }
+
+    /// Schemes that players, browsers or media libraries open: key systems use none of them.
+    private static let fetchable: Set<String> = [
+        "about", "amqp", "async", "blob", "bluray", "cache", "cdda", "chrome", "concat", "concatf",
+        "content", "crypto", "dav", "davs", "dccp", "dtv", "dvb", "dvd", "dvdnav", "fd",
+        "ffrtmpcrypt", "ffrtmphttp", "file", "filesystem", "ftp", "ftps", "gopher", "gophers",
+        "hls", "httpproxy", "icecast", "icyx", "imap", "intent", "ipfs", "ipns", "jar",
+        "javascript", "ldap", "ldaps", "mailto", "md5", "mf", "mms", "mmsh", "mmst", "mmsu",
+        "nfs", "pipe", "pop3", "prompeg", "pulse", "resource", "rist", "rtmp", "rtmpe", "rtmps",
+        "rtmpt", "rtmpte", "rtmpts", "rtp", "rtsp", "rtsps", "sap", "scp", "screen", "sctp",
+        "sftp", "smb", "smbs", "smtp", "srt", "srtp", "ssh", "subfile", "tcp", "tee", "telnet",
+        "tftp", "tls", "tv", "udp", "udplite", "unix", "unsv", "v4l2", "vbscript", "vcd", "vnc",
+        "view-source", "ws", "wss", "zip", "zmq",
+    ]
+}

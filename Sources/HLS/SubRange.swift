@@ -1,0 +1,60 @@
+import URISyntax
+
+/// The part of a resource that a segment, part or initialization section consists of, in bytes.
+package struct SubRange: Hashable, Sendable {
+    package let offset: Int
+    package let length: Int
+    /// The first byte behind the range.
+    package var end: Int { offset + length }
+
+    package init(offset: Int, length: Int) {
+        self.offset = offset
+        self.length = length
+    }
+}
+
+/// A sub-range as written: `<n>[@<o>]` (RFC 8216, 4.3.2.2).
+struct WrittenSubRange {
+    let length: Int
+    let offset: Int?
+
+    init?(_ bytes: ArraySlice<UInt8>) {
+        let at = bytes.firstIndex(of: 0x40)
+        guard let length = DecimalNumber.integer(bytes[..<(at ?? bytes.endIndex)]) else { return nil }
+        self.length = length
+        guard let at else {
+            offset = nil
+            return
+        }
+        guard let offset = DecimalNumber.integer(bytes[(at + 1)...]) else { return nil }
+        self.offset = offset
+    }
+}
+
+/// Follows the sub-ranges of consecutive segments, so that an omitted offset continues the last.
+struct SubRangeCursor {
+    private var url: AbsoluteURL?
+    private var end = 0
+
+    /// The range meant by `written` for `url`, and whether it had to be guessed to start at 0.
+    ///
+    /// An offset may be left out only where the range before is one of the same resource. Returns
+    /// nil where the sum of all ranges passes what a number holds.
+    mutating func resolve(
+        _ written: WrittenSubRange, for url: AbsoluteURL
+    ) -> (range: SubRange, isGuess: Bool)? {
+        let continues = self.url == url
+        let offset = written.offset ?? (continues ? end : 0)
+        let (end, overflow) = offset.addingReportingOverflow(written.length)
+        guard !overflow else { return nil }
+        self.url = url
+        self.end = end
+        return (
+            SubRange(offset: offset, length: written.length),
+            written.offset == nil && !continues
+        )
+    }
+
+    /// Forgets the last range, since a whole resource came after it.
+    mutating func reset() { url = nil }
+}

@@ -1,0 +1,74 @@
+import URISyntax
+
+/// The variables of EXT-X-DEFINE and their substitution (8216bis, 4.3 and 4.4.2.3).
+struct Variables {
+    private(set) var values: [String: String] = [:]
+
+    /// Defines a variable; the first definition stands. Returns false for a second one.
+    mutating func define(_ name: String, as value: String) -> Bool {
+        guard values[name] == nil else { return false }
+        values[name] = value
+        return true
+    }
+
+    /// Whether `text` may contain a reference, which is rare.
+    static func mayOccur(in text: ArraySlice<UInt8>) -> Bool {
+        var previous: UInt8 = 0
+        for byte in text {
+            if byte == 0x24, previous == 0x7B { return true }
+            previous = byte
+        }
+        return false
+    }
+
+    enum Expansion {
+        case text([UInt8])
+        case undefined(name: String)
+        case tooLong
+    }
+
+    /// Replaces each `{$name}`; braces around anything that is no variable name are text.
+    func expand(_ text: ArraySlice<UInt8>) -> Expansion {
+        var output: [UInt8] = []
+        var index = text.startIndex
+        while index < text.endIndex {
+            guard let name = Self.name(at: index, in: text) else {
+                output.append(text[index])
+                index += 1
+                continue
+            }
+            let key = String(decoding: text[name], as: UTF8.self)
+            guard let value = values[key] else { return .undefined(name: key) }
+            output.append(contentsOf: value.utf8)
+            // A few definitions may not be multiplied into gigabytes.
+            guard output.count <= AbsoluteURL.maximumLength else { return .tooLong }
+            index = name.upperBound + 1
+        }
+        return .text(output)
+    }
+
+    /// The value of a query argument of the playlist's URL, decoded; nil where it has none.
+    static func queryArgument(_ name: String, of url: AbsoluteURL) -> String? {
+        guard let query = url.queryRange else { return nil }
+        for argument in url.bytes[query].split(separator: 0x26) {
+            guard let equals = argument.firstIndex(of: 0x3D) else { continue }
+            if PercentEncoding.decode(argument[..<equals]).elementsEqual(name.utf8) {
+                return PercentEncoding.text(PercentEncoding.decode(argument[(equals + 1)...])[...])
+            }
+        }
+        return nil
+    }
+
+    /// The range of the name in a `{$name}` that starts at `index`.
+    private static func name(at index: Int, in text: ArraySlice<UInt8>) -> Range<Int>? {
+        guard text[index...].starts(with: [0x7B, 0x24]) else { return nil }
+        let start = index + 2
+        var end = start
+        while end < text.endIndex,
+            ASCII.isAlphanumeric(text[end]) || text[end] == 0x2D || text[end] == 0x5F
+        {
+            end += 1
+        }
+        return end > start && end < text.endIndex && text[end] == 0x7D ? start..<end : nil
+    }
+}
