@@ -32,7 +32,9 @@ package enum ByteRangeSpec: Sendable, Hashable {
         return parse(value)
     }
 
-    /// Reads the value of a `Range` field. An offset beyond `Int64.max` counts as that.
+    /// Reads the value of a `Range` field.
+    ///
+    /// An offset beyond `Int64.max` counts as that.
     package static func parse(_ value: String) -> Request {
         var cursor = FieldCursor(value)
         let unit = cursor.token()

@@ -1,6 +1,7 @@
 /// Which content codings a client accepts (RFC 9110 section 12.5.3).
 package enum ContentCoding {
     /// Whether the request names gzip, or `*`, with a weight above 0 and not below identity's.
+    ///
     /// A request without `Accept-Encoding` gets no coding: few clients that say nothing can
     /// decode.
     package static func acceptsGzip(_ fields: Fields) -> Bool {

@@ -1,5 +1,7 @@
 /// A reader of structured field values: tokens, quoted strings, parameters and lists (RFC 9110
-/// section 5.6). It never fails; it says what it found and the caller decides.
+/// section 5.6).
+///
+/// It never fails; it says what it found and the caller decides.
 struct FieldCursor {
     private let bytes: ArraySlice<UInt8>
     private(set) var position: Int

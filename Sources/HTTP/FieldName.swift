@@ -35,12 +35,14 @@ extension FieldName {
     package static let accessControlAllowHeaders: FieldName = "Access-Control-Allow-Headers"
     package static let accessControlAllowMethods: FieldName = "Access-Control-Allow-Methods"
     package static let accessControlAllowOrigin: FieldName = "Access-Control-Allow-Origin"
-    package static let accessControlAllowPrivateNetwork: FieldName = "Access-Control-Allow-Private-Network"
+    package static let accessControlAllowPrivateNetwork: FieldName =
+        "Access-Control-Allow-Private-Network"
     package static let accessControlExposeHeaders: FieldName = "Access-Control-Expose-Headers"
     package static let accessControlMaxAge: FieldName = "Access-Control-Max-Age"
     package static let accessControlRequestHeaders: FieldName = "Access-Control-Request-Headers"
     package static let accessControlRequestMethod: FieldName = "Access-Control-Request-Method"
-    package static let accessControlRequestPrivateNetwork: FieldName = "Access-Control-Request-Private-Network"
+    package static let accessControlRequestPrivateNetwork: FieldName =
+        "Access-Control-Request-Private-Network"
     package static let age: FieldName = "Age"
     package static let allow: FieldName = "Allow"
     package static let authorization: FieldName = "Authorization"

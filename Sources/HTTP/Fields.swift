@@ -213,7 +213,9 @@ extension Fields {
     }
 
     /// The members of a comma-separated list field over all its lines, white space cut off and
-    /// empty members left out (RFC 9110 section 5.6.1). Commas in quoted strings do not split.
+    /// empty members left out (RFC 9110 section 5.6.1).
+    ///
+    /// Commas in quoted strings do not split.
     package func listMembers(_ name: FieldName) -> [String] {
         combinedBytes(name.lowercased.span).map { FieldCursor.members(of: $0[...]).map(\.text) }
             ?? []

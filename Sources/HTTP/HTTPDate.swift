@@ -6,7 +6,7 @@ package enum HTTPDate {
 
     /// The date in IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
-    /// - Parameter seconds: 0 to `latest`; what lies outside is brought to the nearer end.
+    /// `seconds` is 0 to `latest`; what lies outside is brought to the nearer end.
     package static func format(_ seconds: Int64) -> String {
         let seconds = min(max(seconds, 0), latest)
         let days = seconds / 86400
@@ -54,7 +54,7 @@ package enum HTTPDate {
 
     // MARK: Formats
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`.
     private static func parseFixdate(_ bytes: [UInt8]) -> Int64? {
         guard bytes.count == 29, isWeekday(bytes[0..<3]), bytes[4] == ASCII.space,
             bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
@@ -64,7 +64,7 @@ package enum HTTPDate {
         return seconds(Civil(year: year, month: month, day: day), time: time)
     }
 
-    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    /// Reads `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func parseRFC850(_ bytes: [UInt8], now: Int64?) -> Int64? {
         guard let comma = bytes.firstIndex(of: ASCII.comma), bytes.count == comma + 24,
             isWeekday(bytes[0..<comma]), bytes[comma + 1] == ASCII.space,
@@ -78,7 +78,7 @@ package enum HTTPDate {
             Civil(year: fullYear(digits, now: now), month: month, day: day), time: time)
     }
 
-    /// `Sun Nov  6 08:49:37 1994`
+    /// Reads `Sun Nov  6 08:49:37 1994`.
     private static func parseAsctime(_ bytes: [UInt8]) -> Int64? {
         let dayStart = bytes[8] == ASCII.space ? 9 : 8
         guard bytes.count == 24, isWeekday(bytes[0..<3]), bytes[7] == ASCII.space,

@@ -45,7 +45,9 @@ package enum Preconditions {
     }
 
     /// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in
-    /// the order the RFC gives. A malformed date counts as absent.
+    /// the order the RFC gives.
+    ///
+    /// A malformed date counts as absent.
     package static func evaluate(
         _ fields: Fields, method: HTTPMethod, validators: Validators
     ) -> Outcome {

@@ -11,8 +11,9 @@ package enum BodyFraming: Sendable, Hashable {
 /// The request line and fields of a request (RFC 9112 section 3).
 package struct RequestHead: Sendable, Equatable {
     package var method: HTTPMethod
-    /// The request target as it was sent: origin-form, absolute-form, `*` or an authority. Visible
-    /// ASCII; bytes above 0x7F that a client sent raw stand percent-encoded here.
+    /// The request target as it was sent: origin-form, absolute-form, `*` or an authority.
+    ///
+    /// Visible ASCII; bytes above 0x7F that a client sent raw stand percent-encoded here.
     package var target: String
     package var version: HTTPVersion
     package var fields: Fields
@@ -28,7 +29,9 @@ package struct RequestHead: Sendable, Equatable {
     }
 
     /// The host and optional port that the request is for: of the target in absolute-form, else of
-    /// `Host` (RFC 9112 section 3.2.2). Nil where neither names one.
+    /// `Host` (RFC 9112 section 3.2.2).
+    ///
+    /// Nil where neither names one.
     package var host: String? {
         if let authority = RequestTarget(target).authority { return authority }
         return fields.first(.host)

@@ -41,6 +41,7 @@ package struct RequestParser: Sendable {
     /// Looks for a whole request head at the start of `input`.
     ///
     /// - Parameter input: Every byte received since the last head and its content.
+    /// - Returns: The head, or how far the input has been looked at.
     /// - Throws: What to answer: 400, 414, 431, 501, 505, or 413 for a length beyond counting.
     package mutating func parse(_ input: Span<UInt8>) throws(RequestError) -> ParseOutcome {
         // Fewer bytes than before: a misuse that must not become a trap on what a client sent.

@@ -109,14 +109,14 @@ package struct QueryItem: Sendable, Hashable {
 
     /// The name percent-decoded; a malformed escape stays as it is.
     ///
-    /// - Parameter plusAsSpace: Whether `+` means a space, as in HTML forms.
+    /// With `plusAsSpace`, `+` means a space, as in HTML forms.
     package func name(plusAsSpace: Bool = false) -> String {
         PercentCoding.decode(rawName, plusAsSpace: plusAsSpace)
     }
 
     /// The value percent-decoded, empty where there is none; a malformed escape stays as it is.
     ///
-    /// - Parameter plusAsSpace: Whether `+` means a space, as in HTML forms.
+    /// With `plusAsSpace`, `+` means a space, as in HTML forms.
     package func value(plusAsSpace: Bool = false) -> String {
         PercentCoding.decode(rawValue ?? "", plusAsSpace: plusAsSpace)
     }
