@@ -55,7 +55,7 @@ let package = Package(
             dependencies: ["Posix", "CLinux", .product(name: "HeapModule", package: "swift-collections")],
             swiftSettings: strict),
         .target(name: "Routing", dependencies: ["HTTP", "HLS", "URISyntax"], swiftSettings: pure),
-        .target(name: "CachePolicy", dependencies: ["HTTP", "HLS", "URISyntax"], swiftSettings: pure),
+        .target(name: "CachePolicy", dependencies: ["Posix", "HTTP", "HLS", "URISyntax"], swiftSettings: pure),
 
         // Row 3: sockets, disk, libcurl.
         .target(name: "HTTPServer", dependencies: ["HTTP", "Posix", "Reactor"], swiftSettings: strict),

@@ -74,8 +74,9 @@ package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible
     package static func seconds(_ count: Int64) -> Interval {
         Interval(nanoseconds: count * 1_000_000_000)
     }
-    package static func seconds(_ count: Double) -> Interval {
-        Interval(nanoseconds: Int64(max(-9e18, min(9e18, count * 1e9))))
+    /// From seconds with a fraction, held within about 285 years.
+    package init(seconds count: Double) {
+        nanoseconds = Int64(max(-9e18, min(9e18, count * 1e9)))
     }
     package static let zero = Interval(nanoseconds: 0)
 

@@ -1,0 +1,16 @@
+/// The text whose digest names a stored response.
+package import URISyntax
+
+/// Cache keys (RFC 9111 section 2): the normalised URL, and the session where it may not be shared.
+package enum CacheKeyText {
+    /// The key of a URL.
+    ///
+    /// - Parameters:
+    ///   - url: the URL as it is asked for, before redirects.
+    ///   - session: text that keeps one session's responses apart from all others; nil to share.
+    package static func text(for url: AbsoluteURL, session: String? = nil) -> String {
+        // A blank cannot stand in a URL, so the parts cannot run into each other.
+        guard let session else { return url.normalisedForKey }
+        return "\(url.normalisedForKey) \(session)"
+    }
+}

@@ -1,0 +1,50 @@
+/// A configured origin: a path here that stands for a URL there, as in a classic reverse proxy.
+package import URISyntax
+
+/// One mount.
+package struct Mount: Hashable, Sendable {
+    /// Why a mount cannot be.
+    package enum Fault: Error, Hashable, Sendable, CustomStringConvertible {
+        case noEquals
+        case badPath(String)
+        case reserved(String)
+        case badURL(String)
+
+        package var description: String {
+            switch self {
+            case .noEquals: "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
+            case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
+            case .reserved(let path): "the mount path '\(path)' is used by the daemon itself"
+            case .badURL(let text): "the mount's origin is no http or https URL: \(text)"
+            }
+        }
+    }
+
+    /// Starts and ends with "/".
+    package let path: String
+    /// The URL that `path` stands for; its own path ends with "/".
+    package let origin: AbsoluteURL
+
+    /// Reads `PATH=URL`. Missing slashes at the end of either side are added.
+    package init(_ text: String) throws(Fault) {
+        guard let equals = text.firstIndex(of: "=") else { throw .noEquals }
+        var path = String(text[..<equals])
+        var target = String(text[text.index(after: equals)...])
+        guard path.hasPrefix("/") else { throw .badPath(path) }
+        if !path.hasSuffix("/") { path += "/" }
+        guard Router.mayMount(path) else { throw .reserved(path) }
+        if !target.hasSuffix("/") { target += "/" }
+        do throws(URIError) {
+            origin = try AbsoluteURL(target)
+        } catch {
+            throw .badURL(error.description)
+        }
+        guard origin.query == nil else { throw .badURL("it has a query") }
+        self.path = path
+    }
+
+    /// The origin's URL for what follows the mount's path, query included.
+    package func url(for rest: Substring) throws(URIError) -> AbsoluteURL {
+        try AbsoluteURL(bytes: origin.bytes + Array(rest.utf8))
+    }
+}

@@ -1,0 +1,192 @@
+/// Where a request goes: the request target read as one of our URL forms.
+package import HLS
+package import HTTP
+package import URISyntax
+
+/// A URL that a person or a page typed: the start of a session.
+package struct Entry: Hashable, Sendable {
+    package var url: AbsoluteURL
+    /// `h_<Name>=<value>` arguments: request headers of the session.
+    package var headers: [Header] = []
+    /// The access token given as an argument, if any.
+    package var token: String?
+
+    /// One header of a session.
+    package struct Header: Hashable, Sendable {
+        package let name: String
+        package let value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    package init(url: AbsoluteURL, headers: [Header] = [], token: String? = nil) {
+        self.url = url
+        self.headers = headers
+        self.token = token
+    }
+}
+
+/// The answer of the router.
+package enum Route: Sendable {
+    case entry(Entry)
+    /// A URL out of a rewritten playlist. `directives` are the `_HLS_` query items, raw.
+    case rewritten(role: ResourceRole, handle: Substring, directives: [QueryItem])
+    case mount(Mount, AbsoluteURL)
+    /// One of the daemon's own pages; the path as it came.
+    case own(path: String)
+    /// Not one of our forms: the reason, for the client.
+    case refused(HTTPStatus, String)
+}
+
+/// Reads request targets. Pure; one instance serves all loops.
+package struct Router: Sendable {
+    private let mounts: [Mount]
+
+    /// Longer mount paths win over shorter ones.
+    package init(mounts: [Mount]) {
+        self.mounts = mounts.sorted { $0.path.utf8.count > $1.path.utf8.count }
+    }
+
+    /// Whether a path can be a mount without hiding a form of ours.
+    package static func mayMount(_ path: String) -> Bool {
+        guard path != "/" else { return true }
+        let first = path.dropFirst().prefix { $0 != "/" }
+        if ["proxy", "api", "metrics", "http:", "https:"].contains(String(first)) { return false }
+        return first.utf8.count != 1
+    }
+
+    /// The route of a request target.
+    package func route(_ head: RequestHead) -> Route {
+        let path = head.path
+        let utf8 = path.utf8
+        let second = utf8.dropFirst().first
+        // The commonest form first: /s/<handle>/<name>
+        if let letter = second, utf8.dropFirst(2).first == 0x2F, let role = ResourceRole(letter: letter) {
+            return rewritten(role, path.dropFirst(3), head)
+        }
+        if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
+        if let url = Self.rawURL(in: head.target) { return Self.entry(url, headers: [], token: nil) }
+        if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
+        for mount in mounts where path.hasPrefix(mount.path) {
+            return mounted(mount, path, head.query)
+        }
+        return .own(path: path)
+    }
+
+    private func rewritten(_ role: ResourceRole, _ rest: Substring, _ head: RequestHead) -> Route {
+        let handle = rest.prefix { $0 != "/" }
+        guard !handle.isEmpty else { return .refused(.notFound, "the URL lacks its handle") }
+        let directives = head.query.map(QueryItem.items(of:)) ?? []
+        return .rewritten(
+            role: role, handle: handle,
+            directives: directives.filter { $0.rawName.hasPrefix("_HLS_") })
+    }
+
+    private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {
+        let rest = path.dropFirst(mount.path.count)
+        // A path that climbs out of the mount would reach what was not mounted.
+        for part in rest.split(separator: "/", omittingEmptySubsequences: false)
+        where part == ".." || PercentCoding.decode(part) == ".." {
+            return .refused(.badRequest, "the path climbs out of the mount \(mount.path)")
+        }
+        do throws(URIError) {
+            let tail = query.map { "\(rest)?\($0)" } ?? String(rest)
+            return .mount(mount, try mount.url(for: tail[...]))
+        } catch {
+            return .refused(.badRequest, error.description)
+        }
+    }
+
+    // MARK: Entries
+
+    /// The URL after the slash of `/https://host/path?query`; nil if there is none.
+    ///
+    /// A collapsed double slash (`/https:/host`) is mended: proxies and shells do that.
+    private static func rawURL(in target: String) -> String? {
+        for scheme in ["http", "https"] {
+            let start = "/\(scheme):/"
+            if target.hasPrefix(start) {
+                let rest = target.dropFirst(start.count)
+                return "\(scheme)://" + (rest.hasPrefix("/") ? rest.dropFirst() : rest)
+            }
+            if target.lowercased().hasPrefix("/\(scheme)%3a%2f%2f") {
+                return PercentCoding.decode(target.dropFirst())
+            }
+        }
+        return nil
+    }
+
+    private func queryEntry(_ query: String) -> Route {
+        var url: String?
+        var headers: [Entry.Header] = []
+        var token: String?
+        for item in Self.entryItems(query) {
+            let name = item.name()
+            if name == "url", url == nil {
+                url = item.rawValue.map { Self.isBareURL($0) ? $0 : PercentCoding.decode($0) }
+            } else if name == "token" {
+                token = item.value()
+            } else if name.hasPrefix("h_") {
+                let header = Entry.Header(name: String(name.dropFirst(2)), value: item.value())
+                if let fault = Self.fault(of: header) { return .refused(.badRequest, fault) }
+                headers.append(header)
+            }
+        }
+        guard let url, !url.isEmpty else {
+            return .refused(.badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
+        }
+        return Self.entry(url, headers: headers, token: token)
+    }
+
+    private static func entry(_ text: String, headers: [Entry.Header], token: String?) -> Route {
+        do throws(URIError) {
+            return .entry(Entry(url: try AbsoluteURL(text), headers: headers, token: token))
+        } catch {
+            return .refused(.badRequest, "the URL to play is not usable: \(error.description)")
+        }
+    }
+
+    private static func isBareURL(_ raw: String) -> Bool {
+        raw.hasPrefix("http://") || raw.hasPrefix("https://")
+    }
+
+    /// The items of an entry's query. A `url` given without percent-encoding keeps its own `&`
+    /// arguments, up to one of ours: people paste URLs as they are.
+    private static func entryItems(_ query: String) -> [QueryItem] {
+        var items: [QueryItem] = []
+        for item in QueryItem.items(of: query) {
+            let isOurs = ["url", "token"].contains(item.rawName) || item.rawName.hasPrefix("h_")
+            if !isOurs, let last = items.last, last.rawName == "url", let value = last.rawValue,
+                isBareURL(value), value.contains("?")
+            {
+                let text = item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
+                items[items.count - 1] = QueryItem(rawName: "url", rawValue: "\(value)&\(text)")
+            } else {
+                items.append(item)
+            }
+        }
+        return items
+    }
+
+    /// What is wrong with a session header, nil if nothing: names are tokens, values hold no line
+    /// ends (RFC 9110 section 5), and framing is not the player's to set.
+    private static func fault(of header: Entry.Header) -> String? {
+        guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTP.ASCII.isToken) else {
+            return "h_\(header.name.prefix(40)) does not name a header"
+        }
+        guard header.value.utf8.allSatisfy(HTTP.ASCII.isFieldValue) else {
+            return "the value of h_\(header.name) holds a control character"
+        }
+        let framing = [
+            "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "range",
+            "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect", "trailer",
+        ]
+        if framing.contains(HTTP.ASCII.lowercased(header.name)) {
+            return "h_\(header.name) is set by the daemon itself"
+        }
+        return nil
+    }
+}
