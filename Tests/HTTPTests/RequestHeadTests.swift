@@ -2,13 +2,14 @@ import HTTP
 import Testing
 
 struct `Request head` {
-    @Test(arguments: [
-        (HTTPVersion.http11, nil, true), (.http11, "close", false), (.http11, "Close", false),
-        (.http11, "keep-alive", true), (.http11, "keep-alive, close", false),
-        (.http11, "upgrade", true), (.http10, nil, false), (.http10, "keep-alive", true),
-        (.http10, "Keep-Alive", true), (.http10, "x, KEEP-ALIVE", true),
-        (.http10, "close, keep-alive", false), (.http10, "x", false),
-    ] as [(HTTPVersion, String?, Bool)])
+    @Test(
+        arguments: [
+            (HTTPVersion.http11, nil, true), (.http11, "close", false), (.http11, "Close", false),
+            (.http11, "keep-alive", true), (.http11, "keep-alive, close", false),
+            (.http11, "upgrade", true), (.http10, nil, false), (.http10, "keep-alive", true),
+            (.http10, "Keep-Alive", true), (.http10, "x, KEEP-ALIVE", true),
+            (.http10, "close, keep-alive", false), (.http10, "x", false),
+        ] as [(HTTPVersion, String?, Bool)])
     func `the connection stays open by version and Connection`(
         version: HTTPVersion, connection: String?, expected: Bool
     ) {
@@ -41,14 +42,15 @@ struct `Request head` {
         #expect(!RequestHead(method: .post, target: "/").expectsContinue)
     }
 
-    @Test(arguments: [
-        ("/", "/", nil), ("/a/b?c=d", "/a/b", "c=d"), ("/a?", "/a", ""),
-        ("/a?b?c", "/a", "b?c"), ("/a#f", "/a", nil), ("/a?b#f?g", "/a", "b"),
-        ("http://h", "/", nil), ("http://h/p?q", "/p", "q"), ("http://h?q", "/", "q"),
-        ("HTTPS://h:1/p", "/p", nil), ("*", "*", nil),
-        ("/https://cdn.example.com/v.m3u8?t=1", "/https://cdn.example.com/v.m3u8", "t=1"),
-        ("//a/b", "//a/b", nil), ("/%3F?%23", "/%3F", "%23"),
-    ] as [(String, String, String?)])
+    @Test(
+        arguments: [
+            ("/", "/", nil), ("/a/b?c=d", "/a/b", "c=d"), ("/a?", "/a", ""),
+            ("/a?b?c", "/a", "b?c"), ("/a#f", "/a", nil), ("/a?b#f?g", "/a", "b"),
+            ("http://h", "/", nil), ("http://h/p?q", "/p", "q"), ("http://h?q", "/", "q"),
+            ("HTTPS://h:1/p", "/p", nil), ("*", "*", nil),
+            ("/https://cdn.example.com/v.m3u8?t=1", "/https://cdn.example.com/v.m3u8", "t=1"),
+            ("//a/b", "//a/b", nil), ("/%3F?%23", "/%3F", "%23"),
+        ] as [(String, String, String?)])
     func `a target splits into path and query`(target: String, path: String, query: String?) {
         let head = RequestHead(method: .get, target: target)
         #expect(head.path == path)

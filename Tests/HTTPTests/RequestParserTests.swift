@@ -151,7 +151,8 @@ struct `Request parser` {
 
     @Test func `random bytes never trap and cutting them changes nothing`() {
         var random = SeededGenerator(seed: 1)
-        let alphabet = Array("GET /a HTTP/1.1\r\n\r\nHost: a:,\t\u{0}chunked;Transfer-Encoding0".utf8)
+        let alphabet = Array(
+            "GET /a HTTP/1.1\r\n\r\nHost: a:,\t\u{0}chunked;Transfer-Encoding0".utf8)
         for _ in 0..<3000 {
             let count = Int.random(in: 0...80, using: &random)
             let bytes = (0..<count).map { _ in

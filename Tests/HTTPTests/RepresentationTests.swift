@@ -1,0 +1,100 @@
+import HTTP
+import Testing
+
+struct `Media types` {
+    @Test(arguments: [
+        ("video/mp2t", "video/mp2t"),
+        ("Application/VND.Apple.MpegURL", "application/vnd.apple.mpegurl"),
+        (" text/html ; charset=utf-8", "text/html"), ("a/b;", "a/b"), ("a/b;;x=y", "a/b"),
+        ("image/svg+xml", "image/svg+xml"), ("a/b;=", "a/b"),
+    ])
+    func `type and subtype are in lower case`(value: String, essence: String) {
+        #expect(MediaType(value)?.essence == essence)
+    }
+
+    @Test(arguments: [
+        "", "video", "video/", "/mp4", "a b/c", "a/b c", "a//b", "a/b,c/d", "\"a\"/b",
+    ])
+    func `anything else is no media type`(value: String) {
+        #expect(MediaType(value) == nil)
+    }
+
+    @Test func `parameters keep their case and lose their quotes`() {
+        let type = MediaType("video/mp4; Codecs=\"avc1.64001f, \\\"x\\\"\";q=A ; broken; z=1")
+        #expect(type?.parameter("codecs") == "avc1.64001f, \"x\"")
+        #expect(type?.parameter("Q") == "A")
+        #expect(type?.parameter("z") == nil)
+        #expect(type?.parameters.count == 2)
+    }
+
+    @Test func `a media type is written so that it is read again`() {
+        let type = MediaType(
+            type: "Video", subtype: "MP4",
+            parameters: [.init(name: "a", value: "x\"\\,y"), .init(name: "b", value: "c")])
+        #expect(type.description == "video/mp4; a=\"x\\\"\\\\,y\"; b=c")
+        #expect(MediaType(type.description) == type)
+        #expect(MediaType.parse(["Content-Type": "a/B"])?.essence == "a/b")
+    }
+}
+
+struct `Accept-Encoding` {
+    @Test(arguments: [
+        ("gzip", true), ("GZIP", true), ("x-gzip", true), ("deflate, gzip;q=1.0, *;q=0.5", true),
+        ("gzip;q=0", false), ("gzip;q=0.0", false), ("gzip;q=0.001", true), ("gzip; q=0.5", true),
+        ("gzip ;q=0.5", true), ("identity", false), ("identity;q=1, gzip;q=0.5", false),
+        ("identity;q=0, gzip;q=0.5", true), ("*", true), ("*;q=0", false), ("*, gzip;q=0", false),
+        ("br, *;q=0.1", true), ("", false), ("br", false), ("gzip;q=2", false), ("gzip;q=x", false),
+        ("gzip;q=", false), ("gzip;q=0.0000", false), ("gzip;x=1", false), ("gzipped", false),
+        ("gzip;q=1.5", true), ("gzip;Q=0.4", true), ("gzip;q=-1", false),
+    ])
+    func `gzip is used where its weight allows`(value: String, expected: Bool) {
+        #expect(ContentCoding.acceptsGzip(["Accept-Encoding": value]) == expected)
+    }
+
+    @Test func `a request that says nothing gets no coding`() {
+        #expect(!ContentCoding.acceptsGzip(Fields()))
+        let lines = fields(("Accept-Encoding", "br"), ("Accept-Encoding", "gzip"))
+        #expect(ContentCoding.acceptsGzip(lines))
+    }
+}
+
+struct `Percent coding` {
+    @Test func `bytes outside the set are encoded in upper case`() {
+        #expect(PercentCoding.encode("a b/é%", allowed: .path) == "a%20b/%C3%A9%25")
+        #expect(PercentCoding.encode("a/b", allowed: .pathSegment) == "a%2Fb")
+        #expect(PercentCoding.encode("a?b=c&d", allowed: .query) == "a?b=c&d")
+        #expect(PercentCoding.queryComponent("a&b=c+d e~") == "a%26b%3Dc%2Bd%20e~")
+        #expect(PercentCoding.encode(bytes: [0, 0xFF, 0x41], allowed: .unreserved) == "%00%FFA")
+    }
+
+    @Test(arguments: [
+        ("", ""), ("abc", "abc"), ("%41%62", "Ab"), ("%c3%A9", "é"), ("a+b", "a+b"),
+        ("%", "%"), ("%4", "%4"), ("%zz", "%zz"), ("a%", "a%"), ("%%41", "%A"), ("%2541", "%41"),
+    ])
+    func `a malformed escape stands for itself`(text: String, decoded: String) {
+        #expect(PercentCoding.decode(text) == decoded)
+    }
+
+    @Test(arguments: ["%", "%4", "%zz", "a%", "%%41", "%4g", "%FF", "%C3"])
+    func `strict decoding refuses malformed escapes and what is not text`(text: String) {
+        #expect(PercentCoding.decodeStrictly(text) == nil)
+    }
+
+    @Test func `plus is a space only where asked`() {
+        #expect(PercentCoding.decode("a+b%2B", plusAsSpace: true) == "a b+")
+        #expect(PercentCoding.decodeStrictly("a+b") == "a+b")
+    }
+
+    @Test func `decoding undoes encoding of any bytes under any set`() {
+        var random = SeededGenerator(seed: 8)
+        for _ in 0..<500 {
+            let bytes = (0..<Int.random(in: 0...40, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
+            for allowed in [PercentCoding.Allowed.unreserved, .pathSegment, .path, .query] {
+                let text = PercentCoding.encode(bytes: bytes, allowed: allowed)
+                #expect(PercentCoding.decodeBytes(text, strict: true) == bytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import HTTP
+import Testing
+
+struct `Response head` {
+    @Test func `a head is written line by line`() throws {
+        var bytes = Array("before".utf8)
+        let head = ResponseHead(
+            status: .partialContent,
+            fields: fields(("Content-Type", "video/mp2t"), ("X-Empty", ""), ("Set-Cookie", "a")))
+        try serialise(head, into: &bytes)
+        #expect(
+            String(decoding: bytes, as: UTF8.self)
+                == "beforeHTTP/1.1 206 Partial Content\r\nContent-Type: video/mp2t\r\n"
+                + "X-Empty: \r\nSet-Cookie: a\r\n\r\n")
+    }
+
+    @Test func `the version and an unnamed status are written`() throws {
+        var bytes: [UInt8] = []
+        try serialise(
+            ResponseHead(status: HTTPStatus(rawValue: 299), version: .http10), into: &bytes)
+        #expect(bytes == Array("HTTP/1.0 299 Unknown\r\n\r\n".utf8))
+    }
+
+    @Test(arguments: ["a\r\nX: y", "a\rb", "a\nb", "a\u{0}", "\u{7F}", "a\r", "\n"])
+    func `a value that could break out of its line is refused`(value: String) {
+        var bytes: [UInt8] = [1]
+        let head = ResponseHead(status: .ok, fields: ["Location": value])
+        #expect(throws: ResponseHeadError.invalidValue(name: "Location")) {
+            try serialise(head, into: &bytes)
+        }
+        #expect(bytes == [1])
+    }
+
+    @Test(arguments: ["", "a b", "a:", "a\r\nb", "é"])
+    func `a name that is no token is refused`(name: String) {
+        var bytes: [UInt8] = []
+        let head = ResponseHead(status: .ok, fields: [name: "x"])
+        #expect(throws: ResponseHeadError.invalidName(name)) { try serialise(head, into: &bytes) }
+        #expect(bytes.isEmpty)
+    }
+
+    @Test(arguments: [0, 99, 1000, 65535] as [UInt16])
+    func `a status without three digits is refused`(code: UInt16) {
+        var bytes: [UInt8] = []
+        let head = ResponseHead(status: HTTPStatus(rawValue: code))
+        #expect(throws: ResponseHeadError.invalidStatus(code)) {
+            try serialise(head, into: &bytes)
+        }
+    }
+
+    @Test func `statuses know their class and phrase`() {
+        #expect(HTTPStatus.ok.isSuccess && !HTTPStatus.ok.isRedirect)
+        #expect(HTTPStatus.found.isRedirect && !HTTPStatus.notModified.isRedirect)
+        #expect(HTTPStatus.notFound.isClientError && HTTPStatus.badGateway.isServerError)
+        #expect(HTTPStatus.continue.isInformational && HTTPStatus.continue.neverHasContent)
+        #expect(HTTPStatus.notModified.neverHasContent && !HTTPStatus.ok.neverHasContent)
+        #expect(HTTPStatus.rangeNotSatisfiable.description == "416 Range Not Satisfiable")
+        #expect(HTTPVersion.http10.description == "HTTP/1.0" && HTTPVersion.http10 < .http11)
+    }
+}
