@@ -1,0 +1,102 @@
+import HLS
+import Testing
+import URISyntax
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Drives `Fixtures/playlists`: each `name.m3u8` is rewritten and compared with `name.expected`,
+/// or refused with the text of `name.refused`.
+///
+/// The map writes `/R/<letter>/<absolute URL>`; the base is `Corpus.base`.
+@Suite struct CorpusTests {
+    @Test(arguments: Corpus.names)
+    func `a playlist of the corpus is rewritten as expected`(name: String) throws {
+        let body = try #require(Corpus.read(name + ".m3u8"))
+        var options = PlaylistRewriter.Options()
+        options.inheritedVariables = ["from-parent": "parent value"]
+        if let refusal = Corpus.read(name + ".refused") {
+            let expected = String(decoding: refusal, as: UTF8.self)
+            let error = try #require(throws: PlaylistError.self) {
+                try PlaylistRewriter.rewrite(
+                    body, base: Corpus.base, options: options, map: Corpus.map)
+            }
+            #expect(error.description + "\n" == expected)
+        } else {
+            let expected = try #require(Corpus.read(name + ".expected"))
+            let list = try PlaylistRewriter.rewrite(
+                body, base: Corpus.base, options: options, map: Corpus.map)
+            #expect(
+                String(decoding: list.bytes, as: UTF8.self)
+                    == String(decoding: expected, as: UTF8.self))
+            #expect(list.bytes == expected)
+        }
+    }
+
+    @Test func `the corpus names every known tag`() throws {
+        let all = try Corpus.names.flatMap { try #require(Corpus.read($0 + ".m3u8")) }
+        let text = String(decoding: all, as: UTF8.self)
+        for tag in Tag.Name.allCases {
+            #expect(text.contains("#" + tag.rawValue), "\(tag.rawValue)")
+        }
+    }
+
+    // Trap 3: what the caller leaves unchanged stays byte for byte.
+    @Test(arguments: Corpus.names)
+    func `with a map that declines a clean playlist comes out as it went in`(name: String) throws {
+        let body = try #require(Corpus.read(name + ".m3u8"))
+        guard Corpus.read(name + ".refused") == nil, name.hasPrefix("rfc-") else { return }
+        let list = try PlaylistRewriter.rewrite(body, base: Corpus.base) { _, _ in false }
+        #expect(list.bytes == body)
+    }
+}
+
+/// The files of `Fixtures/playlists`.
+enum Corpus {
+    static let base: AbsoluteURL = {
+        guard let url = try? AbsoluteURL("https://cdn.example.com/vod/a/list.m3u8?token=t%2Bk&n=7")
+        else { fatalError("the corpus base is a URL") }
+        return url
+    }()
+
+    static func map(_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool {
+        output.append(contentsOf: "/R/".utf8)
+        output.append(reference.role.letter)
+        output.append(0x2F)
+        output.append(contentsOf: reference.url.bytes)
+        return true
+    }
+
+    private static let folder: String = {
+        let parts = #filePath.split(separator: "/").dropLast(3)
+        return "/" + parts.joined(separator: "/") + "/Fixtures/playlists"
+    }()
+
+    /// The names of all `.m3u8` files without that ending, sorted.
+    static let names: [String] = {
+        guard let directory = opendir(folder) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
+                String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasSuffix(".m3u8") { names.append(String(name.dropLast(5))) }
+        }
+        return names.sorted()
+    }()
+
+    /// The bytes of a file, or nil where it does not exist.
+    static func read(_ name: String) -> [UInt8]? {
+        guard let file = fopen(folder + "/" + name, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = fread(&chunk, 1, chunk.count, file)
+            if count == 0 { return bytes }
+            bytes.append(contentsOf: chunk[..<count])
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Hostile sizes and numbers (trap 15).
+@Suite struct PlaylistLimitTests {
+    static func rewrite(_ text: String, _ limits: PlaylistLimits) throws -> RewrittenPlaylist {
+        var options = PlaylistRewriter.Options()
+        options.limits = limits
+        return try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: Corpus.base, options: options, map: Corpus.map)
+    }
+
+    @Test func `a body beyond the limit is refused unread`() {
+        #expect(throws: PlaylistError.tooLarge(byteCount: 11, limit: 10)) {
+            try Self.rewrite("#EXTM3U\n#12", PlaylistLimits(byteCount: 10))
+        }
+    }
+
+    @Test func `a line beyond the limit is refused`() {
+        #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 8)) {
+            try Self.rewrite("#EXTM3U\n#12345678\n", PlaylistLimits(lineLength: 8))
+        }
+    }
+
+    @Test func `more lines than the limit are refused`() {
+        #expect(throws: PlaylistError.tooManyLines(limit: 2)) {
+            try Self.rewrite("#EXTM3U\n\n\n", PlaylistLimits(lineCount: 2))
+        }
+    }
+
+    @Test func `a rewritten list beyond the limit is refused`() {
+        let text = "#EXTM3U\n" + String(repeating: "#EXTINF:1,\na\n", count: 100)
+        #expect(throws: PlaylistError.self) {
+            try Self.rewrite(text, PlaylistLimits(outputByteCount: 1000))
+        }
+    }
+
+    @Test func `variables cannot be multiplied into a giant URI`() {
+        let value = String(repeating: "v", count: 60_000)
+        let text = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"\(value)\"\n#EXTINF:1,\n"
+            + String(repeating: "{$a}", count: 10_000) + "\n"
+        #expect(throws: PlaylistError.self) { try Self.rewrite(text, .standard) }
+    }
+
+    @Test(arguments: [
+        "#EXT-X-MEDIA-SEQUENCE:9007199254740991", "#EXT-X-MEDIA-SEQUENCE:18446744073709551615",
+        "#EXT-X-SKIP:SKIPPED-SEGMENTS=9007199254740991\n#EXT-X-SKIP:SKIPPED-SEGMENTS=9007199254740991",
+        "#EXT-X-BYTERANGE:9007199254740991@9007199254740991", "#EXT-X-BYTERANGE:-1@-1",
+        "#EXT-X-TARGETDURATION:999999999999999999999999999999", "#EXT-X-TARGETDURATION:-",
+        "#EXTINF:99999999999999999999999999999999.99999999999999999999999999999",
+        "#EXT-X-DISCONTINUITY-SEQUENCE:9007199254740991\n#EXT-X-DISCONTINUITY", "#EXT-X-PART:",
+        "#EXT-X-KEY", "#EXT-X-MAP:URI", "#EXT-X-MAP:URI=", "#EXT-X-MAP:URI=\"", "#EXT-X-DEFINE:",
+        "#EXT-X-PART:URI=\"x\",BYTERANGE=\"@\"", "#EXT-X-:", "#", "#:", "#EXTINF", "#EXT-X-PREFETCH:",
+    ])
+    func `absurd values neither trap nor stop the rewrite`(line: String) throws {
+        let text = "#EXTM3U\n" + line + "\n#EXTINF:1,\n1.ts\n#EXTINF:1,\n2.ts\n"
+        let list = try Self.rewrite(text, .standard)
+        #expect(list.summary.segmentCount == 2)
+        #expect(String(decoding: list.bytes, as: UTF8.self).contains(line.prefix(14)))
+    }
+
+    @Test func `sums of ranges beyond any number are dropped`() throws {
+        let range = "#EXTINF:1,\n#EXT-X-BYTERANGE:9007199254740990\na\n"
+        let text = "#EXTM3U\n" + String(repeating: range, count: 3000)
+        #expect(try Self.rewrite(text, .standard).summary.segmentCount == 3000)
+    }
+
+    /// Every prefix and every changed byte of a rich list ends in a list or in a PlaylistError.
+    @Test(arguments: ["rfc-low-latency", "rfc-keys", "define", "odd-attributes"])
+    func `damaged lists never trap`(name: String) throws {
+        let body = try #require(Corpus.read(name + ".m3u8"))
+        for index in body.indices {
+            _ = try? PlaylistRewriter.rewrite(
+                Array(body[..<index]), base: Corpus.base, map: Corpus.map)
+            for byte: UInt8 in [0x00, 0x0A, 0x22, 0x2C, 0x3A, 0x40, 0x7B, 0xFF] {
+                var damaged = body
+                damaged[index] = byte
+                _ = try? PlaylistRewriter.rewrite(damaged, base: Corpus.base, map: Corpus.map)
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import HLS
+import Testing
+import URISyntax
+
+/// What a rewrite says about each reference and about the list.
+@Suite struct PlaylistRewriterTests {
+    static func rewrite(
+        _ text: String, _ change: (inout PlaylistRewriter.Options) -> Void = { _ in }
+    ) throws -> RewrittenPlaylist {
+        var options = PlaylistRewriter.Options()
+        options.collectsReferences = true
+        change(&options)
+        return try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: Corpus.base, options: options, map: Corpus.map)
+    }
+
+    static func references(_ text: String) throws -> [ResourceReference] {
+        try rewrite(text).references
+    }
+
+    // Trap 22.
+    @Test func `an omitted offset continues the range before of the same resource`() throws {
+        let ranges = try Self.references(
+            """
+            #EXTM3U
+            #EXTINF:1,
+            #EXT-X-BYTERANGE:100@50
+            a.ts
+            #EXT-X-BYTERANGE:200
+            #EXTINF:1,
+            a.ts
+            #EXTINF:1,
+            #EXT-X-BYTERANGE:300
+            b.ts
+            #EXTINF:1,
+            #EXT-X-BYTERANGE:10
+            b.ts
+            #EXTINF:1,
+            b.ts
+            #EXTINF:1,
+            #EXT-X-BYTERANGE:20
+            b.ts
+            """
+        ).map(\.byteRange)
+        #expect(
+            ranges == [
+                SubRange(offset: 50, length: 100), SubRange(offset: 150, length: 200),
+                SubRange(offset: 0, length: 300), SubRange(offset: 300, length: 10), nil,
+                SubRange(offset: 0, length: 20),
+            ])
+    }
+
+    @Test func `ranges of parts continue each other and not those of segments`() throws {
+        let list = try Self.rewrite(
+            """
+            #EXTM3U
+            #EXT-X-PART:DURATION=0.5,URI="a.mp4",BYTERANGE="100@0"
+            #EXT-X-PART:DURATION=0.5,URI="a.mp4",BYTERANGE="50"
+            #EXTINF:1,
+            #EXT-X-BYTERANGE:150@0
+            a.mp4
+            #EXT-X-PART:DURATION=0.5,URI="a.mp4",BYTERANGE="70"
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="a.mp4",BYTERANGE-START=220
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="a.mp4",BYTERANGE-START=220,BYTERANGE-LENGTH=9
+            """)
+        let parts = list.references.filter { $0.tag == .part }
+        #expect(parts.map(\.byteRange?.offset) == [0, 100, 150])
+        #expect(parts.map(\.partIndex) == [0, 1, 0])
+        #expect(parts.map(\.mediaSequence) == [0, 0, 1])
+        #expect(parts.first?.duration == .milliseconds(500))
+        let hints = list.references.filter { $0.tag == .preloadHint }
+        #expect(hints.map(\.byteRange) == [nil, SubRange(offset: 220, length: 9)])
+        #expect(hints.map(\.partIndex) == [1, 1])
+        #expect(list.summary.trailingPartCount == 1)
+    }
+
+    // Trap 17.
+    @Test func `a reference knows the key and the initialization section in force`() throws {
+        let references = try Self.references(
+            """
+            #EXTM3U
+            #EXTINF:1,
+            0.ts
+            #EXT-X-KEY:METHOD=AES-128,URI="k1"
+            #EXT-X-MAP:URI="i1.mp4",BYTERANGE="10@5"
+            #EXTINF:1,
+            1.m4s
+            #EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://x",KEYFORMAT="com.apple.streamingkeydelivery"
+            #EXTINF:1,
+            2.m4s
+            #EXT-X-KEY:METHOD=NONE
+            #EXT-X-MAP:URI="i2.mp4"
+            #EXTINF:1,
+            1.m4s
+            """)
+        let segments = references.filter { $0.role == .segment }
+        #expect(segments.map(\.hasMap) == [false, true, true, true])
+        #expect(segments.map { $0.keyURL?.lastPathSegment } == [nil, "k1", "k1", nil])
+        #expect(segments.map { $0.mapURL?.lastPathSegment } == [nil, "i1.mp4", "i1.mp4", "i2.mp4"])
+        #expect(segments.map(\.mapByteRange) == [
+            nil, SubRange(offset: 5, length: 10), SubRange(offset: 5, length: 10), nil,
+        ])
+    }
+
+    @Test func `segments are numbered, timed and counted`() throws {
+        let list = try Self.rewrite(
+            """
+            #EXTM3U
+            #EXT-X-VERSION:4
+            #EXT-X-TARGETDURATION:6
+            #EXT-X-PLAYLIST-TYPE:EVENT
+            #EXT-X-MEDIA-SEQUENCE:41
+            #EXT-X-DISCONTINUITY-SEQUENCE:2
+            #EXTINF:5.005,one
+            a.ts
+            #EXT-X-DISCONTINUITY
+            #EXT-X-GAP
+            #EXTINF:6
+            b.ts
+            """)
+        #expect(list.references.map(\.mediaSequence) == [41, 42])
+        #expect(list.references.map(\.discontinuitySequence) == [2, 3])
+        #expect(list.references.map(\.line) == [8, 12])
+        #expect(list.references.map(\.duration) == [.milliseconds(5005), .seconds(6)])
+        #expect(list.references.map(\.isGap) == [false, true])
+        let summary = list.summary
+        #expect(summary.kind == .media && summary.version == 4 && summary.playlistType == .event)
+        #expect(summary.targetDuration == .seconds(6))
+        #expect(summary.segmentCount == 2 && summary.gapCount == 1)
+        #expect(summary.mediaSequence == 41 && summary.nextMediaSequence == 43)
+        #expect(summary.totalDuration == .milliseconds(11_005))
+        #expect(summary.startsWithDiscontinuitySequence && summary.lineCount == 12)
+        #expect(list.diagnostics.isEmpty)
+    }
+
+    // Trap 42.
+    @Test func `a media playlist is live until it has an end`() throws {
+        let live = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:6,\n1.ts\n"
+        #expect(try Self.rewrite(live).summary.isLive)
+        #expect(try !Self.rewrite(live + "#EXT-X-ENDLIST").summary.isLive)
+        #expect(try !Self.rewrite("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na").summary.isLive)
+    }
+
+    // Trap 40.
+    @Test func `a delta update counts skipped segments and keeps a map it does not show`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:4
+            #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=24,HOLD-BACK=12,PART-HOLD-BACK=1.5
+            #EXT-X-PART-INF:PART-TARGET=0.5
+            #EXT-X-MEDIA-SEQUENCE:100
+            #EXT-X-SKIP:SKIPPED-SEGMENTS=20
+            #EXTINF:4,
+            120.m4s
+            """
+        let list = try Self.rewrite(text) { $0.assumesMap = true }
+        #expect(list.references.map(\.mediaSequence) == [120])
+        #expect(list.references.map(\.hasMap) == [true])
+        let summary = list.summary
+        #expect(summary.isSkipDelta && summary.skippedSegmentCount == 20)
+        #expect(summary.nextMediaSequence == 121)
+        #expect(summary.canBlockReload && summary.canSkipUntil == .seconds(24))
+        #expect(summary.holdBack == .seconds(12) && summary.partHoldBack == .milliseconds(1500))
+        #expect(summary.partTarget == .milliseconds(500))
+    }
+
+    // Trap 8.
+    @Test func `the place of a URI decides its role and not its extension`() throws {
+        let references = try Self.references(
+            """
+            #EXTM3U
+            #EXT-X-STREAM-INF:BANDWIDTH=5
+            variant.ts
+            #EXT-X-MEDIA:TYPE=AUDIO,URI="audio.mp4"
+            #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=7,URI="iframes"
+            #EXT-X-CONTENT-STEERING:SERVER-URI="s.m3u8"
+            """)
+        #expect(references.map(\.role) == [.playlist, .playlist, .playlist, .json])
+        #expect(references.map(\.bandwidth) == [5, nil, 7, nil])
+        #expect(references.map(\.tag) == [.streamInf, .media, .iFrameStreamInf, .contentSteering])
+    }
+
+    @Test func `the caller can say what the segments are`() throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\nsubtitle?id=1\n"
+        let list = try Self.rewrite(text) { $0.segmentRole = .subtitle }
+        #expect(list.references.map(\.role) == [.subtitle])
+    }
+
+    // Trap 1.
+    @Test func `relative references resolve against the URL given as base`() throws {
+        let base = try AbsoluteURL("https://edge.example.net/x/y/list.m3u8")
+        let list = try PlaylistRewriter.rewrite(
+            Array("#EXTM3U\n#EXTINF:1,\n../s.ts\n".utf8), base: base, replacing: { $0.url.text })
+        #expect(list.bytes == Array("#EXTM3U\n#EXTINF:1,\nhttps://edge.example.net/x/s.ts\n".utf8))
+        #expect(list.references.isEmpty)
+    }
+
+    @Test func `a map that declines leaves the URI as it was`() throws {
+        let text = "#EXTM3U\n#EXT-X-MAP:URI=i.mp4\n#EXTINF:1,\n{$v}.ts\n"
+        let list = try PlaylistRewriter.rewrite(
+            Array("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"1\"\n".utf8) + Array(text.utf8.dropFirst(8)),
+            base: Corpus.base
+        ) { _, output in
+            output.append(0x58)
+            return false
+        }
+        #expect(String(decoding: list.bytes, as: UTF8.self).hasSuffix(String(text.dropFirst(8))))
+        #expect(list.definedVariables == ["v": "1"])
+    }
+
+    // Trap 62.
+    @Test func `a replacement cannot break out of its quotes or its line`() throws {
+        let list = try PlaylistRewriter.rewrite(
+            Array("#EXTM3U\n#EXT-X-MAP:URI=\"i\"\n".utf8), base: Corpus.base,
+            replacing: { _ in "a\"\r\nb" })
+        #expect(list.bytes == Array("#EXTM3U\n#EXT-X-MAP:URI=\"a%22%0D%0Ab\"\n".utf8))
+    }
+
+    @Test(arguments: [
+        ("#EXTM3U\n#EXTINF:x,\n1.ts\n", "line 2 (EXTINF): has no duration"),
+        ("#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:z\n1.ts\n", "line 3 (EXT-X-BYTERANGE): is not <n>[@<o>]"),
+        ("#EXTM3U\n#EXT-X-ENDLIST\n1.ts\n", "line 3 (URI): follows no EXTINF"),
+        ("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na\nb\n", "line 4 (URI): follows no EXT-X-STREAM-INF"),
+        ("#EXTM3U\n#EXTINF:1,\na\n#EXT-X-MEDIA:TYPE=AUDIO\n",
+            "line 4 (EXT-X-MEDIA): does not belong in a media playlist"),
+        ("\n#x\n#EXTM3U\n", "line 3 (EXTM3U): is not the first line"),
+        ("#EXTM3U\n#EXT-X-MAP:URI=\"\"\n", "line 2 (EXT-X-MAP): has an empty URI"),
+        ("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:99999999999999999999\n",
+            "line 2 (EXT-X-MEDIA-SEQUENCE): is not a number"),
+    ])
+    func `oddities are reported with line and tag`(text: String, report: String) throws {
+        #expect(try Self.rewrite(text).diagnostics.map(\.description).contains(report))
+    }
+
+    @Test func `diagnostics are bounded`() throws {
+        let text = "#EXTM3U\n" + String(repeating: "#EXTINF:x,\n", count: 5000)
+        #expect(try Self.rewrite(text).diagnostics.count == Diagnostic.maximumCount)
+    }
+}

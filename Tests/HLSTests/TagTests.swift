@@ -1,0 +1,19 @@
+import HLS
+import Testing
+
+/// The table of tags.
+@Suite struct TagTests {
+    @Test func `every name stands in the table once`() {
+        #expect(Tag.table.map(\.name).count == Tag.Name.allCases.count)
+        #expect(Set(Tag.table.map(\.name)) == Set(Tag.Name.allCases))
+    }
+
+    @Test func `only tags with attribute lists carry URI attributes`() {
+        for tag in Tag.table where !tag.uris.isEmpty {
+            guard case .attributes = tag.value else {
+                Issue.record("\(tag.name) has URIs and no attribute list")
+                continue
+            }
+        }
+    }
+}
