@@ -120,8 +120,11 @@ package struct CacheControl: Sendable, Hashable {
         switch scope {
         case .response:
             return
-        case .fields(let earlier) where !names.isEmpty:
-            scope = .fields(earlier + names)
+        case .fields(var earlier) where !names.isEmpty:
+            // The only owner, so that many directives take linear time.
+            scope = nil
+            earlier += names
+            scope = .fields(earlier)
         case nil where !names.isEmpty:
             scope = .fields(names)
         default:

@@ -34,15 +34,7 @@ package func serialise(
         throw .invalidStatus(head.status.rawValue)
     }
     let fields = head.fields
-    for index in 0..<fields.count {
-        let line = fields.bytes(at: index)
-        guard !line.name.isEmpty, line.name.allSatisfy(ASCII.isToken) else {
-            throw .invalidName(line.name.text)
-        }
-        guard line.value.allSatisfy(ASCII.isFieldValue) else {
-            throw .invalidValue(name: line.name.text)
-        }
-    }
+    try fields.checkWritable()
     bytes.append(contentsOf: head.version == .http10 ? "HTTP/1.0 ".utf8 : "HTTP/1.1 ".utf8)
     appendDecimal(Int64(head.status.rawValue), to: &bytes)
     bytes.append(ASCII.space)
@@ -57,6 +49,21 @@ package func serialise(
         appendLineEnd(to: &bytes)
     }
     appendLineEnd(to: &bytes)
+}
+
+extension Fields {
+    /// Checks that no field can break out of its line.
+    fileprivate func checkWritable() throws(ResponseHeadError) {
+        let bytes = storage.span
+        for entry in entries {
+            var isName = !entry.name.isEmpty
+            for index in entry.name where !ASCII.isToken(bytes[index]) { isName = false }
+            guard isName else { throw .invalidName(storage[entry.name].text) }
+            for index in entry.value where !ASCII.isFieldValue(bytes[index]) {
+                throw .invalidValue(name: storage[entry.name].text)
+            }
+        }
+    }
 }
 
 /// Writes CRLF.

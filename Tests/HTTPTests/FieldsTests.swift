@@ -96,8 +96,8 @@ struct `Field storage` {
 
     @Test(.timeLimit(.minutes(1)))
     func `a value full of open quotes takes linear time`() {
-        let hostile = String(repeating: "\"\\", count: 200_000) + ","
-        let list = fields(("Connection", String(repeating: ",\"\\", count: 200_000) + hostile))
+        let hostile = String(repeating: "\"\\", count: 40_000) + ","
+        let list = fields(("Connection", String(repeating: ",\"\\", count: 40_000) + hostile))
         #expect(!list.listMembers(.connection).isEmpty)
     }
 
