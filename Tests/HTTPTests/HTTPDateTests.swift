@@ -65,6 +65,7 @@ struct `HTTP dates` {
     @Test(arguments: [
         ("94", 1994, 2026), ("26", 2026, 2026), ("76", 2076, 2026), ("77", 1977, 2026),
         ("00", 2000, 2026), ("10", 2110, 2090), ("30", 2130, 2090), ("41", 2041, 2090),
+        ("40", 2140, 2090),
     ])
     func `a year of two digits is never more than fifty years ahead`(
         digits: String, year: Int, nowYear: Int
