@@ -13,7 +13,9 @@ final class Connection {
         self.number = number
     }
 
-    /// Answers requests until the peer, a fault or `stop()` ends the connection. The caller closes it.
+    /// Answers requests until the peer, a fault or `stop()` ends the connection.
+    ///
+    /// The caller closes it.
     func run() {
         while let head = readHead() {
             guard let request = WireRequest(head: head), let content = request.contentLength else {
@@ -177,7 +179,7 @@ final class Connection {
             sent += bytes.count
             if let rate {
                 let due = start + Int64(Double(sent) / Double(rate) * 1e9)
-                let wait = Int((due - Sockets.now()) / 1_000_000)
+                let wait = Int((due - Sockets.now() + 999_999) / 1_000_000)
                 guard wait <= 0 || Sockets.pause(descriptor, milliseconds: wait) else {
                     return false
                 }

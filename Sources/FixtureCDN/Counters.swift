@@ -48,7 +48,9 @@ extension FixtureCDN {
         return log.requests.filter { $0.matches(path) }
     }
 
-    /// Answers a request for a path under `/__`; nil for any other. These are not logged.
+    /// Answers a request for a path under `/__`; nil for any other.
+    ///
+    /// These are not logged.
     func control(_ request: WireRequest) -> String? {
         guard request.path.hasPrefix("/__") else { return nil }
         let path = request.query["path"]

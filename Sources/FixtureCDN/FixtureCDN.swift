@@ -37,7 +37,9 @@ package final class FixtureCDN: Sendable {
         state = Mutex(State(port: port))
     }
 
-    /// Begins to listen; after `stop()` on the same port again. Throws `CDNError`.
+    /// Begins to listen; after `stop()` on the same port again.
+    ///
+    /// Throws `CDNError`.
     package func start() throws {
         let port = state.withLock { $0.port }
         let listening = try Sockets.listen(address: address, port: port)
@@ -47,7 +49,7 @@ package final class FixtureCDN: Sendable {
             $0.isStopping = false
             $0.acceptors += 1
         }
-        guard startThread({ self.accept(listening.descriptor) }) else {
+        guard startDetachedThread({ self.accept(listening.descriptor) }) else {
             close(listening.descriptor)
             state.withLock { $0.acceptors -= 1 }
             throw CDNError(call: "pthread_create", code: EAGAIN)
@@ -99,7 +101,7 @@ package final class FixtureCDN: Sendable {
                 close(descriptor)
                 continue
             }
-            let started = startThread {
+            let started = startDetachedThread {
                 Connection(cdn: self, descriptor: descriptor, number: number).run()
                 self.end(descriptor)
             }
@@ -121,7 +123,9 @@ package final class FixtureCDN: Sendable {
 // MARK: Content
 
 extension FixtureCDN {
-    /// Puts bytes under a path; they come before files. The type is guessed from the path by default.
+    /// Puts bytes under a path; they come before files.
+    ///
+    /// The type is guessed from the path by default.
     package func put(
         _ path: String, _ bytes: [UInt8], contentType: String? = nil,
         extraHeaders: [(name: String, value: String)] = []
@@ -173,7 +177,9 @@ extension FixtureCDN {
 // MARK: Behaviour
 
 extension FixtureCDN {
-    /// Sets how a path is answered; nil sets it back. A path ending in `*` means all that begin so.
+    /// Sets how a path is answered; nil sets it back.
+    ///
+    /// A path ending in `*` means all that begin so.
     package func setBehaviour(_ behaviour: Behaviour?, for path: String) {
         state.withLock {
             $0.behaviours[path] = behaviour

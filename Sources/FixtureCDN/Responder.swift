@@ -1,6 +1,4 @@
-/// Decides the response to a request: conditions, ranges, redirects, framing. Sends nothing.
-///
-/// Order of the preconditions as in RFC 9110, section 13.2.2.
+/// A response before it is framed and sent.
 struct Response {
     var status: Int
     var fields: [(name: String, value: String)] = []
@@ -10,6 +8,9 @@ struct Response {
     var range = 0..<0
 }
 
+/// Decides the response to a request: conditions, ranges and redirects; sends nothing.
+///
+/// Order of the preconditions as in RFC 9110, section 13.2.2.
 struct Responder {
     let request: WireRequest
     let behaviour: Behaviour

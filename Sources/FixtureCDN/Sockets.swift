@@ -2,6 +2,7 @@
 ///
 /// This code is on purpose apart from the daemon's own socket and HTTP layers: a fault there must
 /// show up as a difference, not cancel itself out.
+import CLinux
 import Glibc
 
 /// A system call that failed: which one and with which `errno`.
@@ -55,10 +56,10 @@ enum Sockets {
     /// Waits for the next connection; nil once the listener is shut down.
     static func accept(_ listener: Int32) -> Int32? {
         while true {
-            let descriptor = Glibc.accept(listener, nil, nil)
+            let descriptor = clinux_accept(listener, nil, nil)
             if descriptor >= 0 {
                 set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
-                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
                 return descriptor
             }
             switch errno {
@@ -146,7 +147,7 @@ enum Sockets {
 }
 
 /// Runs `body` on a new detached thread with a small stack; false when none could be made.
-func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+package func startDetachedThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }

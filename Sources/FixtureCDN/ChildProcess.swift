@@ -1,0 +1,175 @@
+/// A program started by a test or helper: its output is collected, and it is ended by its own id.
+import Glibc
+import Synchronization
+
+package final class ChildProcess: Sendable {
+    /// How a process ended.
+    package enum Exit: Sendable, Equatable {
+        case code(Int32)
+        case signal(Int32)
+    }
+
+    /// Which of its two outputs something came from.
+    package enum Output: Sendable { case standard, error }
+
+    private struct State {
+        var exit: Exit?
+        var output: [UInt8] = []
+        var errors: [UInt8] = []
+        var openPipes = 2
+    }
+
+    /// Its process id.
+    package let pid: Int32
+    private let state = Mutex(State())
+
+    /// Held while pipes are made and a child is started, so that no child of another thread can
+    /// inherit a writing end before it is marked close-on-exec and keep that pipe open.
+    private static let spawning = Mutex(())
+
+    /// Starts `arguments[0]`, looked up in PATH, with this process's environment plus `environment`.
+    ///
+    /// `onOutput` is called on a thread of its own with every piece read. Throws `CDNError`.
+    package init(
+        _ arguments: [String], environment: [(name: String, value: String)] = [],
+        onOutput: @escaping @Sendable (Output, [UInt8]) -> Void = { _, _ in }
+    ) throws {
+        let (started, output, errors) = try Self.spawning.withLock { _ in
+            let output = try Pipe()
+            let errors = try Pipe()
+            defer {
+                close(output.write)
+                close(errors.write)
+            }
+            let pid = try Self.spawn(arguments, environment, output.write, errors.write)
+            return (pid, output.read, errors.read)
+        }
+        pid = started
+        let watched = started
+        let threads =
+            startDetachedThread { self.collect(output, .standard, onOutput) }
+            && startDetachedThread { self.collect(errors, .error, onOutput) }
+            && startDetachedThread { self.reap(watched) }
+        guard threads else { throw CDNError(call: "pthread_create", code: EAGAIN) }
+    }
+
+    /// What it wrote so far.
+    package var standardOutput: [UInt8] { state.withLock { $0.output } }
+    package var standardError: [UInt8] { state.withLock { $0.errors } }
+
+    /// How it ended; nil while it runs.
+    package var exit: Exit? { state.withLock { $0.exit } }
+
+    /// Sends a signal; nothing happens once it has ended, so its id is never that of another.
+    package func kill(_ signal: Int32) {
+        state.withLock {
+            if $0.exit == nil { _ = Glibc.kill(pid, signal) }
+        }
+    }
+
+    /// Waits for its end and the end of its output; nil when it still runs after `seconds`.
+    package func waitForExit(seconds: Double = 10) -> Exit? {
+        let end = Sockets.now() + Int64(seconds * 1e9)
+        while Sockets.now() < end {
+            let (exit, pipes) = state.withLock { ($0.exit, $0.openPipes) }
+            if let exit, pipes == 0 { return exit }
+            usleep(1000)
+        }
+        return exit
+    }
+
+    /// Ends it: SIGTERM, and SIGKILL when that is not enough within `seconds`.
+    package func end(seconds: Double = 5) {
+        kill(SIGTERM)
+        if waitForExit(seconds: seconds) == nil {
+            kill(SIGKILL)
+            _ = waitForExit(seconds: 5)
+        }
+    }
+
+    private func collect(
+        _ descriptor: Int32, _ kind: Output, _ onOutput: (Output, [UInt8]) -> Void
+    ) {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { break }
+            let piece = Array(buffer[..<count])
+            state.withLock {
+                if kind == .standard { $0.output += piece } else { $0.errors += piece }
+            }
+            onOutput(kind, piece)
+        }
+        close(descriptor)
+        state.withLock { $0.openPipes -= 1 }
+    }
+
+    private func reap(_ pid: Int32) {
+        // Wait without reaping first: the id must stay taken until `exit` says that it is not.
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, Int32(WEXITED | WNOWAIT)) != 0 && errno == EINTR {}
+        state.withLock {
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+            let signal = status & 0x7F
+            $0.exit = signal == 0 ? .code((status >> 8) & 0xFF) : .signal(signal)
+        }
+    }
+
+    private struct Pipe {
+        let read: Int32
+        let write: Int32
+
+        init() throws {
+            var ends: [Int32] = [0, 0]
+            guard pipe(&ends) == 0 else { throw CDNError(call: "pipe") }
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            (read, write) = (ends[0], ends[1])
+        }
+    }
+
+    private static func spawn(
+        _ arguments: [String], _ environment: [(name: String, value: String)], _ output: Int32,
+        _ errors: Int32
+    ) throws -> Int32 {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output, 1)
+        posix_spawn_file_actions_adddup2(&actions, errors, 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
+        let overridden = environment.map { $0.name + "=" }
+        let kept = inherited().filter { entry in !overridden.contains { entry.hasPrefix($0) } }
+        var argv = arguments.map { strdup($0) } + [nil]
+        var envp = (kept + environment.map { "\($0.name)=\($0.value)" }).map { strdup($0) } + [nil]
+        defer { for pointer in argv + envp { free(pointer) } }
+        var pid: pid_t = 0
+        let failed = posix_spawnp(&pid, arguments[0], &actions, &attributes, &argv, &envp)
+        guard failed == 0 else { throw CDNError(call: "posix_spawn \(arguments[0])", code: failed) }
+        return pid
+    }
+
+    /// The environment this process was started with; `environ` itself is shared mutable state.
+    private static func inherited() -> [String] {
+        let descriptor = open("/proc/self/environ", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        while case let count = buffer.withUnsafeMutableBytes({
+            read(descriptor, $0.baseAddress, $0.count)
+        }), count > 0 {
+            bytes += buffer[..<count]
+        }
+        return bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+    }
+}

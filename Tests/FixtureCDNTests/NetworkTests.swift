@@ -1,0 +1,111 @@
+/// The sample CDN as a network peer: counters, going offline, many connections, two hosts.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct NetworkTests {
+    let cdn = FixtureCDN(folder: Fixture.path("media"))
+
+    init() throws {
+        try cdn.start()
+    }
+
+    @Test func `stopping goes offline at once and starting comes back on the same port`() throws {
+        let player = ScriptedPlayer(cdn.baseURL)
+        let before = try player.get("/ts/master.m3u8")
+        let stalled = try player.open("/bytes/a/1000?stall=10")
+        #expect(try stalled.read(10).count == 10)
+        let port = cdn.port
+        cdn.stop()
+        #expect(try stalled.readRest().isEmpty)
+        #expect(stalled.broken != nil)
+        #expect(throws: ScenarioFailure.self) { try player.get("/ts/master.m3u8") }
+        for _ in 0..<3 {
+            try cdn.start()
+            #expect(cdn.port == port)
+            let after = try player.get("/ts/master.m3u8")
+            #expect(after.body == before.body)
+            #expect(after["ETag"] == before["ETag"])
+            cdn.stop()
+        }
+    }
+
+    @Test func `the counters tell requests, bytes and ranges`() throws {
+        let player = ScriptedPlayer(cdn.baseURL)
+        _ = try player.get("/bytes/a/1000?x=1", headers: [("Range", "bytes=0-99"), ("X-A", "b")])
+        _ = try player.get("/bytes/a/1000", headers: [("Range", "bytes=100-")])
+        _ = try player.get("/bytes/a/1000", method: "HEAD")
+        #expect(cdn.requestCount("/bytes/a/1000") == 3)
+        #expect(cdn.requestCount("/bytes/a/1000?x=1") == 1)
+        #expect(cdn.bytesSent("/bytes/a/1000") == 1000)
+        #expect(cdn.bytesServedRanges("/bytes/a/1000") == [0..<100, 100..<1000])
+        #expect(cdn.firstByteServedTwice("/bytes/a/1000") == nil)
+        _ = try player.get("/bytes/a/1000", headers: [("Range", "bytes=500-501")])
+        #expect(cdn.firstByteServedTwice("/bytes/a/1000") == 500)
+        let first = try #require(cdn.requests.first)
+        #expect(first.method == "GET" && first.status == 206 && first.range == "bytes=0-99")
+        #expect(first["x-a"] == "b" && first.host == "127.0.0.1:\(cdn.port)")
+        cdn.resetLog()
+        #expect(cdn.requests.isEmpty && cdn.bytesSent() == 0)
+        cdn.stop()
+    }
+
+    @Test func `scripts read the log and the counters over HTTP`() throws {
+        let player = ScriptedPlayer(cdn.baseURL)
+        _ = try player.get("/bytes/a/10?x=\"")
+        let lines = try player.get("/__log").text.split(separator: "\n")
+        #expect(lines.count == 1)
+        #expect(lines.first?.contains("\"target\":\"/bytes/a/10?x=\\\"\"") == true)
+        #expect(try player.get("/__count").text.hasPrefix("{\"requests\":1,\"bytes\":10,"))
+        _ = try player.get("/__set?path=/bytes/a/10&status=500")
+        #expect(try player.get("/bytes/a/10").status == 500)
+        _ = try player.get("/__reset")
+        #expect(cdn.requestCount() == 0)
+        cdn.stop()
+    }
+
+    @Test func `three hundred connections are served at once`() throws {
+        let base = cdn.baseURL
+        cdn.hold("/bytes/many/70000")
+        let runs = (0..<300).map { _ in
+            Background { try ScriptedPlayer(base).get("/bytes/many/70000").body }
+        }
+        #expect(eventually { cdn.activeRequests == 300 })
+        cdn.release("/bytes/many/70000")
+        let wanted = FixtureCDN.syntheticBytes("many", 0..<70_000)
+        for run in runs { #expect(try run.value(within: .seconds(30)) == wanted) }
+        #expect(cdn.peakConcurrentRequests == 300)
+        #expect(cdn.openConnections <= 300)
+        cdn.stop()
+    }
+
+    @Test func `an object of 64 MB is not held in memory`() throws {
+        let stream = try ScriptedPlayer(cdn.baseURL).open("/bytes/big/67108864")
+        let before = try residentBytes()
+        var count = 0
+        while !stream.isDone { count += try stream.read(1 << 20).count }
+        #expect(count == 67_108_864)
+        #expect(try residentBytes() - before < 48 << 20)
+        cdn.stop()
+    }
+
+    @Test func `two hosts are two origins`() throws {
+        let other = FixtureCDN(address: "127.0.0.2")
+        try other.start()
+        other.put("/x", text: "other")
+        cdn.setBehaviour(Behaviour(query: "location=\(other.url("/x"))"), for: "/x")
+        let player = ScriptedPlayer(cdn.baseURL)
+        let target = try #require(try player.get("/x")["Location"])
+        #expect(try player.get(target).text == "other")
+        #expect(other.requests.first?.host == "127.0.0.2:\(other.port)")
+        other.stop()
+        cdn.stop()
+    }
+
+    private func residentBytes() throws -> Int {
+        let pages = try readFile("/proc/self/statm").split(separator: 0x20)[1]
+        return (Int(String(decoding: pages, as: UTF8.self)) ?? 0) * 4096
+    }
+}

@@ -1,0 +1,85 @@
+/// Plays the steps of a scripted origin on one connection.
+import Glibc
+
+final class OriginRun {
+    private let socket: WireSocket
+    private let onRequest: (WireHead) -> Void
+    private var cutAfter: Int?
+    private var lastMethod = "GET"
+    private var resets = false
+    /// Whether a step ended the connection.
+    private(set) var isOver = false
+
+    init(socket: WireSocket, onRequest: @escaping (WireHead) -> Void) {
+        self.socket = socket
+        self.onRequest = onRequest
+    }
+
+    /// Closes the connection as the steps said.
+    func finish() {
+        resets ? socket.abort() : socket.close()
+    }
+
+    /// Reads a request with its content; nil when the peer closed instead.
+    func nextRequest() throws -> WireHead? {
+        guard let head = try socket.readHead() else { return nil }
+        if case .length(let length) = try Framing.ofRequest(head) {
+            while socket.input.count < length {
+                guard try socket.fill() == .data else { throw ScenarioFailure("request cut short") }
+            }
+            _ = socket.take(length)
+        }
+        lastMethod = head.method
+        onRequest(head)
+        return head
+    }
+
+    func play(_ steps: [ScriptedOrigin.Step]) throws {
+        for step in steps where !isOver { try play(step) }
+    }
+
+    private func play(_ step: ScriptedOrigin.Step) throws {
+        switch step {
+        case .expect(let method, let path): try expect(method, path)
+        case .hold(let barrier): try barrier.wait()
+        case .respond(let status, let fields, let body): try respond(status, fields, body)
+        case .cut(let count): cutAfter = count
+        case .send(let bytes): try socket.send(bytes)
+        case .pause(let duration): usleep(UInt32(duration / .microseconds(1)))
+        case .stall:
+            isOver = true
+            _ = socket.waitForClose()
+        case .close: isOver = true
+        case .reset:
+            isOver = true
+            resets = true
+        }
+    }
+
+    private func expect(_ method: String, _ path: String) throws {
+        guard let head = try nextRequest() else {
+            throw ScenarioFailure("expected \(method) \(path), but the peer closed")
+        }
+        let got = path.contains("?") ? head.target : head.path
+        guard head.method == method, got == path else {
+            throw ScenarioFailure("expected \(method) \(path), got \(head.startLine)")
+        }
+    }
+
+    private func respond(_ status: Int, _ fields: [WireHead.Field], _ body: [UInt8]) throws {
+        var fields = fields
+        let framing = ["content-length", "transfer-encoding", "connection"]
+        let hasNoBody = status == 204 || status == 304
+        if !hasNoBody, !fields.contains(where: { framing.contains($0.name.lowercased()) }) {
+            fields.append(("Content-Length", "\(body.count)"))
+        }
+        try socket.send(encodeHead("HTTP/1.1 \(status) Scripted", fields))
+        if lastMethod != "HEAD" && !hasNoBody {
+            try socket.send(body.prefix(cutAfter ?? Int.max))
+        }
+        if cutAfter != nil { isOver = true }
+        if fields.contains(where: { $0.name.lowercased() == "connection" && $0.value == "close" }) {
+            isOver = true
+        }
+    }
+}

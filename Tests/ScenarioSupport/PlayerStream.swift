@@ -1,0 +1,155 @@
+/// A response on its way to a player, read as slowly and as far as the scenario wants.
+import Glibc
+
+package final class PlayerStream {
+    private let socket: WireSocket
+    private let method: String
+    private let giveBack: (WireSocket) -> Void
+    private let start = ContinuousClock.now
+    private var framing = Framing.none
+    private var head: WireHead?
+    /// Body bytes left of the length or of the current chunk.
+    private var left = 0
+    private var isEnded = false
+
+    /// Whether the request went out on a connection used before.
+    package let isReused: Bool
+    /// From the sending of the request to the first byte; nil before that.
+    package private(set) var timeToFirstByte: Duration?
+    /// Why the body is not whole; nil while it may be.
+    package private(set) var broken: String?
+
+    init(
+        _ socket: WireSocket, method: String, reused: Bool,
+        giveBack: @escaping (WireSocket) -> Void
+    ) {
+        self.socket = socket
+        self.method = method
+        isReused = reused
+        self.giveBack = giveBack
+    }
+
+    /// Time since the request was sent.
+    package var age: Duration { ContinuousClock.now - start }
+    /// Whether the whole body has been read, or will not come any more.
+    package var isDone: Bool { isEnded }
+
+    /// Reads the response head; interim responses are skipped.
+    package func readHead() throws -> WireHead {
+        if let head { return head }
+        while true {
+            if timeToFirstByte == nil, socket.input.isEmpty, try socket.fill() == .data {
+                timeToFirstByte = age
+            }
+            guard let head = try socket.readHead() else {
+                throw ScenarioFailure("the connection ended without a response")
+            }
+            guard head.status / 100 != 1 else { continue }
+            self.head = head
+            framing = try Framing.ofResponse(head, to: method)
+            switch framing {
+            case .none: end()
+            case .length(let length):
+                left = length
+                if length == 0 { end() }
+            case .chunked: try nextChunk()
+            case .untilClose: left = Int.max
+            }
+            return head
+        }
+    }
+
+    /// Reads exactly `count` body bytes, fewer only at the end of the body.
+    package func read(_ count: Int) throws -> [UInt8] {
+        if head == nil { _ = try readHead() }
+        var body: [UInt8] = []
+        while body.count < count, !isEnded {
+            if socket.input.isEmpty {
+                let wanted = min(count - body.count, 64 * 1024)
+                guard try fill(most: wanted) else { break }
+            }
+            let piece = socket.take(min(left, count - body.count))
+            body += piece
+            if framing != .untilClose { left -= piece.count }
+            if left == 0 { framing == .chunked ? try endChunk() : end() }
+        }
+        return body
+    }
+
+    /// Reads to the end of the body, broken or not.
+    package func readRest() throws -> [UInt8] { try read(Int.max) }
+
+    /// Reads to the end of the body at about `bytesPerSecond`.
+    package func readRest(bytesPerSecond: Int) throws -> [UInt8] {
+        let begin = ContinuousClock.now
+        let piece = max(1, bytesPerSecond / 50)
+        var body: [UInt8] = []
+        while !isEnded {
+            body += try read(piece)
+            let due = begin + .seconds(Double(body.count) / Double(bytesPerSecond))
+            let wait = (due - ContinuousClock.now) / .microseconds(1)
+            if wait > 0 { usleep(UInt32(wait)) }
+        }
+        return body
+    }
+
+    /// Waits until the peer closes the connection; false when it sends more or stays.
+    package func waitForClose() -> Bool { socket.waitForClose() }
+
+    /// Sends more bytes on the same connection.
+    package func send(_ bytes: some Collection<UInt8>) throws { try socket.send(bytes) }
+
+    /// Leaves in good order, in the middle of the body perhaps.
+    package func close() { socket.close() }
+
+    /// Leaves with a TCP reset.
+    package func abort() { socket.abort() }
+
+    private func end() {
+        isEnded = true
+        if broken == nil, framing != .untilClose, let head, head.keepsAlive, socket.descriptor >= 0
+        {
+            giveBack(socket)
+        }
+    }
+
+    private func fill(most: Int) throws -> Bool {
+        switch try socket.fill(most: most) {
+        case .data: return true
+        case .closed:
+            if framing != .untilClose { broken = "closed before the end of the body" }
+        case .reset: broken = "reset within the body"
+        }
+        end()
+        return false
+    }
+
+    private func line() throws -> String? {
+        while true {
+            if let index = socket.input.firstIndex(of: 0x0A) {
+                let bytes = socket.take(index + 1).dropLast()
+                return String(
+                    decoding: bytes.last == 0x0D ? bytes.dropLast() : bytes, as: UTF8.self)
+            }
+            guard try fill(most: 1024) else { return nil }
+        }
+    }
+
+    private func nextChunk() throws {
+        guard let text = try line() else { return }
+        guard let size = Int(text.prefix { $0 != ";" && $0 != " " }, radix: 16), size >= 0 else {
+            throw ScenarioFailure("no chunk size: \(text)")
+        }
+        left = size
+        guard size == 0 else { return }
+        while let trailer = try line() {
+            if trailer.isEmpty { return end() }
+        }
+    }
+
+    private func endChunk() throws {
+        guard let text = try line() else { return }
+        guard text.isEmpty else { throw ScenarioFailure("no line end behind a chunk: \(text)") }
+        try nextChunk()
+    }
+}

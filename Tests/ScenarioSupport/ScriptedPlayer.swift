@@ -1,0 +1,104 @@
+/// A blocking HTTP client that does exactly what a scenario says, with its own HTTP code.
+///
+/// One value belongs to one thread; make one for every player. Every wait ends at the deadline.
+import Glibc
+
+package final class ScriptedPlayer {
+    private let base: String
+    private let transcript: Transcript?
+    private let limit: Duration
+    private var idle: (address: HostPort, socket: WireSocket)?
+
+    /// Whether connections are used again.
+    package var keepsAlive = true
+    /// The receive buffer of new connections in bytes; small ones make a slow reader felt at once.
+    package var receiveBuffer: Int32?
+
+    /// A player of `base`, `http://127.0.0.1:8080` for example; each wait takes at most `deadline`.
+    package init(_ base: String, transcript: Transcript? = nil, deadline: Duration = patience) {
+        self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
+        self.transcript = transcript
+        limit = deadline
+    }
+
+    /// Asks for a path of the base or a whole URL and reads the response to its end, broken or not.
+    package func get(
+        _ path: String, headers: [WireHead.Field] = [], method: String = "GET"
+    ) throws -> PlayerResponse {
+        let stream = try open(path, headers: headers, method: method)
+        let head = try stream.readHead()
+        let body = try stream.readRest()
+        return PlayerResponse(
+            head: head, body: body, timeToFirstByte: stream.timeToFirstByte ?? .zero,
+            duration: stream.age, broken: stream.broken, reusedConnection: stream.isReused)
+    }
+
+    /// Sends a request and returns its response unread.
+    package func open(
+        _ path: String, headers: [WireHead.Field] = [], method: String = "GET"
+    ) throws -> PlayerStream {
+        let url =
+            path.hasPrefix("http://") ? path : base + (path.hasPrefix("/") ? path : "/" + path)
+        let (address, target) = try HostPort.split(url)
+        var fields = headers
+        if !headers.contains(where: { $0.name.lowercased() == "host" }) {
+            fields.insert(("Host", address.description), at: 0)
+        }
+        if !keepsAlive { fields.append(("Connection", "close")) }
+        let request = encodeHead("\(method) \(target) HTTP/1.1", fields)
+        // A kept connection the peer has closed meanwhile is not used.
+        let kept = takeIdle(address)
+        let socket = try kept ?? connect(address)
+        let stream = PlayerStream(socket, method: method, reused: kept != nil) { [weak self] in
+            if self?.keepsAlive == true { self?.idle = (address, $0) }
+        }
+        try socket.send(request)
+        return stream
+    }
+
+    /// Opens a connection to the base and sends bytes as they are.
+    package func sendRaw(_ bytes: some Collection<UInt8>, method: String = "GET") throws
+        -> PlayerStream
+    {
+        let socket = try connect(HostPort.split(base).0)
+        let stream = PlayerStream(socket, method: method, reused: false) { _ in }
+        try socket.send(bytes)
+        return stream
+    }
+
+    /// Closes the kept connection.
+    package func disconnect() { idle = nil }
+
+    private func connect(_ address: HostPort) throws -> WireSocket {
+        try WireSocket.connect(
+            address, receiveBuffer: receiveBuffer, transcript: transcript, limit: limit)
+    }
+
+    private func takeIdle(_ address: HostPort) -> WireSocket? {
+        guard keepsAlive, let kept = idle, kept.address == address else { return nil }
+        idle = nil
+        return kept.socket.isQuiet ? kept.socket : nil
+    }
+}
+
+/// A response a player has read.
+package struct PlayerResponse: Sendable {
+    package let head: WireHead
+    package let body: [UInt8]
+    /// From the sending of the request to the first byte of the response.
+    package let timeToFirstByte: Duration
+    /// From the sending of the request to the last byte.
+    package let duration: Duration
+    /// Why the body is not whole; nil when it is.
+    package let broken: String?
+    package let reusedConnection: Bool
+
+    package var status: Int { head.status }
+    package var fields: [WireHead.Field] { head.fields }
+    /// Whether the body ended as its framing promised.
+    package var complete: Bool { broken == nil }
+    package var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// The value of the first field of that name.
+    package subscript(name: String) -> String? { head[name] }
+}

@@ -1,0 +1,54 @@
+/// Other programs a scenario runs to the end, ffmpeg before all.
+import FixtureCDN
+import Glibc
+
+package enum Tool {
+    /// What a program left behind; `status` is its exit code, or 128 plus the signal that ended it.
+    package struct Result: Sendable {
+        package let status: Int32
+        package let output: [UInt8]
+        package let errors: [UInt8]
+
+        package var stdout: String { String(decoding: output, as: UTF8.self) }
+        package var stderr: String { String(decoding: errors, as: UTF8.self) }
+    }
+
+    /// Runs a program and waits for it; one that runs longer than `limit` is killed, and this throws.
+    package static func run(_ arguments: [String], within limit: Duration = .seconds(60)) throws
+        -> Result
+    {
+        let child = try ChildProcess(arguments)
+        guard let exit = child.waitForExit(seconds: limit / .seconds(1)) else {
+            child.kill(SIGKILL)
+            _ = child.waitForExit()
+            let text = String(decoding: child.standardError.suffix(2000), as: UTF8.self)
+            throw ScenarioFailure("\(arguments.joined(separator: " ")) took over \(limit)\n\(text)")
+        }
+        let status =
+            switch exit {
+            case .code(let code): code
+            case .signal(let signal): 128 + signal
+            }
+        return Result(status: status, output: child.standardOutput, errors: child.standardError)
+    }
+
+    /// Whether a program is in PATH.
+    package static func exists(_ name: String) -> Bool {
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
+    }
+
+    /// The hash of every decoded frame of a stream as ffmpeg's framemd5 prints them; nil when it fails
+    /// or complains about broken data.
+    ///
+    /// Every audio and video stream is decoded; `arguments` go before the input.
+    package static func framemd5(_ url: String, _ arguments: [String] = []) throws -> String? {
+        let result = try run(
+            ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"] + arguments
+                + ["-i", url, "-map", "0:v?", "-map", "0:a?", "-f", "framemd5", "-"])
+        // ffmpeg exits with 0 when it lost segments: only the complaint tells.
+        guard result.status == 0, result.errors.isEmpty else { return nil }
+        return result.stdout.split(separator: "\n").filter { !$0.hasPrefix("#") }
+            .joined(separator: "\n")
+    }
+}

@@ -1,0 +1,100 @@
+/// Waits of the scenarios: none is without a deadline, none stands for a fixed sleep.
+import FixtureCDN
+import Glibc
+import Synchronization
+
+/// How long a scenario waits for anything before it fails.
+package let patience: Duration = .seconds(10)
+
+/// Polls `condition` until it holds; false when it still does not after `limit`.
+package func eventually(
+    within limit: Duration = patience, _ condition: () throws -> Bool
+) rethrows -> Bool {
+    let end = ContinuousClock.now + limit
+    while true {
+        if try condition() { return true }
+        guard ContinuousClock.now < end else { return false }
+        usleep(1000)
+    }
+}
+
+/// A meeting point of threads: opens when as many as it was made for have arrived.
+package final class Barrier: Sendable {
+    package let name: String
+    private let parties: Int
+    private let arrived = Mutex(0)
+
+    /// A barrier for `parties` arrivals; one makes it a gate that `arrive()` opens.
+    package init(_ name: String, parties: Int = 1) {
+        self.name = name
+        self.parties = parties
+    }
+
+    package var isOpen: Bool { arrived.withLock { $0 >= parties } }
+
+    /// Counts one arrival and does not wait.
+    package func arrive() {
+        arrived.withLock { $0 += 1 }
+    }
+
+    /// Waits for the opening without counting as an arrival.
+    package func wait(within limit: Duration = patience) throws {
+        guard eventually(within: limit, { isOpen }) else {
+            throw ScenarioFailure("barrier \"\(name)\" did not open")
+        }
+    }
+
+    /// Arrives and waits for the others.
+    package func meet(within limit: Duration = patience) throws {
+        arrive()
+        try wait(within: limit)
+    }
+}
+
+/// A scenario that did not go as told, with what was said until then.
+package struct ScenarioFailure: Error, CustomStringConvertible, Sendable {
+    package let message: String
+    package let transcript: String
+
+    package init(_ message: String, transcript: Transcript? = nil) {
+        self.message = message
+        self.transcript = transcript?.description ?? ""
+    }
+
+    package var description: String {
+        transcript.isEmpty ? message : "\(message)\n--- transcript ---\n\(transcript)"
+    }
+}
+
+/// Work on a thread of its own: blocking players must not hold the threads of the test runner.
+package final class Background<Value: Sendable>: Sendable {
+    private let result = Mutex<Result<Value, any Error>?>(nil)
+
+    /// Starts `work` at once.
+    package init(_ work: @escaping @Sendable () throws -> Value) {
+        let started = startDetachedThread { [self] in
+            let outcome = Result { try work() }
+            result.withLock { $0 = outcome }
+        }
+        precondition(started, "no thread could be made")
+    }
+
+    package var isDone: Bool { result.withLock { $0 != nil } }
+
+    /// Waits for the result.
+    package func value(within limit: Duration = patience) throws -> Value {
+        guard eventually(within: limit, { isDone }), let outcome = result.withLock({ $0 }) else {
+            throw ScenarioFailure("background work did not end within \(limit)")
+        }
+        return try outcome.get()
+    }
+}
+
+/// Runs `body` for 0..<count at the same time, each on its own thread; results in that order.
+package func inParallel<Value: Sendable>(
+    _ count: Int, within limit: Duration = .seconds(30),
+    _ body: @escaping @Sendable (Int) throws -> Value
+) throws -> [Value] {
+    let runs = (0..<count).map { index in Background { try body(index) } }
+    return try runs.map { try $0.value(within: limit) }
+}
