@@ -1,0 +1,34 @@
+/// What the store is told about an object when it is made.
+package import Posix
+
+/// The facts about one representation that are known before its body.
+package struct ObjectDescription: Sendable {
+    package var key: ObjectKey
+    /// The text the object is listed and purged by; kept in the clear in the file's header.
+    package var url: String
+    /// The caller's classification; the store only keeps it.
+    package var role: UInt8
+    /// The response head in whatever encoding the caller uses; opaque here.
+    package var head: [UInt8]
+    /// The length of the whole body in bytes, if known.
+    package var total: Int64?
+    package var created: WallTime
+    /// False for what may not be kept: such an object has no name on disk and is never looked up.
+    package var isStorable: Bool
+    /// True when the whole body will be fetched, so that reserving its blocks pays.
+    package var expectsWholeBody: Bool
+
+    package init(
+        key: ObjectKey, url: String, role: UInt8, head: [UInt8], total: Int64?, created: WallTime,
+        isStorable: Bool, expectsWholeBody: Bool = true
+    ) {
+        self.key = key
+        self.url = url
+        self.role = role
+        self.head = head
+        self.total = total
+        self.created = created
+        self.isStorable = isStorable
+        self.expectsWholeBody = expectsWholeBody
+    }
+}

@@ -1,0 +1,83 @@
+/// The name of a stored representation: the SHA-256 digest of a text that the caller chose.
+import COpenSSL
+
+/// 32 bytes that name one object, on disk and in memory.
+package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
+    // Four words instead of an array: no allocation, and cheap to hash and compare.
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// Hashes the UTF-8 bytes of a text, normally the cache key's URL with its variant (FIPS 180-4).
+    package init(sha256Of text: String) {
+        self.init(unchecked: sha256(Array(text.utf8)))
+    }
+
+    /// Takes a digest as it is stored; nil unless it has 32 bytes.
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 32 else { return nil }
+        self.init(unchecked: bytes)
+    }
+
+    /// Reads 64 lower-case hexadecimal digits.
+    package init?(hex: String) {
+        var bytes: [UInt8] = []
+        var high: UInt8?
+        for digit in hex.utf8 {
+            let value: UInt8
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+            if let first = high {
+                bytes.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        guard high == nil else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    private init(unchecked bytes: [UInt8]) {
+        func word(_ index: Int) -> UInt64 {
+            bytes[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        words = (word(0), word(1), word(2), word(3))
+    }
+
+    /// The digest, most significant byte first.
+    package var bytes: [UInt8] {
+        [words.0, words.1, words.2, words.3].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * $0)) }
+        }
+    }
+
+    /// 64 lower-case hexadecimal digits.
+    package var hex: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(
+            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    package var description: String { String(hex.prefix(16)) }
+
+    /// A few well-mixed bits, to choose a shard by.
+    var shardBits: Int { Int(truncatingIfNeeded: words.3 & 0xffff) }
+
+    package static func == (a: ObjectKey, b: ObjectKey) -> Bool {
+        a.words == b.words
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        // The digest is uniform already; one word of it tells keys apart.
+        hasher.combine(words.0)
+    }
+}
+
+/// SHA-256 of bytes (FIPS 180-4), through libcrypto.
+func sha256(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    _ = SHA256(bytes, bytes.count, &digest)
+    return digest
+}

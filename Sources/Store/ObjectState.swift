@@ -1,0 +1,104 @@
+/// The guarded part of a stored object, and its life cycle.
+///
+///     unpublished ──publish──▶ current ──replaced, removed, evicted──▶ unlinked
+///          │                      │                                       │
+///          └── last holder gone: file removed                             └── last holder gone: space
+///     unnamed (not storable) ── last holder gone: the kernel frees it         given back
+///
+/// `isDiscarded` may be set in any of them; a discarded object never becomes current.
+import Posix
+
+/// Where an object's file stands.
+enum Place: Sendable, Equatable {
+    /// In the folder of new files, under its generation.
+    case unpublished
+    /// Under its key: what a lookup finds, now and after a restart.
+    case current
+    /// Its name is gone; holders may still read.
+    case unlinked
+    /// It never had a name.
+    case unnamed
+}
+
+/// One running fill.
+struct Fill: Sendable {
+    let id: FillID
+    let end: Int64?
+    var watermark: Int64
+
+    func covers(_ offset: Int64) -> Bool {
+        offset >= watermark && (end.map { offset < $0 } ?? true)
+    }
+}
+
+/// One reader that waits for the byte at an offset.
+struct WaitingReader: Sendable {
+    let offset: Int64
+    let waiter: Waiter
+}
+
+/// Everything about an object that changes. One lock guards it: the object's.
+struct ObjectState: Sendable {
+    var head: [UInt8]
+    var total: Int64?
+    var spans: SpanSet
+    var fills: [Fill] = []
+    var waiting: [WaitingReader] = []
+    var lastFill: UInt64 = 0
+    var endedFills: UInt64 = 0
+    var lastFailure: FillFailure?
+    var place: Place
+    var isDiscarded = false
+    /// Bytes that the ledger counts for this object.
+    var charge: Int64 = 0
+    /// True while blocks beyond the spans are reserved.
+    var isPreallocated = false
+    /// Body bytes below this were given back to the disk.
+    var punchedEnd: Int64 = 0
+    /// True while the store thread has the object on its list.
+    var isQueued = false
+    /// What of the object is not in its header yet.
+    var uncommittedBytes: Int64 = 0
+    var hasNewFacts = false
+    var attachment: (any Sendable & AnyObject)?
+
+    var isComplete: Bool { spans.isComplete(total: total) }
+
+    /// What a reader finds at an offset.
+    func read(at offset: Int64) -> ReadState {
+        let end = spans.contiguousEnd(from: offset)
+        if end > offset { return .present(count: end - offset) }
+        if let total, offset >= total { return .end }
+        let fill = fills.filter { $0.covers(offset) }.max { $0.watermark < $1.watermark }
+        let next = spans.ranges.first { $0.lowerBound > offset }?.lowerBound
+        return .hole(
+            Hole(
+                fill: fill?.id, fillDistance: fill.map { offset - $0.watermark } ?? 0,
+                end: next ?? total, endedFills: endedFills))
+    }
+
+    /// Takes out the waiters that have something to look at now.
+    mutating func takeReadyWaiters() -> [Waiter] {
+        guard !waiting.isEmpty else { return [] }
+        var ready: [Waiter] = []
+        waiting.removeAll { entry in
+            let isReady =
+                spans.contains(entry.offset) || (total.map { entry.offset >= $0 } ?? false)
+            if isReady { ready.append(entry.waiter) }
+            return isReady
+        }
+        return ready
+    }
+
+    mutating func takeAllWaiters() -> [Waiter] {
+        defer { waiting = [] }
+        return waiting.map(\.waiter)
+    }
+
+    /// Notes that the header on disk is behind; true when the store thread must be told.
+    mutating func markDirty() -> Bool {
+        guard place == .current || place == .unpublished, !isDiscarded, !isQueued else { return false }
+        isQueued = true
+        return true
+    }
+}

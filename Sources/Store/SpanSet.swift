@@ -1,0 +1,118 @@
+/// Which bytes of a body are present: sorted, disjoint, half-open ranges.
+
+/// A sparse set of byte offsets. Neighbouring ranges are merged, so that equal sets are equal values.
+package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
+    /// The present ranges in ascending order; none is empty and none touches the next.
+    package private(set) var ranges: [Range<Int64>] = []
+
+    package init() {}
+
+    /// Makes a set of any ranges, in any order.
+    package init(_ ranges: [Range<Int64>]) {
+        for range in ranges { insert(range) }
+    }
+
+    /// The number of present bytes.
+    package var totalBytes: Int64 {
+        ranges.reduce(0) { $0 + Int64($1.count) }
+    }
+
+    /// The end of the last span; 0 for an empty set.
+    package var end: Int64 { ranges.last?.upperBound ?? 0 }
+
+    package var isEmpty: Bool { ranges.isEmpty }
+
+    /// Adds a range; bytes that are there already do no harm.
+    package mutating func insert(_ new: Range<Int64>) {
+        precondition(new.lowerBound >= 0, "a span starts at 0 or later: \(new)")
+        guard !new.isEmpty else { return }
+        // The case of a fill that walks on: the last span grows.
+        if let last = ranges.last, last.upperBound == new.lowerBound {
+            ranges[ranges.count - 1] = last.lowerBound..<new.upperBound
+            return
+        }
+        let first = index(ofFirstEndingAtOrAfter: new.lowerBound)
+        var past = first
+        var merged = new
+        while past < ranges.count, ranges[past].lowerBound <= new.upperBound {
+            let lower = min(merged.lowerBound, ranges[past].lowerBound)
+            merged = lower..<max(merged.upperBound, ranges[past].upperBound)
+            past += 1
+        }
+        ranges.replaceSubrange(first..<past, with: CollectionOfOne(merged))
+    }
+
+    /// Takes a range out; bytes that are not there do no harm.
+    package mutating func remove(_ gone: Range<Int64>) {
+        guard !gone.isEmpty else { return }
+        let first = index(ofFirstEndingAtOrAfter: gone.lowerBound)
+        var past = first
+        var kept: [Range<Int64>] = []
+        while past < ranges.count, ranges[past].lowerBound < gone.upperBound {
+            let range = ranges[past]
+            if range.lowerBound < gone.lowerBound {
+                kept.append(range.lowerBound..<min(range.upperBound, gone.lowerBound))
+            }
+            if range.upperBound > gone.upperBound {
+                kept.append(max(range.lowerBound, gone.upperBound)..<range.upperBound)
+            }
+            past += 1
+        }
+        ranges.replaceSubrange(first..<past, with: kept)
+    }
+
+    /// True when the byte at an offset is present.
+    package func contains(_ offset: Int64) -> Bool {
+        contiguousEnd(from: offset) > offset
+    }
+
+    /// True when every byte of a range is present; true for an empty range.
+    package func contains(_ range: Range<Int64>) -> Bool {
+        range.isEmpty || contiguousEnd(from: range.lowerBound) >= range.upperBound
+    }
+
+    /// The first missing offset at or after `offset`; `offset` itself when that byte is missing.
+    package func contiguousEnd(from offset: Int64) -> Int64 {
+        let index = index(ofFirstEndingAtOrAfter: offset &+ 1)
+        guard index < ranges.count, ranges[index].lowerBound <= offset else { return offset }
+        return ranges[index].upperBound
+    }
+
+    /// The missing ranges inside a range, in ascending order.
+    package func holes(in range: Range<Int64>) -> [Range<Int64>] {
+        var found: [Range<Int64>] = []
+        var offset = range.lowerBound
+        var index = index(ofFirstEndingAtOrAfter: offset &+ 1)
+        while offset < range.upperBound {
+            guard index < ranges.count, ranges[index].lowerBound < range.upperBound else {
+                found.append(offset..<range.upperBound)
+                break
+            }
+            if ranges[index].lowerBound > offset { found.append(offset..<ranges[index].lowerBound) }
+            offset = ranges[index].upperBound
+            index += 1
+        }
+        return found
+    }
+
+    /// True when all of a body of `total` bytes is present; false while the total is unknown.
+    package func isComplete(total: Int64?) -> Bool {
+        guard let total else { return false }
+        return total == 0 || contiguousEnd(from: 0) >= total
+    }
+
+    package var description: String {
+        ranges.map { "\($0.lowerBound)..<\($0.upperBound)" }.joined(separator: " ")
+    }
+
+    /// Binary search; spans are few, but a player that seeks a lot leaves some hundred.
+    private func index(ofFirstEndingAtOrAfter offset: Int64) -> Int {
+        var low = 0
+        var high = ranges.count
+        while low < high {
+            let middle = (low + high) / 2
+            if ranges[middle].upperBound >= offset { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

@@ -1,0 +1,121 @@
+/// What objects and callers on other threads leave for the store thread.
+import Posix
+import Reactor
+import Synchronization
+
+/// A change of the index, to be written with the next batch.
+enum RowChange: Sendable {
+    case put(IndexRow)
+    case delete
+}
+
+/// Things that happened since the store thread last looked.
+struct StoreMail: Sendable {
+    /// Objects whose header on disk is behind.
+    var dirty: [StoredObject] = []
+    /// Objects that must be committed without waiting for more growth.
+    var finished: [StoredObject] = []
+    var discarded: [StoredObject] = []
+    /// The last change of each key.
+    var rows: [ObjectKey: RowChange] = [:]
+    /// Room asked for beyond what is used, in bytes; nil when nobody asked.
+    var wantedBytes: Int64?
+    var hasTouches = false
+}
+
+/// The mailbox of the store thread. Its lock is the innermost one: nothing is called under it.
+final class StoreChannel: Sendable {
+    let ledger: DiskLedger
+    let configuration: StoreConfiguration
+    let counters = StoreCounters()
+
+    private struct Guarded {
+        var mail = StoreMail()
+        var worker: LoopBound<StoreWorker>?
+        var isAnnounced = false
+    }
+
+    private let guarded = Mutex(Guarded())
+    /// Monotonic nanoseconds until which new objects stay off the disk.
+    private let suspendedUntil = Atomic<Int64>(0)
+
+    init(configuration: StoreConfiguration) {
+        self.configuration = configuration
+        ledger = DiskLedger(budget: configuration.budgetBytes)
+    }
+
+    /// Connects the store thread; mail that came earlier is announced now.
+    func connect(_ worker: LoopBound<StoreWorker>) {
+        guarded.withLock { guarded in
+            guarded.worker = worker
+            guarded.isAnnounced = true
+        }
+        worker.enqueue { worker, loop in worker.mailArrived(loop) }
+    }
+
+    /// The store thread, once it runs.
+    var worker: LoopBound<StoreWorker>? { guarded.withLock { $0.worker } }
+
+    func takeMail() -> StoreMail {
+        guarded.withLock { guarded in
+            guarded.isAnnounced = false
+            let mail = guarded.mail
+            guarded.mail = StoreMail()
+            return mail
+        }
+    }
+
+    /// Takes only what concerns the index.
+    func takeIndexMail() -> StoreMail {
+        guarded.withLock { guarded in
+            var part = StoreMail()
+            swap(&part.rows, &guarded.mail.rows)
+            swap(&part.hasTouches, &guarded.mail.hasTouches)
+            return part
+        }
+    }
+
+    /// Cuts the store thread off; mail is kept but nobody reads it.
+    func disconnect() {
+        guarded.withLock { $0.worker = nil }
+    }
+
+    func noteDirty(_ object: StoredObject) { post { $0.dirty.append(object) } }
+    func noteFinished(_ object: StoredObject) { post { $0.finished.append(object) } }
+    func noteDiscarded(_ object: StoredObject) { post { $0.discarded.append(object) } }
+    func noteTouches() { post { $0.hasTouches = true } }
+    func hurry() { post { _ in } }
+
+    /// Called with the key's shard locked, so that changes of one key arrive in order.
+    func noteRow(_ change: RowChange, of key: ObjectKey) { post { $0.rows[key] = change } }
+
+    func askEviction(bytes: Int64) {
+        post { $0.wantedBytes = max($0.wantedBytes ?? 0, bytes) }
+    }
+
+    private func post(_ change: (inout StoreMail) -> Void) {
+        let worker = guarded.withLock { guarded -> LoopBound<StoreWorker>? in
+            change(&guarded.mail)
+            guard !guarded.isAnnounced, let worker = guarded.worker else { return nil }
+            guarded.isAnnounced = true
+            return worker
+        }
+        worker?.enqueue { worker, loop in worker.mailArrived(loop) }
+    }
+
+    // MARK: Failing storage
+
+    /// Keeps new objects off the disk for a while after it refused bytes.
+    func noteStorageFailure(_ error: SystemError) {
+        guard error.isStorageExhausted else { return }
+        counters.storageFailures.add(1, ordering: .relaxed)
+        let until = Monotonic.now() + configuration.suspension
+        suspendedUntil.store(until.nanoseconds, ordering: .relaxed)
+        askEviction(bytes: 0)
+    }
+
+    var isStoringSuspended: Bool {
+        let until = suspendedUntil.load(ordering: .relaxed)
+        return until != 0 && Monotonic.now().nanoseconds < until
+    }
+}

@@ -1,0 +1,115 @@
+/// The store's settings, errors and numbers.
+package import Posix
+import Synchronization
+
+/// Limits of one store.
+package struct StoreConfiguration: Sendable {
+    /// Bytes that objects may take on the disk; at least 0.
+    package var budgetBytes: Int64
+    /// Bytes that stay free on the file system; below that nothing new is stored.
+    package var minFreeBytes: Int64
+    /// Descriptors kept open for objects that nobody uses.
+    package var maxOpenObjects: Int
+    /// A growing object's header is brought up to date after so many bytes ...
+    package var commitBytes: Int64 = 4 << 20
+    /// ... or so long after its last commit.
+    package var commitInterval: Interval = .seconds(1 as Int64)
+    /// Index writes are gathered for so long.
+    package var indexInterval: Interval = .milliseconds(200)
+    /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at
+    /// about a quarter of the processor time of growing ones.
+    package var preallocationLimit: Int64 = 64 << 20
+    /// Consumed bytes of temporary objects are given back in steps of this; a multiple of 4096.
+    package var punchBytes: Int64 = 1 << 20
+    /// How long new objects stay off a disk that refused bytes.
+    package var suspension: Interval = .seconds(5 as Int64)
+    /// `close` gives up committing after so long.
+    package var closeTimeout: Interval = .seconds(5 as Int64)
+    /// Where bodies go that the store's own disk cannot take; the first that works is used.
+    package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
+
+    package init(budgetBytes: Int64, minFreeBytes: Int64, maxOpenObjects: Int = 512) {
+        self.budgetBytes = budgetBytes
+        self.minFreeBytes = minFreeBytes
+        self.maxOpenObjects = maxOpenObjects
+    }
+}
+
+/// Why a store cannot be opened. None of these changed anything in the folder.
+package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Another store, in this or another process, has the folder.
+    case inUse(folder: String)
+    /// A newer program wrote the folder.
+    case newerFormat(folder: String, found: Int, supported: Int)
+    /// The folder holds other things than a store.
+    case foreignFolder(folder: String)
+    /// The folder cannot be made, read or written; the daemon can run without storing.
+    case unusable(folder: String, SystemError)
+    /// SQLite cannot make an index there.
+    case index(folder: String, reason: String)
+
+    package var description: String {
+        switch self {
+        case .inUse(let folder): "the store \(folder) is in use by another process"
+        case .newerFormat(let folder, let found, let supported):
+            "the store \(folder) has format \(found); this program knows up to \(supported)"
+        case .foreignFolder(let folder):
+            "\(folder) is not empty and not a store; choose another folder"
+        case .unusable(let folder, let error): "the store \(folder) cannot be used: \(error)"
+        case .index(let folder, let reason): "the index of the store \(folder) fails: \(reason)"
+        }
+    }
+}
+
+/// What the store counted since it was opened.
+package struct StoreStatistics: Sendable, Equatable {
+    /// Objects that a lookup can find.
+    package var objects = 0
+    /// Bytes of all objects, temporary ones and reservations included.
+    package var bytes: Int64 = 0
+    package var budgetBytes: Int64 = 0
+    package var openObjects = 0
+    package var evictions = 0
+    package var evictedBytes: Int64 = 0
+    /// Headers brought up to date.
+    package var commits = 0
+    package var commitFailures = 0
+    package var indexFailures = 0
+    /// Writes that the disk refused for lack of space or health.
+    package var storageFailures = 0
+    /// Files deleted because their header did not verify.
+    package var damagedObjects = 0
+    /// Files that were found without a row, and kept.
+    package var adoptedObjects = 0
+    /// Rows that were found without a file.
+    package var droppedRows = 0
+    /// True once index and folder have been compared.
+    package var isReconciled = false
+}
+
+/// The counters behind `StoreStatistics`.
+final class StoreCounters: Sendable {
+    let evictions = Atomic<Int>(0)
+    let evictedBytes = Atomic<Int64>(0)
+    let commits = Atomic<Int>(0)
+    let commitFailures = Atomic<Int>(0)
+    let indexFailures = Atomic<Int>(0)
+    let storageFailures = Atomic<Int>(0)
+    let damagedObjects = Atomic<Int>(0)
+    let adoptedObjects = Atomic<Int>(0)
+    let droppedRows = Atomic<Int>(0)
+    let isReconciled = Atomic<Bool>(false)
+
+    func fill(_ statistics: inout StoreStatistics) {
+        statistics.evictions = evictions.load(ordering: .relaxed)
+        statistics.evictedBytes = evictedBytes.load(ordering: .relaxed)
+        statistics.commits = commits.load(ordering: .relaxed)
+        statistics.commitFailures = commitFailures.load(ordering: .relaxed)
+        statistics.indexFailures = indexFailures.load(ordering: .relaxed)
+        statistics.storageFailures = storageFailures.load(ordering: .relaxed)
+        statistics.damagedObjects = damagedObjects.load(ordering: .relaxed)
+        statistics.adoptedObjects = adoptedObjects.load(ordering: .relaxed)
+        statistics.droppedRows = droppedRows.load(ordering: .relaxed)
+        statistics.isReconciled = isReconciled.load(ordering: .relaxed)
+    }
+}

@@ -1,0 +1,132 @@
+/// The folder of a store: its layout, its lock and its format version.
+///
+///     format                 "SLUICE STORE <version>"; written last, so its presence means a store
+///     lock                   locked while a store has the folder
+///     index.sqlite           can be lost: objects describe themselves
+///     new/<generation>       objects that are not published; emptied at every start
+///     objects/<2 hex>/<62 hex>
+import Glibc
+import Posix
+
+/// A folder that this process has to itself.
+final class StoreFolder: Sendable {
+    static let formatVersion = 1
+    private static let formatPrefix = "SLUICE STORE "
+
+    let path: String
+    // Held for its lock, which ends with the descriptor, also when the process is killed.
+    private let lock: SharedDescriptor
+
+    var newFolder: String { path + "/new" }
+    var objectsFolder: String { path + "/objects" }
+    var indexPath: String { path + "/index.sqlite" }
+
+    func newPath(_ generation: UInt64) -> String {
+        "\(newFolder)/\(String(generation, radix: 16))"
+    }
+
+    func objectPath(_ key: ObjectKey) -> String {
+        let hex = key.hex
+        return "\(objectsFolder)/\(hex.prefix(2))/\(hex.dropFirst(2))"
+    }
+
+    /// Takes a folder, making it if need be; blocks on the disk.
+    ///
+    /// Whatever speaks against it is found before anything in it is changed.
+    init(_ path: String) throws(StoreError) {
+        self.path = path
+        do throws(SystemError) {
+            try makeFolder(path)
+        } catch {
+            throw .unusable(folder: path, error)
+        }
+        let isNew = try Self.inspect(path)
+        do throws(SystemError) {
+            let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
+            guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
+            lock = SharedDescriptor(file)
+            if isNew { try Self.furnish(path) }
+            for folder in ["/new", "/objects"] { try makeFolder(path + folder) }
+            for entry in try listFolder(path + "/new") { try removeFile("\(path)/new/\(entry.name)") }
+        } catch {
+            if error.code == EAGAIN { throw .inUse(folder: path) }
+            throw .unusable(folder: path, error)
+        }
+    }
+
+    /// Looks without touching: true for an empty folder, false for a store of a known format.
+    private static func inspect(_ path: String) throws(StoreError) -> Bool {
+        let names: [String]
+        let text: String?
+        do throws(SystemError) {
+            names = try listFolder(path).map(\.name)
+            text = names.contains("format") ? try readText(path + "/format") : nil
+        } catch {
+            throw .unusable(folder: path, error)
+        }
+        if let text {
+            guard text.hasPrefix(formatPrefix),
+                let version = Int(text.dropFirst(formatPrefix.count).prefix { $0 != "\n" })
+            else { throw .foreignFolder(folder: path) }
+            guard version <= formatVersion else {
+                throw .newerFormat(folder: path, found: version, supported: formatVersion)
+            }
+            return false
+        }
+        // What a first start that was cut short leaves, and what a fresh file system has.
+        let harmless: Set = ["lock", "format.new", "lost+found"]
+        guard names.allSatisfy(harmless.contains) else { throw .foreignFolder(folder: path) }
+        return true
+    }
+
+    private static func furnish(_ path: String) throws(SystemError) {
+        let text = Array("\(formatPrefix)\(formatVersion)\n".utf8)
+        let file = try openFile(path + "/format.new", flags: O_WRONLY | O_CREAT | O_TRUNC)
+        try write(text, to: file.number, at: 0)
+        try syncData(file.number)
+        try renameFile(path + "/format.new", to: path + "/format")
+        try syncFolder(path)
+    }
+
+    private static func readText(_ path: String) throws(SystemError) -> String {
+        let file = try openFile(path, flags: O_RDONLY)
+        var bytes = [UInt8](repeating: 0, count: 64)
+        var failure: SystemError?
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            do throws(SystemError) {
+                return try readAll(into: buffer, from: file.number, at: 0)
+            } catch {
+                failure = error
+                return 0
+            }
+        }
+        if let failure { throw failure }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// Moves the index aside, with what SQLite keeps next to it.
+    func setIndexAside(at time: WallTime) throws(SystemError) -> String {
+        let aside = "\(path)/index.damaged-\(time.seconds)"
+        for suffix in ["", "-wal", "-shm"] {
+            do throws(SystemError) {
+                try renameFile(indexPath + suffix, to: aside + suffix)
+            } catch {
+                guard error.code == ENOENT else { throw error }
+            }
+        }
+        return aside
+    }
+}
+
+/// Writes an array at an offset (pwrite(2)).
+func write(_ bytes: [UInt8], to file: CInt, at offset: Int64) throws(SystemError) {
+    var failure: SystemError?
+    bytes.withUnsafeBytes { buffer in
+        do throws(SystemError) {
+            try writeAll(buffer, to: file, at: offset)
+        } catch {
+            failure = error
+        }
+    }
+    if let failure { throw failure }
+}

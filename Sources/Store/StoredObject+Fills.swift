@@ -1,0 +1,166 @@
+/// The writing side of an object: fills, the body's length, and the end of it all.
+package import Posix
+import Synchronization
+
+extension StoredObject {
+    /// Announces that bytes from `start` on will be written, up to `end` if that is known.
+    package func beginFill(from start: Int64, to end: Int64?) -> FillID {
+        state.withLock { state in
+            state.lastFill += 1
+            let id = FillID(number: state.lastFill)
+            state.fills.append(Fill(id: id, end: end, watermark: start))
+            return id
+        }
+    }
+
+    /// Writes body bytes into the file (pwrite(2)); readers see them after `extend`.
+    ///
+    /// Only between `beginFill` and `endFill`. A failure for lack of storage also makes the store
+    /// keep new objects off this disk for a few seconds.
+    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+        do throws(SystemError) {
+            try writeAll(bytes, to: descriptor.number, at: bodyOffset + offset)
+        } catch {
+            channel.noteStorageFailure(error)
+            throw error
+        }
+    }
+
+    /// Moves a fill's watermark: everything before it is in the file and may be read.
+    ///
+    /// A watermark that does not move forward, or a fill that has ended, changes nothing.
+    package func extend(_ fill: FillID, to watermark: Int64) {
+        let (ready, mustQueue, isUrgent) = state.withLock { state -> ([Waiter], Bool, Bool) in
+            guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
+                return ([], false, false)
+            }
+            let start = state.fills[index].watermark
+            let end = state.total.map { min(watermark, $0) } ?? watermark
+            guard end > start else { return ([], false, false) }
+            state.fills[index].watermark = end
+            state.spans.insert(start..<end)
+            let before = state.uncommittedBytes
+            state.uncommittedBytes += end - start
+            chargeForSpans(&state)
+            let limit = channel.configuration.commitBytes
+            let isUrgent = before < limit && state.uncommittedBytes >= limit && state.place == .current
+            return (state.takeReadyWaiters(), state.markDirty(), isUrgent)
+        }
+        if mustQueue { channel.noteDirty(self) }
+        if isUrgent { channel.hurry() }
+        for waiter in ready { waiter.wake(.progress) }
+    }
+
+    /// Ends a fill and wakes every waiter, so that each can look for another one.
+    ///
+    /// - Parameter failure: why it ended short; nil when it wrote all it had announced.
+    package func endFill(_ fill: FillID, failure: (any Error)?) {
+        let woken = state.withLock { state -> [Waiter] in
+            guard let index = state.fills.firstIndex(where: { $0.id == fill }) else { return [] }
+            state.fills.remove(at: index)
+            state.endedFills += 1
+            if let failure {
+                state.lastFailure = FillFailure(
+                    error: failure, fill: fill, endedFills: state.endedFills)
+            }
+            return state.takeAllWaiters()
+        }
+        for waiter in woken { waiter.wake(.fillEnded) }
+    }
+
+    /// Sets the length of the whole body.
+    ///
+    /// - Returns: false when it contradicts what is known: another length, or bytes beyond it.
+    package func learnTotal(_ total: Int64) -> Bool {
+        precondition(total >= 0, "a body's length is never negative: \(total)")
+        let (isTrue, ready, mustQueue) = state.withLock { state -> (Bool, [Waiter], Bool) in
+            if let known = state.total { return (known == total, [], false) }
+            guard state.spans.end <= total else { return (false, [], false) }
+            state.total = total
+            state.hasNewFacts = true
+            return (true, state.takeReadyWaiters(), state.markDirty())
+        }
+        if mustQueue { channel.noteDirty(self) }
+        for waiter in ready { waiter.wake(.progress) }
+        return isTrue
+    }
+
+    /// Notes the clean end of a body whose length was not announced (RFC 9112, 6.3).
+    ///
+    /// - Returns: as `learnTotal`.
+    @discardableResult
+    package func markBodyEnd(_ total: Int64) -> Bool {
+        learnTotal(total)
+    }
+
+    /// Declares the object dead: no lookup finds it any more, nothing of it is committed, and its
+    /// file goes when the last holder lets go. Waiters are woken.
+    package func discard() {
+        let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
+            guard !state.isDiscarded else { return ([], false) }
+            state.isDiscarded = true
+            state.endedFills += 1
+            return (state.takeAllWaiters(), state.place == .current)
+        }
+        // Held by the channel until its name is gone, so that no lookup reads it back from disk.
+        if mustRemove { channel.noteDiscarded(self) }
+        for waiter in woken { waiter.wake(.fillEnded) }
+    }
+
+    /// Gives the body bytes below an offset back to the disk (fallocate(2)). Only for objects that
+    /// are not storable, once every reader is past the offset; the bytes are holes afterwards.
+    package func punch(upTo offset: Int64) {
+        let block = channel.configuration.punchBytes
+        state.withLock { state in
+            guard state.place == .unnamed else { return }
+            let end = offset / block * block
+            guard end > state.punchedEnd else { return }
+            // Under the lock, so that no reader is told of bytes that are just going.
+            punchHole(descriptor.number, offset: state.punchedEnd, length: end - state.punchedEnd)
+            state.spans.remove(state.punchedEnd..<end)
+            state.punchedEnd = end
+            let left = Footprint.bytes(header: 0, present: state.spans.totalBytes)
+            if left < state.charge {
+                channel.ledger.release(state.charge - left)
+                state.charge = left
+            }
+        }
+    }
+
+    /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.
+    private func chargeForSpans(_ state: inout ObjectState) {
+        let needed = Footprint.bytes(header: bodyOffset, present: state.spans.totalBytes)
+        guard needed > state.charge else { return }
+        channel.ledger.charge(needed - state.charge)
+        state.charge = needed
+        if channel.ledger.isOverBudget, !channel.ledger.isStuck { channel.askEviction(bytes: 0) }
+    }
+}
+
+/// Appends a body to an object through one fill: the loop-owned end of a transfer.
+package struct FillWriter {
+    package let object: StoredObject
+    package let fill: FillID
+    /// The body offset of the next byte.
+    package private(set) var offset: Int64
+
+    /// Begins a fill of `object` at `start`.
+    package init(_ object: StoredObject, from start: Int64, to end: Int64?) {
+        self.object = object
+        offset = start
+        fill = object.beginFill(from: start, to: end)
+    }
+
+    /// Writes the next bytes and lets readers have them.
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        guard !bytes.isEmpty else { return }
+        try object.write(bytes, at: offset)
+        offset += Int64(bytes.count)
+        object.extend(fill, to: offset)
+    }
+
+    /// Ends the fill.
+    package func end(failure: (any Error)?) {
+        object.endFill(fill, failure: failure)
+    }
+}

@@ -1,0 +1,136 @@
+/// One stored representation: a generation of a key, its file, its spans and who waits for them.
+///
+/// Whoever holds the object, or only its descriptor, can read the body for as long as it likes,
+/// whatever happens to the key meanwhile. Every method may be called on any thread; none blocks,
+/// except for `write` and `punch`, which are the system calls they are named after.
+package import Posix
+import Synchronization
+
+/// An object that may still be growing.
+package final class StoredObject: Sendable {
+    package let key: ObjectKey
+    /// Tells this representation from every other one of the same key, across restarts.
+    package let generation: UInt64
+    package let url: String
+    package let role: UInt8
+    package let created: WallTime
+    /// Keeps the file open; a reader in the middle of a sendfile holds it.
+    package let descriptor: SharedDescriptor
+    /// File offset of body offset 0.
+    package let bodyOffset: Int64
+
+    let state: Mutex<ObjectState>
+    let channel: StoreChannel
+    /// The file's path while it is unpublished.
+    let newPath: String?
+
+    /// Parts of a new object in memory.
+    struct Parts {
+        var header: ObjectHeader
+        var place: Place
+        var newPath: String?
+        var isPreallocated = false
+        var charge: Int64
+    }
+
+    init(_ parts: Parts, descriptor: SharedDescriptor, channel: StoreChannel) {
+        key = parts.header.key
+        generation = parts.header.generation
+        url = parts.header.url
+        role = parts.header.role
+        created = parts.header.created
+        bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
+        newPath = parts.newPath
+        self.descriptor = descriptor
+        self.channel = channel
+        var initial = ObjectState(
+            head: parts.header.head, total: parts.header.total, spans: parts.header.spans,
+            place: parts.place)
+        initial.charge = parts.charge
+        initial.isPreallocated = parts.isPreallocated
+        state = Mutex(initial)
+    }
+
+    deinit {
+        let (place, charge) = state.withLock { ($0.place, $0.charge) }
+        if place != .current { channel.ledger.release(charge) }
+        // A leftover is removed at the next start, so a failure here costs space only until then.
+        if place == .unpublished, let newPath { try? removeFile(newPath) }
+    }
+
+    // MARK: Facts
+
+    /// The opaque response head.
+    package var head: [UInt8] { state.withLock { $0.head } }
+
+    /// Replaces the head, as a 304 does (RFC 9111, 4.3.4); the file follows a moment later.
+    ///
+    /// A head that outgrew the room in the file's header lives in memory only; after a restart the
+    /// former one is found.
+    package func replaceHead(_ head: [UInt8]) {
+        let mustQueue = state.withLock { state in
+            state.head = head
+            state.attachment = nil
+            state.hasNewFacts = true
+            return state.markDirty()
+        }
+        if mustQueue { channel.noteDirty(self) }
+    }
+
+    /// The length of the whole body, if known.
+    package var total: Int64? { state.withLock { $0.total } }
+
+    /// True when every byte of a body of known length is present.
+    package var isComplete: Bool { state.withLock { $0.isComplete } }
+
+    /// The present bytes.
+    package var spans: SpanSet { state.withLock { $0.spans } }
+
+    /// The number of present bytes.
+    package var presentBytes: Int64 { state.withLock { $0.spans.totalBytes } }
+
+    /// False when the object has no name on disk and ends with its last holder.
+    package var isStorable: Bool { state.withLock { $0.place != .unnamed } }
+
+    /// True once `discard` was called.
+    package var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
+
+    /// True while this is what a lookup of the key finds.
+    package var isCurrent: Bool { state.withLock { $0.place == .current && !$0.isDiscarded } }
+
+    /// True while at least one fill runs.
+    package var hasFills: Bool { state.withLock { !$0.fills.isEmpty } }
+
+    /// The last fill that ended with an error, if any did.
+    package var lastFailure: FillFailure? { state.withLock { $0.lastFailure } }
+
+    /// Something of the caller's that should live as long as the object in memory, such as the
+    /// decoded head. `replaceHead` clears it.
+    package var attachment: (any Sendable & AnyObject)? {
+        get { state.withLock { $0.attachment } }
+        set { state.withLock { $0.attachment = newValue } }
+    }
+
+    // MARK: Reading
+
+    /// What is at a body offset now.
+    package func state(at offset: Int64) -> ReadState {
+        state.withLock { $0.read(at: offset) }
+    }
+
+    /// Registers a waiter for the byte at an offset, unless there is something to look at already:
+    /// the byte, the end, a discarded object, or a fill that ended since `hole` was read.
+    package func wait(at offset: Int64, since hole: Hole? = nil, _ waiter: Waiter) -> WaitOutcome {
+        state.withLock { state in
+            guard case .hole = state.read(at: offset), !state.isDiscarded else { return .ready }
+            if let hole, hole.endedFills != state.endedFills { return .ready }
+            state.waiting.append(WaitingReader(offset: offset, waiter: waiter))
+            return .waiting
+        }
+    }
+
+    /// Takes a waiter back. One that is just being woken on another thread may still be called.
+    package func cancelWait(_ id: UInt64) {
+        state.withLock { state in state.waiting.removeAll { $0.waiter.id == id } }
+    }
+}
