@@ -1,0 +1,102 @@
+// libcurl, with one function for each argument type of its variadic calls, which Swift cannot make
+// (curl_easy_setopt(3), curl_easy_getinfo(3), curl_multi_setopt(3)).
+#pragma once
+#define CURL_DISABLE_TYPECHECK 1
+#include <curl/curl.h>
+
+#pragma clang assume_nonnull begin
+
+// Options of one transfer.
+
+static inline CURLcode sluice_curl_set_long(CURL *easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode sluice_curl_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// The string is copied by libcurl.
+static inline CURLcode sluice_curl_set_string(CURL *easy, CURLoption option,
+                                              const char *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode sluice_curl_set_pointer(CURL *easy, CURLoption option, void *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+/// The list must outlive the transfer.
+static inline CURLcode sluice_curl_set_list(CURL *easy, CURLoption option,
+                                            struct curl_slist *_Nullable list) {
+    return curl_easy_setopt(easy, option, list);
+}
+
+/// CURLOPT_WRITEFUNCTION and CURLOPT_WRITEDATA.
+static inline void sluice_curl_set_write(CURL *easy, curl_write_callback call, void *context) {
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
+}
+
+/// CURLOPT_HEADERFUNCTION and CURLOPT_HEADERDATA.
+static inline void sluice_curl_set_header(CURL *easy, curl_write_callback call, void *context) {
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+}
+
+/// CURLOPT_OPENSOCKETFUNCTION and CURLOPT_OPENSOCKETDATA.
+static inline void sluice_curl_set_open_socket(CURL *easy, curl_opensocket_callback call,
+                                               void *context) {
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
+}
+
+/// CURLOPT_PREREQFUNCTION and CURLOPT_PREREQDATA.
+static inline void sluice_curl_set_prerequest(CURL *easy, curl_prereq_callback call, void *context) {
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+}
+
+// Facts about one transfer; 0 or null where libcurl does not know.
+
+static inline long sluice_curl_info_long(CURL *easy, CURLINFO info) {
+    long value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+static inline curl_off_t sluice_curl_info_offset(CURL *easy, CURLINFO info) {
+    curl_off_t value = 0;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+static inline const char *_Nullable sluice_curl_info_string(CURL *easy, CURLINFO info) {
+    const char *_Nullable value = NULL;
+    return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
+}
+
+// Options of a set of transfers.
+
+static inline CURLMcode sluice_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+/// CURLMOPT_SOCKETFUNCTION and CURLMOPT_SOCKETDATA.
+static inline void sluice_curl_multi_set_socket(CURLM *multi, curl_socket_callback call,
+                                                void *context) {
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, call);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+}
+
+/// CURLMOPT_TIMERFUNCTION and CURLMOPT_TIMERDATA.
+static inline void sluice_curl_multi_set_timer(CURLM *multi, curl_multi_timer_callback call,
+                                               void *context) {
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, call);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+}
+
+/// The result that a CURLMSG_DONE message carries.
+static inline CURLcode sluice_curl_message_result(const CURLMsg *message) {
+    return message->data.result;
+}
+
+#pragma clang assume_nonnull end

@@ -1,0 +1,183 @@
+/// One libcurl multi handle driven by our loop: its sockets in our epoll, its time as one timer.
+import CCurl
+import Glibc
+import Posix
+import Reactor
+
+/// Told what a multi handle brings about.
+protocol CurlMultiOwner: AnyObject {
+    /// libcurl is about to run callbacks, or has run them.
+    func curlWillRun()
+    /// Called after each run, outside libcurl, with the transfers that ended.
+    func curlDidRun(ended: [CurlMulti.Ended])
+}
+
+/// Owns the handle and its connections (libcurl-multi(3), curl_multi_socket_action(3)).
+final class CurlMulti {
+    struct Ended {
+        let handle: UnsafeMutableRawPointer
+        let code: CURLcode
+    }
+
+    private let handle: UnsafeMutableRawPointer
+    private let loop: EventLoop
+    private weak var owner: (any CurlMultiOwner)?
+    private var watches: [CInt: SocketWatch] = [:]
+    private var timer: TimerID?
+
+    /// `curl_global_init` is not safe beside other threads, hence once and lazily.
+    private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
+
+    /// Nil when libcurl cannot start.
+    init?(loop: EventLoop, owner: any CurlMultiOwner, configuration: UpstreamConfiguration) {
+        guard Self.isLibraryReady, let made = curl_multi_init() else { return nil }
+        handle = made
+        self.loop = loop
+        self.owner = owner
+        set(CURLMOPT_PIPELINING, 2)  // CURLPIPE_MULTIPLEX
+        set(CURLMOPT_MAXCONNECTS, configuration.idleConnections)
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        sluice_curl_multi_set_socket(handle, socketChanged, context)
+        sluice_curl_multi_set_timer(handle, timerChanged, context)
+    }
+
+    deinit {
+        // The callbacks must not see a half-gone object.
+        set(CURLMOPT_SOCKETFUNCTION, 0)
+        set(CURLMOPT_TIMERFUNCTION, 0)
+        if let timer { loop.cancel(timer) }
+        for watch in watches.values { watch.end(on: loop) }
+        curl_multi_cleanup(handle)
+    }
+
+    private func set(_ option: CURLMoption, _ value: Int) {
+        _ = sluice_curl_multi_set_long(handle, option, value)
+    }
+
+    /// Hands a transfer over; it begins in the next round.
+    func add(_ easy: CurlEasy) {
+        owner?.curlWillRun()
+        let code = curl_multi_add_handle(handle, easy.handle)
+        precondition(code == CURLM_OK, "libcurl took no transfer: \(code.rawValue)")
+        owner?.curlDidRun(ended: [])
+    }
+
+    /// Takes a transfer back, closing its connection where it cannot be used any more.
+    func remove(_ easy: CurlEasy) {
+        owner?.curlWillRun()
+        curl_multi_remove_handle(handle, easy.handle)
+        owner?.curlDidRun(ended: [])
+    }
+
+    /// Ends a pause (curl_easy_pause(3)); kept bytes are delivered from inside this call.
+    func unpause(_ easy: CurlEasy) {
+        owner?.curlWillRun()
+        curl_easy_pause(easy.handle, 0)  // CURLPAUSE_CONT
+        owner?.curlDidRun(ended: [])
+    }
+
+    /// Lets libcurl work on a socket, or on its time when `socket` is -1 (CURL_SOCKET_TIMEOUT).
+    fileprivate func act(on socket: CInt, events: CInt) {
+        owner?.curlWillRun()
+        var running: CInt = 0
+        curl_multi_socket_action(handle, socket, events, &running)
+        var ended: [Ended] = []
+        var left: CInt = 0
+        while let message = curl_multi_info_read(handle, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
+                continue
+            }
+            ended.append(Ended(handle: easy, code: sluice_curl_message_result(message)))
+        }
+        owner?.curlDidRun(ended: ended)
+    }
+
+    fileprivate func setTimer(milliseconds: Int) {
+        if let timer { loop.cancel(timer) }
+        timer = nil
+        guard milliseconds >= 0 else { return }
+        timer = loop.schedule(after: .milliseconds(Int64(milliseconds))) { [weak self] _ in
+            self?.timer = nil
+            self?.act(on: -1, events: 0)
+        }
+    }
+
+    fileprivate func watch(_ socket: CInt, for interest: Readiness) {
+        if let known = watches[socket], known.update(for: interest, on: loop) { return }
+        watches.removeValue(forKey: socket)?.end(on: loop)
+        let watch = SocketWatch(socket: socket, multi: self)
+        // A socket that cannot be watched makes no progress; its transfer ends by its time limits.
+        if watch.begin(for: interest, on: loop) { watches[socket] = watch }
+    }
+
+    fileprivate func unwatch(_ socket: CInt) {
+        watches.removeValue(forKey: socket)?.end(on: loop)
+    }
+}
+
+/// One socket of libcurl's in our epoll.
+private final class SocketWatch: ReadinessHandler {
+    private let socket: CInt
+    private weak var multi: CurlMulti?
+    private var registration: Registration?
+
+    init(socket: CInt, multi: CurlMulti) {
+        self.socket = socket
+        self.multi = multi
+    }
+
+    func begin(for interest: Readiness, on loop: EventLoop) -> Bool {
+        registration = try? loop.watch(socket, for: interest, handler: self)
+        return registration != nil
+    }
+
+    /// False where the number now means another socket, which has to be watched anew.
+    func update(for interest: Readiness, on loop: EventLoop) -> Bool {
+        guard let registration else { return false }
+        do throws(SystemError) {
+            try loop.update(registration, for: interest)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    func end(on loop: EventLoop) {
+        if let registration { loop.cancel(registration) }
+        registration = nil
+    }
+
+    func ready(_ readiness: Readiness, on loop: EventLoop) {
+        var events: CInt = 0
+        if !readiness.isDisjoint(with: [.readable, .hangUp, .peerClosed]) { events |= 1 }
+        if readiness.contains(.writable) { events |= 2 }
+        if readiness.contains(.error) { events |= 4 }
+        multi?.act(on: socket, events: events)
+    }
+}
+
+/// CURLMOPT_SOCKETFUNCTION.
+private func socketChanged(
+    _ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: CInt,
+    _ context: UnsafeMutableRawPointer?, _ unused: UnsafeMutableRawPointer?
+) -> CInt {
+    guard let context else { return -1 }
+    let multi = Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue()
+    switch what {
+    case 1: multi.watch(socket, for: .readable)
+    case 2: multi.watch(socket, for: .writable)
+    case 3: multi.watch(socket, for: [.readable, .writable])
+    default: multi.unwatch(socket)
+    }
+    return 0
+}
+
+/// CURLMOPT_TIMERFUNCTION.
+private func timerChanged(
+    _ multi: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?
+) -> CInt {
+    guard let context else { return -1 }
+    Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue()
+        .setTimer(milliseconds: milliseconds)
+    return 0
+}

@@ -1,0 +1,97 @@
+/// The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable.
+import DequeModule
+
+/// Holds ids only; the owner of the ids says which of them may go now.
+///
+/// A removed waiter leaves its id behind in its session's queue; such remains are swept when they
+/// outnumber what lives, so that removal costs O(1) on average and nothing piles up.
+struct LaneQueue {
+    private struct SessionQueue {
+        /// Tells this queue from an earlier one of the same session.
+        let serial: UInt64
+        var ids: Deque<UInt64> = []
+        var live = 0
+    }
+
+    private struct Turn {
+        let session: UInt64
+        let serial: UInt64
+    }
+
+    private var sessions: [UInt64: SessionQueue] = [:]
+    private var turns: Deque<Turn> = []
+    /// The session of each waiter; membership here is what "waiting" means.
+    private var owners: [UInt64: UInt64] = [:]
+    private var nextSerial: UInt64 = 0
+
+    /// Waiters.
+    var count: Int { owners.count }
+
+    /// Ids kept in all queues, removed ones included; for tests of the sweeping.
+    var footprint: Int { sessions.values.reduce(turns.count) { $0 + $1.ids.count } }
+
+    /// Adds a waiter; `atFront` puts it before its session's others.
+    mutating func add(_ id: UInt64, session: UInt64, atFront: Bool = false) {
+        precondition(owners[id] == nil, "waiter \(id) is already in the lane")
+        owners[id] = session
+        if sessions[session] == nil {
+            nextSerial += 1
+            sessions[session] = SessionQueue(serial: nextSerial)
+            let turn = Turn(session: session, serial: nextSerial)
+            if atFront { turns.prepend(turn) } else { turns.append(turn) }
+        }
+        if atFront {
+            sessions[session]?.ids.prepend(id)
+        } else {
+            sessions[session]?.ids.append(id)
+        }
+        sessions[session]?.live += 1
+    }
+
+    /// Removes a waiter wherever it stands; false if it is not here.
+    mutating func remove(_ id: UInt64) -> Bool {
+        guard let session = owners.removeValue(forKey: id) else { return false }
+        sessions[session]?.live -= 1
+        sweep(session)
+        return true
+    }
+
+    /// Removes and returns the next waiter that `mayGo`, passing the turn on to the next session.
+    mutating func take(where mayGo: (UInt64) -> Bool) -> UInt64? {
+        guard let (index, id) = find(mayGo) else { return nil }
+        turns.append(turns.remove(at: index))
+        _ = remove(id)
+        return id
+    }
+
+    /// The first waiter, in the order of taking, that `isWanted`.
+    func first(where isWanted: (UInt64) -> Bool) -> UInt64? { find(isWanted)?.id }
+
+    private func find(_ isWanted: (UInt64) -> Bool) -> (index: Int, id: UInt64)? {
+        for index in turns.indices {
+            let turn = turns[index]
+            guard let queue = sessions[turn.session], queue.serial == turn.serial else { continue }
+            for id in queue.ids where owners[id] == turn.session && isWanted(id) {
+                return (index, id)
+            }
+        }
+        return nil
+    }
+
+    private mutating func sweep(_ session: UInt64) {
+        guard let live = sessions[session]?.live else { return }
+        if live == 0 {
+            sessions[session] = nil
+            if turns.count > 2 * sessions.count + 16 {
+                turns = turns.filter { sessions[$0.session]?.serial == $0.serial }
+            }
+            return
+        }
+        while let id = sessions[session]?.ids.first, owners[id] != session {
+            sessions[session]?.ids.removeFirst()
+        }
+        if let count = sessions[session]?.ids.count, count > 2 * live + 16 {
+            sessions[session]?.ids.removeAll { owners[$0] != session }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+/// Following a redirect: decided here and not by libcurl, so that the next URL keeps its bytes,
+/// every hop passes the policy, and credentials stay with their origin.
+package import HTTP
+package import URISyntax
+
+/// A redirect that is about to be followed (RFC 9110 section 15.4).
+package struct Redirect: Sendable {
+    package let status: HTTPStatus
+    package let from: AbsoluteURL
+    package let to: AbsoluteURL
+    /// The Set-Cookie fields of this response.
+    package let setCookies: [ReceivedCookie]
+    /// Whether `to` has another scheme, host or port.
+    package let isCrossOrigin: Bool
+}
+
+/// One request of a chain of redirects.
+struct Hop {
+    var url: AbsoluteURL
+    var method: HTTPMethod
+    var fields: Fields
+    var body: [UInt8]
+    var redirects = 0
+
+    init(_ request: TransferRequest) {
+        url = request.url
+        method = request.method
+        fields = request.fields
+        body = request.body
+    }
+
+    /// Where a response leads.
+    enum Step {
+        /// It is the answer.
+        case final
+        case follow(AbsoluteURL)
+        case fail(UpstreamError.Kind)
+    }
+
+    /// Judges a response to this hop.
+    func step(after status: HTTPStatus, _ fields: Fields, limit: Int) -> Step {
+        guard status.isRedirect, let location = fields.valueBytes(.location), !location.isEmpty
+        else { return .final }
+        guard redirects < limit else { return .fail(.tooManyRedirects) }
+        do throws(URIError) {
+            return .follow(try URLResolver(base: url.withoutUserinfo).resolve(location))
+        } catch {
+            if case .schemeNotAllowed = error { return .fail(.forbiddenScheme) }
+            return .fail(.protocolError)
+        }
+    }
+
+    /// The next request of the chain. Cookie and Authorization do not leave the origin they were
+    /// meant for, and do not come back either; a POST becomes a GET as browsers do it
+    /// (RFC 9110 sections 15.4.2 to 15.4.4).
+    mutating func follow(_ redirect: Redirect, cookie: String?) {
+        url = redirect.to
+        redirects += 1
+        let becomesGet = redirect.status == .seeOther
+            ? method != .head
+            : method == .post
+                && (redirect.status == .movedPermanently || redirect.status == .found)
+        if becomesGet, method != .get {
+            method = .get
+            body = []
+            fields.remove(.contentType)
+        }
+        if redirect.isCrossOrigin {
+            fields.remove(.authorization)
+            fields.remove(.cookie)
+        }
+        if let cookie {
+            fields.remove(.cookie)
+            if !cookie.isEmpty { fields.append(.cookie, cookie) }
+        }
+    }
+}

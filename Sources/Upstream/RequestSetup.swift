@@ -1,0 +1,120 @@
+/// Turns one hop of a transfer into libcurl's options.
+import CCurl
+import Glibc
+import HTTP
+import Posix
+import URISyntax
+
+extension CurlEasy {
+    /// Sets everything that a hop needs (curl_easy_setopt(3)).
+    func prepare(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
+        let hop = transfer.hop
+        reset()
+        set(CURLOPT_URL, hop.url.requestForm)
+        // The target as given: no dot segments resolved, nothing encoded again.
+        set(CURLOPT_PATH_AS_IS, flag: true)
+        set(CURLOPT_PROTOCOLS_STR, "http,https")
+        set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+        set(CURLOPT_FOLLOWLOCATION, flag: false)
+        set(CURLOPT_PROXY, "")
+        set(CURLOPT_NOSIGNAL, flag: true)
+        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
+        set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, milliseconds(configuration.happyEyeballs))
+        set(CURLOPT_DNS_CACHE_TIMEOUT, milliseconds(configuration.dnsCache) / 1000)
+        set(CURLOPT_MAXAGE_CONN, milliseconds(configuration.idleAge) / 1000)
+        set(CURLOPT_TCP_KEEPALIVE, flag: true)
+        set(CURLOPT_TCP_KEEPIDLE, 30)
+        set(CURLOPT_TCP_KEEPINTVL, 15)
+        set(CURLOPT_BUFFERSIZE, configuration.receiveBuffer)
+        setResolved(configuration.resolve)
+        if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
+        setVersion(transfer, configuration)
+        setMethod(hop)
+        setFieldLines(fieldLines(hop, decodes: transfer.decodes, configuration))
+        if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
+        setCallbacks(transfer)
+    }
+
+    private func setVersion(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
+        switch configuration.httpPreference {
+        case .http11Only:
+            set(CURLOPT_HTTP_VERSION, 2)  // CURL_HTTP_VERSION_1_1
+        case .http2OverTLS:
+            set(CURLOPT_HTTP_VERSION, 4)  // CURL_HTTP_VERSION_2TLS
+            // A segment may wait for a connection that is being made; a playlist may not.
+            set(CURLOPT_PIPEWAIT, flag: transfer.lane != .express)
+        }
+    }
+
+    private func setMethod(_ hop: Hop) {
+        switch hop.method {
+        case .get where hop.body.isEmpty:
+            set(CURLOPT_HTTPGET, flag: true)
+        case .head:
+            set(CURLOPT_NOBODY, flag: true)
+        default:
+            let announcesLength = [.post, .put, .patch].contains(hop.method)
+            if !hop.body.isEmpty || announcesLength {
+                set(CURLOPT_POST, flag: true)
+                setBody(hop.body)
+            }
+            set(CURLOPT_CUSTOMREQUEST, hop.method.name)
+        }
+    }
+
+    /// The request's own fields and those that stand for what libcurl would add by itself.
+    private func fieldLines(
+        _ hop: Hop, decodes: Bool, _ configuration: UpstreamConfiguration
+    ) -> [[UInt8]] {
+        var fields = endToEndFields(hop.fields)
+        for name in [FieldName.host, .contentLength, .expect, .acceptEncoding] {
+            fields.remove(name)
+        }
+        if let userinfo = hop.url.userinfo, !fields.contains(.authorization) {
+            let plain = PercentEncoding.decode(Array(userinfo.utf8)[...])
+            let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
+            fields.append(.authorization, "Basic " + base64(pair))
+        }
+        if !fields.contains(.userAgent) { fields.append(.userAgent, configuration.userAgent) }
+        if !decodes { fields.append(.acceptEncoding, "identity") }
+        // A name with nothing behind the colon keeps libcurl from adding its own field.
+        var lines: [[UInt8]] = ["Expect:"].map { Array($0.utf8) }
+        if !fields.contains(.accept) { lines.append(Array("Accept: */*".utf8)) }
+        if !fields.contains(.contentType) { lines.append(Array("Content-Type:".utf8)) }
+        for index in 0..<fields.count {
+            let (name, value) = fields.bytes(at: index)
+            guard Self.isWellFormed(name, value) else { continue }
+            lines.append(
+                value.isEmpty ? name + [0x3B] : name + [0x3A, 0x20] + Array(value))
+        }
+        return lines
+    }
+
+    /// Lets nothing through that could end the line or begin another.
+    private static func isWellFormed(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> Bool {
+        !name.isEmpty && name.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x3A && $0 != 0x3B }
+            && value.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
+    }
+
+    private func milliseconds(_ interval: Interval) -> Int {
+        Int(interval.nanoseconds / 1_000_000)
+    }
+}
+
+/// RFC 4648 section 4, with padding.
+func base64(_ bytes: [UInt8]) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    var output: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+        let group = bytes[index..<min(index + 3, bytes.count)]
+        let padded = Array(group) + [0, 0]
+        let number = UInt32(padded[0]) << 16 | UInt32(padded[1]) << 8 | UInt32(padded[2])
+        for place in 0..<4 {
+            let value = Int(number >> UInt32(18 - 6 * place)) & 63
+            output.append(place <= group.count ? alphabet[value] : 0x3D)
+        }
+        index += 3
+    }
+    return String(decoding: output, as: UTF8.self)
+}

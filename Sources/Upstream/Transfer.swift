@@ -1,0 +1,110 @@
+/// One transfer as its starter sees it, and its state between libcurl's callbacks.
+import CCurl
+import HTTP
+import Posix
+import Reactor
+import URISyntax
+
+/// A transfer from `UpstreamClient.start` to `didFinish`; used on the upstream loop only.
+///
+/// | state | left by |
+/// |---|---|
+/// | waiting | admission: running; `cancel`, shutdown: finished |
+/// | running | end of the last hop, a failure, `cancel`, preemption: finished; a redirect to a host that is at its limit: waiting |
+/// | finished | never; `didFinish` follows in the same round |
+package final class Transfer {
+    package enum State: Sendable, Hashable {
+        case waiting, running, finished
+    }
+
+    /// What a running transfer expects next.
+    enum Phase {
+        case head, body
+        /// The head of a redirect has come; its body is thrown away.
+        case redirect(Redirect)
+    }
+
+    package let request: TransferRequest
+    /// Unique within its client.
+    package let id: UInt64
+    package internal(set) var state = State.waiting
+    package internal(set) var lane: Lane
+    /// Body bytes delivered so far, after decoding.
+    package internal(set) var bytesReceived: Int64 = 0
+    /// Whether delivery is held back by `pause` or a `pause` verdict.
+    package internal(set) var isPaused = false
+
+    weak var client: UpstreamClient?
+    var delegate: (any TransferDelegate)?
+    var hop: Hop
+    var phase = Phase.head
+    var easy: CurlEasy?
+    /// The set of connections it runs on.
+    var multi: CurlMulti?
+    var slot: SlotToken?
+    var parser = HeadParser()
+    var setCookies: [ReceivedCookie] = []
+    /// Decided inside libcurl, carried out when it has returned.
+    var failure: UpstreamError?
+    /// libcurl holds bytes that were offered and not taken.
+    var isHeld = false
+    var isDirty = false
+    var hasStarted = false
+    var decodes = false
+    /// Counted as a body that shares an HTTP/2 connection with others.
+    var isMultiplexed = false
+    var refusedAddress: String?
+    var discarded = 0
+    var deadline: TimerID?
+    let createdAt: Monotonic
+    var grantedAt: Monotonic
+    var hopStartedAt: Monotonic
+    var lastByteAt: Monotonic
+
+    init(
+        _ request: TransferRequest, id: UInt64, client: UpstreamClient,
+        delegate: any TransferDelegate
+    ) {
+        self.request = request
+        self.id = id
+        self.client = client
+        self.delegate = delegate
+        lane = request.lane
+        hop = Hop(request)
+        createdAt = client.loop.now
+        grantedAt = createdAt
+        hopStartedAt = createdAt
+        lastByteAt = createdAt
+    }
+
+    /// Ends the transfer; `didFinish` follows with `cancelled` in this round. The slot is free and
+    /// the connection let go at once, or, from inside a delegate call, when that has returned.
+    /// A finished transfer is left alone.
+    package func cancel() {
+        client?.fail(self, UpstreamError(.cancelled, host: host))
+    }
+
+    /// Holds delivery back: the origin is slowed down by its full window. At most what libcurl has
+    /// read already waits in memory.
+    package func pause() {
+        isPaused = true
+    }
+
+    /// Takes delivery up again, at the end of this round.
+    package func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        client?.resume(self)
+    }
+
+    /// Moves the transfer to another lane. For one in flight this decides only whether a playback
+    /// transfer may take its slot.
+    package func raise(to lane: Lane) {
+        guard state != .finished else { return }
+        self.lane = lane
+        client?.moved(self)
+    }
+
+    /// The host of the current hop, for messages and limits.
+    var host: String { hop.url.asciiHost }
+}

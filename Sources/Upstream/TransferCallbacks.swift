@@ -1,0 +1,143 @@
+/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they hand
+/// over and return, and whatever ends a transfer is put off until libcurl has returned.
+import CCurl
+import Glibc
+import HTTP
+import Posix
+import Reactor
+
+extension CurlEasy {
+    /// Lets libcurl call `transfer`, which its client keeps alive for as long as it is attached.
+    func setCallbacks(_ transfer: Transfer) {
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        sluice_curl_set_header(handle, headerArrived, context)
+        sluice_curl_set_write(handle, bytesArrived, context)
+        sluice_curl_set_open_socket(handle, openSocket, context)
+        sluice_curl_set_prerequest(handle, mayRequest, context)
+    }
+}
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer {
+    guard let context else { preconditionFailure("libcurl lost a transfer's context") }
+    return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+}
+
+/// CURLOPT_HEADERFUNCTION: one line with its line end; any other answer than its length aborts.
+private func headerArrived(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let bytes else { return 0 }
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer(context).take(headLine: Array(line)) ? line.count : -1
+}
+
+/// CURLOPT_WRITEFUNCTION: at most CURL_MAX_WRITE_SIZE (16 KiB) of the body.
+private func bytesArrived(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    switch transfer(context).take(body: body) {
+    case .taken: return body.count
+    case .held: return 0x1000_0001  // CURL_WRITEFUNC_PAUSE
+    case .aborted: return body.count + 1
+    }
+}
+
+/// CURLOPT_OPENSOCKETFUNCTION: every address of every hop passes here before it is connected to.
+private func openSocket(
+    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype,
+    _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+    guard let address else { return -1 }
+    let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
+    guard let peer, transfer(context).permits(peer) else { return -1 }
+    return socket(
+        address.pointee.family, address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
+        address.pointee.protocol)
+}
+
+/// CURLOPT_PREREQFUNCTION: the peer of the connection a request is about to use, new or reused.
+private func mayRequest(
+    _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?,
+    _ local: UnsafeMutablePointer<CChar>?, _ peerPort: CInt, _ localPort: CInt
+) -> CInt {
+    guard let peer,
+        let address = SocketAddress(
+            host: String(cString: peer), port: UInt16(truncatingIfNeeded: peerPort)),
+        transfer(context).permits(address)
+    else { return 1 }  // CURL_PREREQFUNC_ABORT
+    return 0
+}
+
+// MARK: - What the callbacks mean
+
+extension Transfer {
+    enum Taken {
+        case taken, held, aborted
+    }
+
+    fileprivate func permits(_ address: SocketAddress) -> Bool {
+        guard let client else { return false }
+        if client.configuration.addressPolicy.permits(address, host: host) { return true }
+        refusedAddress = address.host
+        return false
+    }
+
+    /// False aborts the transfer; `failure` says why.
+    fileprivate func take(headLine line: [UInt8]) -> Bool {
+        guard failure == nil, let client else { return false }
+        // Trailers (RFC 9110 section 6.5) are not passed on.
+        guard case .head = phase else { return true }
+        switch parser.take(line[...]) {
+        case .malformed:
+            return abort(.protocolError)
+        case .more:
+            return parser.size <= client.configuration.maxHeadBytes || abort(.tooLarge)
+        case .complete:
+            guard !parser.status.isInformational else { return true }
+            client.headArrived(self)
+            return failure == nil
+        }
+    }
+
+    fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
+        guard failure == nil, let client else { return .aborted }
+        lastByteAt = client.loop.now
+        if case .redirect = phase {
+            // Read to keep the connection, unless that costs more than a new one.
+            discarded += bytes.count
+            return discarded <= 64 << 10 ? .taken : .aborted
+        }
+        guard !bytes.isEmpty else { return .taken }
+        if isPaused { return hold() }
+        guard bytesReceived + Int64(bytes.count) <= bodyLimit(client.configuration) else {
+            _ = abort(.tooLarge)
+            return .aborted
+        }
+        guard delegate?.transfer(self, didReceive: bytes) == .consumed else {
+            if failure != nil { return .aborted }
+            isPaused = true
+            return hold()
+        }
+        bytesReceived += Int64(bytes.count)
+        client.didReceiveBytes(self)
+        return failure == nil ? .taken : .aborted
+    }
+
+    private func hold() -> Taken {
+        isHeld = true
+        return .held
+    }
+
+    private func bodyLimit(_ configuration: UpstreamConfiguration) -> Int64 {
+        let decoded = decodes ? configuration.maxDecodedBytes : .max
+        return min(request.bodyLimit ?? .max, decoded)
+    }
+
+    private func abort(_ kind: UpstreamError.Kind) -> Bool {
+        client?.fail(self, UpstreamError(kind, host: host))
+        return false
+    }
+}

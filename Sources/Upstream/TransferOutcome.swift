@@ -1,0 +1,116 @@
+/// What libcurl knows about a hop, in our terms: head, timings, failure.
+import CCurl
+import HTTP
+import Posix
+import URISyntax
+
+extension Transfer {
+    /// The redirect that the head which just came asks for.
+    func redirect(to url: AbsoluteURL) -> Redirect {
+        let from = hop.url.withoutUserinfo
+        return Redirect(
+            status: parser.status, from: from, to: url,
+            setCookies: setCookies.suffix(parser.fields.count(of: .setCookie)),
+            isCrossOrigin: hop.url.origin != url.origin)
+    }
+
+    /// The head that just came, as it is told to the delegate.
+    func head() -> TransferHead {
+        var fields = parser.fields
+        var coding: String?
+        if decodes, let found = fields.combined(.contentEncoding),
+            found.lowercased() != "identity", !parser.status.neverHasContent, hop.method != .head
+        {
+            coding = found
+            fields.remove(.contentEncoding)
+            fields.remove(.contentLength)
+        }
+        return TransferHead(
+            status: parser.status, version: parser.version, fields: fields,
+            decodedCoding: coding, finalURL: hop.url.withoutUserinfo, remoteAddress: peer(),
+            setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
+    }
+
+    /// RFC 9112 section 6.3.
+    private func provesItsEnd() -> Bool {
+        parser.version.major >= 2 || parser.status.neverHasContent || hop.method == .head
+            || parser.fields.contains(.contentLength)
+            || parser.fields.contains(.transferEncoding)
+    }
+
+    private func peer() -> SocketAddress? {
+        guard let easy, let host = easy.string(CURLINFO_PRIMARY_IP) else { return nil }
+        return SocketAddress(
+            host: host, port: UInt16(truncatingIfNeeded: easy.long(CURLINFO_PRIMARY_PORT)))
+    }
+
+    func timings(at now: Monotonic) -> TransferTimings {
+        var timings = TransferTimings()
+        timings.queued = grantedAt - createdAt
+        timings.total = now - grantedAt
+        timings.bytes = bytesReceived
+        timings.httpVersion = parser.version
+        guard let easy else { return timings }
+        func interval(_ info: CURLINFO) -> Interval {
+            Interval(nanoseconds: easy.microseconds(info) * 1000)
+        }
+        timings.nameLookup = interval(CURLINFO_NAMELOOKUP_TIME_T)
+        timings.connect = interval(CURLINFO_CONNECT_TIME_T)
+        timings.tls = interval(CURLINFO_APPCONNECT_TIME_T)
+        timings.firstByte = interval(CURLINFO_STARTTRANSFER_TIME_T)
+        timings.newConnections = easy.long(CURLINFO_NUM_CONNECTS)
+        return timings
+    }
+
+    /// The failure that a code stands for (libcurl-errors(3)).
+    func error(for code: CURLcode) -> UpstreamError {
+        if let refusedAddress, code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK {
+            return UpstreamError(.addressRefused(refusedAddress), host: host)
+        }
+        let kind = kind(of: code)
+        switch kind {
+        case .tls:
+            // What OpenSSL says is what the operator needs; it names certificates, not secrets.
+            // A handshake that broke may succeed next time, an untrusted certificate will not.
+            return UpstreamError(
+                .tls, host: host, detail: easy?.failureText ?? "",
+                isRetryable: code == CURLE_SSL_CONNECT_ERROR)
+        case .other:
+            return UpstreamError(
+                kind, host: host, detail: String(cString: curl_easy_strerror(code)))
+        default:
+            return UpstreamError(kind, host: host)
+        }
+    }
+
+    private func kind(of code: CURLcode) -> UpstreamError.Kind {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .resolve
+        case CURLE_COULDNT_CONNECT: .connect
+        // No other time limit is given to libcurl.
+        case CURLE_OPERATION_TIMEDOUT: .connectTimeout
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+            CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,
+            CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ENGINE_INITFAILED,
+            CURLE_USE_SSL_FAILED:
+            .tls
+        case CURLE_PARTIAL_FILE: .truncated
+        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM: .reset
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2,
+            CURLE_HTTP_RETURNED_ERROR, CURLE_CHUNK_FAILED:
+            .protocolError
+        case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
+        case CURLE_FILESIZE_EXCEEDED: .tooLarge
+        default: .other(code: Int32(bitPattern: code.rawValue))
+        }
+    }
+}
+
+extension TransferResult {
+    /// The same result with a failure's bytes filled in.
+    func counting(_ bytes: Int64) -> TransferResult {
+        guard case .failure(var error) = self else { return self }
+        error.bytesReceived = bytes
+        return .failure(error)
+    }
+}

@@ -1,0 +1,86 @@
+/// What one origin transfer is to fetch, in which lane, and how long it may take.
+package import HTTP
+package import Posix
+package import URISyntax
+
+/// The class that a transfer waits in. Raw values order the lanes, most urgent first.
+package enum Lane: Int, Sendable, CaseIterable, Comparable {
+    /// Playlists, keys, initialization sections and readers about to run dry: never waits for a
+    /// slot within its own cap.
+    case express
+    /// What a player waits for.
+    case playback
+    /// What a player will probably ask for next.
+    case prefetch
+    /// What nobody waits for.
+    case background
+
+    /// The name in logs and metrics.
+    package var name: String {
+        switch self {
+        case .express: "express"
+        case .playback: "playback"
+        case .prefetch: "prefetch"
+        case .background: "background"
+        }
+    }
+
+    package static func < (a: Lane, b: Lane) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// How long a transfer may do nothing, per hop of a redirect chain.
+package struct TransferTimeouts: Sendable, Hashable {
+    /// From handing over to a connection with TLS done, name lookup included; default 5 s.
+    package var connect: Interval
+    /// From handing over to the first line of the response; default 15 s.
+    package var firstByte: Interval
+    /// Without a byte of the body, unless we paused it; default 10 s.
+    package var stall: Interval
+
+    package init(
+        connect: Interval = .seconds(5), firstByte: Interval = .seconds(15),
+        stall: Interval = .seconds(10)
+    ) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.stall = stall
+    }
+}
+
+/// One request to an origin.
+package struct TransferRequest: Sendable {
+    /// User information in it becomes an Authorization field (Basic) and is not sent in the target.
+    package var url: AbsoluteURL
+    package var method: HTTPMethod
+    /// Request fields, sent as they are. Left out: ill-formed ones, those of one connection
+    /// (RFC 9110 section 7.6.1), Host, Content-Length, Expect and Accept-Encoding, which follow
+    /// from the rest.
+    package var fields: Fields
+    package var body: [UInt8]
+    /// True: asks for gzip, br and deflate and delivers the decoded body. False: asks for the
+    /// identity coding and delivers whatever comes as it is.
+    package var decodesContent: Bool
+    package var lane: Lane
+    /// Whose request it is: sessions take turns inside a lane.
+    package var session: UInt64
+    /// Whether 301, 302, 303, 307 and 308 with a Location are followed.
+    package var followsRedirects: Bool
+    /// The most body bytes that are delivered; one more fails the transfer (`tooLarge`). Nil: no
+    /// limit but the configuration's for decoded bodies.
+    package var bodyLimit: Int64?
+    package var timeouts: TransferTimeouts
+
+    /// A GET of `url` with everything else at its default.
+    package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {
+        self.url = url
+        self.lane = lane
+        self.session = session
+        method = .get
+        fields = Fields()
+        body = []
+        decodesContent = false
+        followsRedirects = true
+        bodyLimit = nil
+        timeouts = TransferTimeouts()
+    }
+}

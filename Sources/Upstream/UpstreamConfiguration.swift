@@ -1,0 +1,72 @@
+/// The limits and habits of the upstream client in one table.
+package import Posix
+
+/// Settings of an `UpstreamClient`. `normalised` brings every value into its range.
+///
+/// | setting | unit | default | range | why |
+/// |---|---|---|---|---|
+/// | slots | transfers | 32 | 1...256 | what an origin is asked for at once |
+/// | expressCap | transfers | 16 | 1...64 | playlists and keys beside the slots |
+/// | perHostLimit | transfers | 0 (none) | 0...256 | for origins that count connections |
+/// | queueLimit | transfers | 4096 | 1...65536 | bounds what waits |
+/// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
+/// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
+/// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
+/// | receiveBuffer | bytes | 64 Ki | 16 Ki...512 Ki | one socket read; held per open handle |
+/// | idleConnections | connections | 64 | 1...1024 | kept open for reuse |
+/// | idleAge | time | 60 s | 1...600 s | older idle connections are not reused |
+/// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
+/// | happyEyeballs | time | 200 ms | 10...2000 ms | head start of IPv6 (RFC 8305) |
+package struct UpstreamConfiguration: Sendable {
+    package enum HTTPPreference: Sendable, Hashable {
+        /// HTTP/2 where TLS negotiates it, HTTP/1.1 otherwise.
+        case http2OverTLS
+        case http11Only
+    }
+
+    package var slots = 32
+    package var expressCap = 16
+    package var perHostLimit = 0
+    package var queueLimit = 4096
+    package var maxRedirects = 10
+    package var maxDecodedBytes: Int64 = 64 << 20
+    package var maxHeadBytes = 256 << 10
+    package var receiveBuffer = 64 << 10
+    package var idleConnections = 64
+    package var idleAge: Interval = .seconds(60)
+    package var dnsCache: Interval = .seconds(60)
+    package var happyEyeballs: Interval = .milliseconds(200)
+    package var addressPolicy = AddressPolicy()
+    /// A PEM file of trusted certificates instead of the system's.
+    package var caFile: String?
+    /// Sent where the request's fields hold no User-Agent.
+    package var userAgent = "sluice"
+    package var httpPreference = HTTPPreference.http2OverTLS
+    /// Fixed addresses, each `host:port:address[,address]...` (CURLOPT_RESOLVE(3)); the address
+    /// policy applies to them too.
+    package var resolve: [String] = []
+
+    package init() {}
+
+    /// The same settings with every number brought into its range.
+    package var normalised: UpstreamConfiguration {
+        var copy = self
+        copy.slots = slots.clamped(1, 256)
+        copy.expressCap = expressCap.clamped(1, 64)
+        copy.perHostLimit = perHostLimit.clamped(0, 256)
+        copy.queueLimit = queueLimit.clamped(1, 65_536)
+        copy.maxRedirects = maxRedirects.clamped(0, 50)
+        copy.maxDecodedBytes = maxDecodedBytes.clamped(64 << 10, 4 << 30)
+        copy.maxHeadBytes = maxHeadBytes.clamped(8 << 10, 1 << 20)
+        copy.receiveBuffer = receiveBuffer.clamped(16 << 10, 512 << 10)
+        copy.idleConnections = idleConnections.clamped(1, 1024)
+        copy.idleAge = idleAge.clamped(.seconds(1), .seconds(600))
+        copy.dnsCache = dnsCache.clamped(.zero, .seconds(3600))
+        copy.happyEyeballs = happyEyeballs.clamped(.milliseconds(10), .milliseconds(2000))
+        return copy
+    }
+}
+
+extension Comparable {
+    fileprivate func clamped(_ low: Self, _ high: Self) -> Self { max(low, min(high, self)) }
+}

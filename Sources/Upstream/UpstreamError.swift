@@ -1,0 +1,148 @@
+/// Why a transfer failed, whose fault that is, and whether asking again may help.
+
+/// The failure of one transfer.
+package struct UpstreamError: Error, Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        /// The host's name has no address, or no name server answered.
+        case resolve
+        /// No address of the host took a connection.
+        case connect
+        /// No connection within `TransferTimeouts.connect`.
+        case connectTimeout
+        /// The TLS handshake failed or the certificate is not trusted.
+        case tls
+        /// No response within `TransferTimeouts.firstByte`.
+        case firstByteTimeout
+        /// No byte of the body for `TransferTimeouts.stall`.
+        case stalled
+        /// The connection broke.
+        case reset
+        /// The body ended before its announced end.
+        case truncated
+        /// The response is not well-formed HTTP.
+        case protocolError
+        case tooManyRedirects
+        /// A redirect to something other than http or https.
+        case forbiddenScheme
+        /// The address policy refused the peer; holds its address.
+        case addressRefused(String)
+        /// A limit on the body or the response's head was passed.
+        case tooLarge
+        /// `Transfer.cancel` or the client's shutdown.
+        case cancelled
+        /// A playback transfer took this one's slot back.
+        case preempted
+        /// The waiting queue is full.
+        case queueFull
+        /// A content coding that was not asked for, or bytes that are not in it.
+        case unsupportedEncoding
+        /// Anything else; holds libcurl's number (libcurl-errors(3)).
+        case other(code: Int32)
+    }
+
+    /// Who has to act for the failure to go away.
+    package enum Fault: String, Sendable, Hashable {
+        case origin, network, policy, caller, daemon
+    }
+
+    package var kind: Kind
+    /// One sentence for people. Names the host at most: never a URL, a field or a body.
+    package var message: String
+    /// Whether the same request may well succeed if sent again; says nothing about the method.
+    package var isRetryable: Bool
+    /// Body bytes delivered before the failure.
+    package var bytesReceived: Int64
+
+    /// - Parameters:
+    ///   - detail: added to the message; must hold no secret.
+    ///   - isRetryable: nil for what is usual for the kind.
+    package init(
+        _ kind: Kind, host: String, detail: String = "", isRetryable: Bool? = nil
+    ) {
+        self.kind = kind
+        let text = kind.text(host: host)
+        message = detail.isEmpty ? text : "\(text): \(detail)"
+        self.isRetryable = isRetryable ?? kind.isUsuallyRetryable
+        bytesReceived = 0
+    }
+
+    package var fault: Fault { kind.fault }
+}
+
+extension UpstreamError: CustomStringConvertible {
+    package var description: String { "\(kind.name): \(message)" }
+}
+
+extension UpstreamError.Kind {
+    /// The name in logs and metrics.
+    package var name: String {
+        switch self {
+        case .resolve: "resolve"
+        case .connect: "connect"
+        case .connectTimeout: "connect-timeout"
+        case .tls: "tls"
+        case .firstByteTimeout: "first-byte-timeout"
+        case .stalled: "stalled"
+        case .reset: "reset"
+        case .truncated: "truncated"
+        case .protocolError: "protocol-error"
+        case .tooManyRedirects: "too-many-redirects"
+        case .forbiddenScheme: "forbidden-scheme"
+        case .addressRefused: "address-refused"
+        case .tooLarge: "too-large"
+        case .cancelled: "cancelled"
+        case .preempted: "preempted"
+        case .queueFull: "queue-full"
+        case .unsupportedEncoding: "unsupported-encoding"
+        case .other(let code): "curl-\(code)"
+        }
+    }
+
+    /// Whose fault failures of this kind are.
+    package var fault: UpstreamError.Fault {
+        switch self {
+        case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,
+            .unsupportedEncoding, .reset:
+            .origin
+        case .resolve, .connect, .connectTimeout: .network
+        case .forbiddenScheme, .addressRefused, .tooLarge: .policy
+        case .cancelled: .caller
+        case .preempted, .queueFull, .other: .daemon
+        }
+    }
+
+    var isUsuallyRetryable: Bool {
+        switch self {
+        case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled, .reset, .truncated,
+            .preempted, .queueFull:
+            true
+        case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
+            .tooLarge, .cancelled, .unsupportedEncoding, .other:
+            false
+        }
+    }
+
+    func text(host: String) -> String {
+        switch self {
+        case .resolve: "the name \(host) could not be resolved"
+        case .connect: "no connection to \(host)"
+        case .connectTimeout: "\(host) did not accept a connection in time"
+        case .tls: "no trusted TLS connection to \(host)"
+        case .firstByteTimeout: "\(host) did not answer in time"
+        case .stalled: "\(host) stopped sending"
+        case .reset: "\(host) broke the connection"
+        case .truncated: "\(host) ended the body early"
+        case .protocolError: "\(host) sent something that is not HTTP"
+        case .tooManyRedirects: "\(host) redirects without end"
+        case .forbiddenScheme: "\(host) redirects to a scheme other than http and https"
+        case .addressRefused(let address):
+            "the address \(address) of \(host) is not allowed by the address policy"
+        case .tooLarge: "\(host) sent more than the limit allows"
+        case .cancelled: "the transfer was cancelled"
+        case .preempted: "the slot was taken back for playback"
+        case .queueFull: "too many transfers are waiting"
+        case .unsupportedEncoding: "\(host) sent a content coding that cannot be undone"
+        case .other: "the transfer from \(host) failed"
+        }
+    }
+}

@@ -1,0 +1,46 @@
+/// Counters and gauges of the upstream client.
+
+/// What happened since the client was made, and what holds now.
+package struct UpstreamStatistics: Sendable, Hashable {
+    // Counters.
+
+    /// Transfers that were asked for.
+    package var started = 0
+    /// Transfers whose whole body was delivered, whatever the status.
+    package var succeeded = 0
+    /// Transfers that failed, cancelled and preempted ones included.
+    package var failed = 0
+    /// Transfers that were cancelled by their starter.
+    package var cancelled = 0
+    /// Transfers that lost their slot to playback.
+    package var preempted = 0
+    /// Redirects that were followed.
+    package var redirects = 0
+    /// Connections opened by transfers that succeeded.
+    package var newConnections = 0
+    /// Body bytes of transfers that succeeded, after decoding.
+    package var bytes: Int64 = 0
+
+    // Gauges.
+
+    /// Slots in use.
+    package var slotsInUse = 0
+    /// Express places in use.
+    package var expressInUse = 0
+    /// Waiting transfers by `Lane.rawValue`.
+    package var waiting = Array(repeating: 0, count: Lane.allCases.count)
+    /// libcurl handles at work.
+    package var openHandles = 0
+
+    mutating func count(_ result: TransferResult) {
+        switch result {
+        case .success(let timings):
+            succeeded += 1
+            newConnections += timings.newConnections
+            bytes += timings.bytes
+        case .failure(let error):
+            failed += 1
+            if error.kind == .cancelled { cancelled += 1 }
+        }
+    }
+}
