@@ -16,6 +16,7 @@
 /// | `fails=T` | reset, trunc, stall, wronglength and status hold for the first T requests only |
 /// | `chunked=1`, `eof=1` | chunked coding; body ended by closing, without a length |
 /// | `norange=1` | ignores `Range` and does not offer ranges |
+/// | `as=PATH` | serves what is under another path: an object that has changed |
 /// | `etag=X`, `noetag=1` | another validator (`"X"`; `W/X` gives a weak one); none at all |
 /// | `lastmod=DATE` | another `Last-Modified`; empty: none |
 /// | `gzip=1`, `gzip=always` | gzip if the request accepts it; always |
@@ -47,6 +48,8 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     package var chunked = false
     package var endByClosing = false
     package var ignoresRange = false
+    /// The path whose content is served instead.
+    package var alias: String?
     /// Replaces the entity tag (without quotes); empty: no tag.
     package var entityTag: String?
     /// Replaces `Last-Modified`; empty: none.
@@ -106,6 +109,7 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
         case "eof": endByClosing = value == "1"
         case "norange": ignoresRange = value == "1"
         case "gzip": gzip = value == "always" ? .always : value == "1" ? .ifAccepted : .never
+        case "as": alias = value
         case "etag": entityTag = value
         case "noetag": entityTag = value == "1" ? "" : entityTag
         case "lastmod": lastModified = value

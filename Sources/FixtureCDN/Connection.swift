@@ -89,7 +89,7 @@ final class Connection {
             guard Sockets.pause(descriptor, milliseconds: delay) else { return false }
         }
         let responder = Responder(request: request, behaviour: behaviour)
-        let response = responder.respond(cdn.resource(for: request))
+        let response = responder.respond(cdn.resource(at: behaviour.alias ?? request.path))
         let goesOn = transmit(response, to: request, behaviour, token)
         finished = didFinish
         return goesOn

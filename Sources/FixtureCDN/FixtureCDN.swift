@@ -159,9 +159,8 @@ extension FixtureCDN {
         return window
     }
 
-    /// What is under the path of a request.
-    func resource(for request: WireRequest) -> Resource? {
-        let path = request.path
+    /// What is under a path.
+    func resource(at path: String) -> Resource? {
         let (stored, window) = state.withLock { ($0.resources[path], $0.windows[path]) }
         if let stored { return stored }
         if let window {

@@ -1,0 +1,165 @@
+/// A real nginx in front of the sample CDN or of a folder: TLS and HTTP/2 as a foreign server speaks them.
+package import FixtureCDN
+import Glibc
+import Synchronization
+
+package final class NginxFront: Sendable {
+    /// What nginx hands out.
+    package enum Source: Sendable {
+        /// Passes requests on, unbuffered, so that faults and delays of the CDN show through.
+        case proxy(FixtureCDN)
+        /// Serves the files of a folder itself.
+        case folder(String)
+    }
+
+    private let folder: TemporaryFolder
+    private let child: ChildProcess
+    /// The address it listens on; the certificate also names `localhost`.
+    package let address: String
+    package let port: UInt16
+
+    /// Whether nginx and openssl are on this machine; tests that need them are skipped otherwise.
+    package static var isAvailable: Bool { program != nil && Tool.exists("openssl") }
+
+    /// Makes a CA and a certificate and starts nginx on a free port, with HTTP/2 unless told not to.
+    ///
+    /// Returns when it accepts connections; throws with its words when it does not.
+    package init(_ source: Source, address: String = "127.0.0.1", http2: Bool = true) throws {
+        guard let program = Self.program else { throw ScenarioFailure("no nginx on this machine") }
+        let folder = try TemporaryFolder()
+        try Self.makeCertificates(in: folder, address: address)
+        for name in ["body", "proxy", "fastcgi", "uwsgi", "scgi"] { _ = folder.makeFolder(name) }
+        var words = ""
+        // The free port may be taken by somebody else before nginx binds it.
+        for _ in 0..<5 {
+            let port = try Self.freePort(address)
+            let settings = Settings(folder: folder, address: address, port: port, http2: http2)
+            try writeFile(folder.file("nginx.conf"), settings.text(source).utf8)
+            let child = try ChildProcess(
+                [program, "-p", folder.path, "-c", folder.file("nginx.conf"), "-e", "stderr"])
+            if eventually({ child.exit != nil || Self.accepts(address, port) }), child.exit == nil {
+                self.folder = folder
+                self.child = child
+                self.address = address
+                self.port = port
+                return
+            }
+            child.end()
+            words = String(decoding: child.standardError, as: UTF8.self)
+        }
+        throw ScenarioFailure("nginx does not start:\n\(words)")
+    }
+
+    deinit { child.kill(SIGKILL) }
+
+    /// `https://127.0.0.1:8443`, without a slash at the end.
+    package var baseURL: String { "https://\(address):\(port)" }
+    package func url(_ path: String) -> String { baseURL + path }
+
+    /// The certificate a client must trust, in PEM.
+    package var caFile: String { folder.file("ca.pem") }
+
+    /// One line a request: protocol, status, method, target, number of its connection.
+    package var accessLog: [String] {
+        let bytes = (try? readFile(folder.file("access.log"))) ?? []
+        return bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Ends nginx and waits for it.
+    package func stop() { child.end() }
+
+    private static var program: String? {
+        ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"].first {
+            access($0, X_OK) == 0
+        }
+    }
+
+    private static func freePort(_ address: String) throws -> UInt16 {
+        let probe = FixtureCDN(address: address)
+        try probe.start()
+        defer { probe.stop() }
+        return probe.port
+    }
+
+    private static func accepts(_ address: String, _ port: UInt16) -> Bool {
+        let name = HostPort(host: address, port: port)
+        return (try? WireSocket.connect(name, transcript: nil, limit: .seconds(1))) != nil
+    }
+
+    private static func makeCertificates(in folder: TemporaryFolder, address: String) throws {
+        let names =
+            "subjectAltName=DNS:localhost,DNS:cdn.test,IP:127.0.0.1,IP:127.0.0.2,IP:\(address)"
+        try writeFile(folder.file("names.cnf"), names.utf8)
+        let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        let commands = [
+            ["req", "-x509", "-days", "3650", "-subj", "/CN=Sluice test CA"] + key
+                + ["-keyout", folder.file("ca.key"), "-out", folder.file("ca.pem")],
+            ["req", "-subj", "/CN=localhost"] + key
+                + ["-keyout", folder.file("server.key"), "-out", folder.file("server.csr")],
+            [
+                "x509", "-req", "-days", "3650", "-in", folder.file("server.csr"),
+                "-CA", folder.file("ca.pem"), "-CAkey", folder.file("ca.key"), "-set_serial", "2",
+                "-extfile", folder.file("names.cnf"), "-out", folder.file("server.pem"),
+            ],
+        ]
+        for command in commands {
+            let result = try Tool.run(["openssl"] + command)
+            guard result.status == 0 else { throw ScenarioFailure("openssl: \(result.stderr)") }
+        }
+    }
+
+    /// The configuration file; one process, so that its id is all there is to end.
+    private struct Settings {
+        let folder: TemporaryFolder
+        let address: String
+        let port: UInt16
+        let http2: Bool
+
+        func text(_ source: Source) -> String {
+            let place =
+                switch source {
+                case .folder(let root): "root \(root);"
+                case .proxy(let cdn):
+                    """
+                    proxy_pass \(cdn.baseURL);
+                    proxy_http_version 1.1;
+                    proxy_set_header Host $http_host;
+                    proxy_set_header Connection "";
+                    proxy_buffering off;
+                    proxy_next_upstream off;
+                    """
+                }
+            return """
+                daemon off;
+                master_process off;
+                pid \(folder.file("nginx.pid"));
+                events { worker_connections 1024; }
+                http {
+                    log_format short '$server_protocol $status $request_method $request_uri $connection';
+                    access_log \(folder.file("access.log")) short;
+                    client_body_temp_path \(folder.file("body"));
+                    proxy_temp_path \(folder.file("proxy"));
+                    fastcgi_temp_path \(folder.file("fastcgi"));
+                    uwsgi_temp_path \(folder.file("uwsgi"));
+                    scgi_temp_path \(folder.file("scgi"));
+                    types {
+                        application/vnd.apple.mpegurl m3u8;
+                        video/mp2t ts;
+                        video/iso.segment m4s;
+                        video/mp4 mp4;
+                        audio/aac aac;
+                        text/vtt vtt;
+                    }
+                    default_type application/octet-stream;
+                    server {
+                        listen \(address):\(port) ssl\(http2 ? " http2" : "");
+                        ssl_certificate \(folder.file("server.pem"));
+                        ssl_certificate_key \(folder.file("server.key"));
+                        location / { \(place) }
+                    }
+                }
+
+                """
+        }
+    }
+}
