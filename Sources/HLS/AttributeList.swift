@@ -29,7 +29,9 @@ package struct AttributeList: Sequence, Sendable {
         range = 0..<bytes.count
     }
 
-    package func makeIterator() -> Iterator { Iterator(bytes: bytes, cursor: range.lowerBound, end: range.upperBound) }
+    package func makeIterator() -> Iterator {
+        Iterator(bytes: bytes, cursor: range.lowerBound, end: range.upperBound)
+    }
 
     /// The first attribute of this name.
     package func first(_ name: String) -> Attribute? {
@@ -57,7 +59,9 @@ package struct AttributeList: Sequence, Sendable {
         fileprivate let end: Int
 
         package mutating func next() -> Attribute? {
-            while cursor < end, bytes[cursor] == 0x2C || ASCII.isBlank(bytes[cursor]) { cursor += 1 }
+            while cursor < end, bytes[cursor] == 0x2C || ASCII.isBlank(bytes[cursor]) {
+                cursor += 1
+            }
             guard cursor < end else { return nil }
             let nameStart = cursor
             while cursor < end, bytes[cursor] != 0x3D, bytes[cursor] != 0x2C { cursor += 1 }

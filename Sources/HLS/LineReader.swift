@@ -21,7 +21,9 @@ struct LineReader {
         cursor = bytes.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
     }
 
-    /// The next line, or nil behind the last one. Throws where a limit is passed.
+    /// The next line, or nil behind the last one.
+    ///
+    /// Throws where a limit is passed.
     mutating func next() throws(PlaylistError) -> Line? {
         let start = cursor
         guard start < bytes.count else { return nil }

@@ -1,8 +1,8 @@
 package import URISyntax
 
-/// Why a body cannot be passed on as a playlist. The fault is always the origin's.
+/// Why a body cannot be passed on as a playlist.
 ///
-/// Lines are counted from 1. Texts of the playlist are shortened and lose their query, since
+/// The fault is always the origin's, so a player is answered 502. Lines are counted from 1. Texts of the playlist are shortened and lose their query, since
 /// descriptions end up in logs and error pages.
 package enum PlaylistError: Error, Hashable, Sendable {
     /// The body is longer than the limit; both in bytes.

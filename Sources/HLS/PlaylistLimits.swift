@@ -1,13 +1,21 @@
 /// What a playlist may cost before it is refused as hostile or broken.
 package struct PlaylistLimits: Hashable, Sendable {
-    /// The longest playlist in bytes, decoded. Default 16 MiB; range 1 KiB to 1 GiB.
+    /// The longest playlist in bytes, decoded.
+    ///
+    /// Default 16 MiB; range 1 KiB to 1 GiB.
     package var byteCount: Int
-    /// The longest line in bytes. Default 64 KiB; range 256 B to 1 MiB.
+    /// The longest line in bytes.
+    ///
+    /// Default 64 KiB; range 256 B to 1 MiB.
     package var lineLength: Int
-    /// The most lines. Default 500,000, which is 11 days of 2 s segments; range 100 to 10 million.
+    /// The most lines.
+    ///
+    /// Default 500,000, which is five days of 2 s segments; range 100 to 10 million.
     package var lineCount: Int
-    /// The longest rewritten playlist in bytes, because short references grow by their base URL.
-    /// Default 128 MiB; range 1 KiB to 4 GiB.
+    /// The longest rewritten playlist in bytes.
+    ///
+    /// Needed because short references grow by their base URL. Default 128 MiB; range 1 KiB to
+    /// 4 GiB.
     package var outputByteCount: Int
 
     package init(

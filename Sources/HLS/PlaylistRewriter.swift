@@ -10,7 +10,8 @@ package enum PlaylistRewriter {
     ///
     /// Returning false leaves the URI as it was. What is appended must be a URI reference; quotes
     /// and line ends in it are escaped, so that it cannot break out of its place.
-    package typealias ReferenceMap = (_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool
+    package typealias ReferenceMap =
+        (_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool
 
     /// What a rewrite knows beyond the playlist itself.
     package struct Options: Sendable {

@@ -18,7 +18,7 @@ package struct ResourceReference: Sendable {
     package let discontinuitySequence: Int
     /// What is written as EXTINF or DURATION; nil where there is none.
     package let duration: Duration?
-    /// The sub-range of the resource; nil for the whole. A hint without length is whole too.
+    /// The sub-range of the resource; nil for the whole, and for a hint without a length.
     package let byteRange: SubRange?
     /// Whether the segment or part is announced as missing (EXT-X-GAP, GAP=YES).
     package let isGap: Bool

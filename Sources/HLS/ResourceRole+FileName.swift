@@ -39,15 +39,19 @@ extension ResourceRole {
     ) {
         let dot = fittingExtension(of: name)
         let supplied = dot == nil ? suppliedExtension(hasMap) : ""
+        if dot != nil, Self.isSafe(name) {
+            output.append(contentsOf: name)
+            return
+        }
         let extensionLength = dot.map { name.endIndex - $0 } ?? supplied.utf8.count
         let start = output.count
         var index = name.startIndex
         let end = dot ?? name.endIndex
         while index < end, output.count - start < Self.maximumFileNameLength - extensionLength {
             let byte = name[index]
-            let isSafe =
-                ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
-            if byte != 0x2E || output.count > start { output.append(isSafe ? byte : 0x5F) }
+            if byte != 0x2E || output.count > start {
+                output.append(Self.isSafe(byte) ? byte : 0x5F)
+            }
             index += byte == 0x25 && end - index > 2 ? 3 : 1
         }
         if output.count == start { output.append(contentsOf: suppliedStem.utf8) }
@@ -61,16 +65,38 @@ extension ResourceRole {
     /// The index of the dot of an extension that fits this role, or nil.
     private func fittingExtension(of name: ArraySlice<UInt8>) -> Int? {
         guard let dot = name.lastIndex(of: 0x2E) else { return nil }
-        let given = name[(dot + 1)...]
-        let fits = fittingExtensions.contains { candidate in
-            candidate.utf8.count == given.count
-                && zip(candidate.utf8, given).allSatisfy { $0 == ASCII.lowercased($1) }
+        guard let packed = Self.pack(name[(dot + 1)...]) else { return nil }
+        return fittingExtensions.contains(packed) ? dot : nil
+    }
+
+    /// Whether a name with a fitting extension may be used as it is, which is the rule.
+    private static func isSafe(_ name: ArraySlice<UInt8>) -> Bool {
+        let span = name.span
+        guard span.count <= maximumFileNameLength, span[0] != 0x2E else { return false }
+        for index in span.indices where !isSafe(span[index]) { return false }
+        // Extensions are written in lower case.
+        for index in max(span.count - 7, 0)..<span.count where span[index] &- 0x41 < 26 {
+            return false
         }
-        return fits ? dot : nil
+        return true
+    }
+
+    private static func isSafe(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
+    }
+
+    /// Up to eight bytes in lower case as one number, so that extensions compare in one step.
+    private static func pack(_ bytes: ArraySlice<UInt8>) -> UInt64? {
+        guard bytes.count <= 8 else { return nil }
+        return bytes.reduce(0) { $0 << 8 | UInt64(ASCII.lowercased($1)) }
+    }
+
+    private static func pack(_ extensions: [String]) -> [UInt64] {
+        extensions.compactMap { pack(Array($0.utf8)[...]) }
     }
 
     /// The extensions that players accept for this role.
-    private var fittingExtensions: [String] {
+    private var fittingExtensions: [UInt64] {
         switch self {
         case .playlist: Self.playlistExtensions
         case .segment, .part: Self.segmentExtensions
@@ -83,23 +109,22 @@ extension ResourceRole {
         }
     }
 
-    private static let playlistExtensions = ["m3u8", "m3u"]
+    private static let playlistExtensions = pack(["m3u8", "m3u"])
     /// The most frequent first, since each segment of a playlist is looked up.
-    private static let segmentExtensions = [
+    private static let segmentExtensions = pack([
         "ts", "m4s", "mp4", "aac", "m4v", "m4a", "cmfv", "cmfa", "ac3", "ec3", "eac3", "mp3",
         "mp2", "mpg", "mpeg", "mpegts", "mov", "fmp4", "flac", "3gp", "vtt", "webvtt",
-    ]
-    private static let initializationExtensions = [
+    ])
+    private static let initializationExtensions = pack([
         "mp4", "m4s", "m4v", "m4a", "cmfv", "cmfa", "mov", "fmp4",
-    ]
-    private static let keyExtensions = ["key", "bin"]
-    private static let subtitleExtensions = ["vtt", "webvtt", "m4s", "mp4"]
-    private static let jsonExtensions = ["json"]
-    private static let imageExtensions = ["jpg", "jpeg", "png", "webp", "gif"]
+    ])
+    private static let keyExtensions = pack(["key", "bin"])
+    private static let subtitleExtensions = pack(["vtt", "webvtt", "m4s", "mp4"])
+    private static let jsonExtensions = pack(["json"])
+    private static let imageExtensions = pack(["jpg", "jpeg", "png", "webp", "gif"])
     private static let mediaExtensions =
-        segmentExtensions + imageExtensions + [
-            "mkv", "webm", "avi", "flv", "wav", "ogg", "ogv", "oga", "txt", "json", "bin", "srt",
-        ]
+        segmentExtensions + imageExtensions
+        + pack(["mkv", "webm", "avi", "flv", "wav", "ogg", "ogv", "oga", "txt", "bin", "srt"])
 
     private func suppliedExtension(_ hasMap: Bool) -> String {
         switch self {

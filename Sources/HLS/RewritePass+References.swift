@@ -64,22 +64,30 @@ extension RewritePass {
             output.removeSubrange(start...)
             return false
         }
-        guard let unsafe = output[start...].firstIndex(where: Self.breaksOut) else { return true }
-        let tail = Array(output[unsafe...])
-        output.removeSubrange(unsafe...)
-        for byte in tail {
-            if Self.breaksOut(byte) {
-                PercentEncoding.append(byte, to: &output)
-            } else {
-                output.append(byte)
+        if Self.breaksOut(output, from: start) {
+            let replacement = Array(output[start...])
+            output.removeSubrange(start...)
+            for byte in replacement {
+                if byte == 0x22 || ASCII.isControl(byte) {
+                    PercentEncoding.append(byte, to: &output)
+                } else {
+                    output.append(byte)
+                }
             }
         }
         return true
     }
 
-    /// Bytes that would end the quoted string or the line a URI stands in.
-    private static func breaksOut(_ byte: UInt8) -> Bool {
-        byte == 0x22 || byte == 0x0A || byte == 0x0D
+    /// Whether a replacement would end the quoted string or the line it stands in.
+    private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
+        let span = output.span.extracting(start...)
+        // Without branches and early end, so that the compiler takes many bytes at a time.
+        var found: UInt8 = 0
+        for index in span.indices {
+            let byte = span[index]
+            found |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x7F ? 1 : 0)
+        }
+        return found != 0
     }
 
     /// The start of a URI for an error text: no query, at most 80 bytes.
@@ -184,10 +192,15 @@ extension RewritePass {
             ? .subtitle : .segment
     }
 
+    /// Whether a URL's path ends in `suffix`, which is in lower case.
     private static func path(of url: AbsoluteURL, endsIn suffix: String) -> Bool {
         let path = url.pathRange
         guard path.count >= suffix.utf8.count else { return false }
-        return zip(url.bytes[path].suffix(suffix.utf8.count), suffix.utf8)
-            .allSatisfy { ASCII.lowercased($0) == $1 }
+        var index = path.upperBound
+        for byte in suffix.utf8.reversed() {
+            index -= 1
+            if ASCII.lowercased(url.bytes[index]) != byte { return false }
+        }
+        return true
     }
 }

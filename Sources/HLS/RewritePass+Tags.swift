@@ -105,8 +105,10 @@ extension RewritePass {
 
     // MARK: EXT-X-DEFINE
 
-    /// Takes up a definition. QUERYPARAM becomes NAME and VALUE, because the URL that the player
-    /// sees has lost the origin's query; the other forms stay for players that know them.
+    /// Takes up a definition.
+    ///
+    /// QUERYPARAM becomes NAME and VALUE, because the URL that the player sees has lost the
+    /// origin's query; the other forms stay for players that know them.
     private mutating func define(_ line: TagLine) {
         let list = attributes(of: line)
         if let name = list.text(of: "NAME") {

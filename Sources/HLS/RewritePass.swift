@@ -54,8 +54,8 @@ struct RewritePass {
     }
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
-        // Twice the size fits most lists, since our URLs are longer than relative names.
-        output.reserveCapacity(min(body.count * 2 + 1024, options.limits.outputByteCount))
+        // Relative names grow into whole URLs. Pages that stay untouched cost nothing.
+        output.reserveCapacity(min(body.count * 4 + 1024, options.limits.outputByteCount))
         for line in try readPreamble() { try handle(line, map) }
         while let line = try reader.next() { try handle(line, map) }
     }
@@ -87,7 +87,8 @@ struct RewritePass {
             }
             held.append(line)
         }
-        throw .notAPlaylist(looksLikeMarkup: PlaylistDetector.looksLikeMarkup(Array(body.prefix(1024))))
+        let prefix = Array(body.prefix(PlaylistDetector.prefixLength))
+        throw .notAPlaylist(looksLikeMarkup: PlaylistDetector.looksLikeMarkup(prefix))
     }
 
     private mutating func handle(

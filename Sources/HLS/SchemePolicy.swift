@@ -16,10 +16,17 @@ enum SchemePolicy {
 
     static func judge(_ reference: ArraySlice<UInt8>, role: ResourceRole) -> Verdict {
         guard let range = URIReference.scheme(in: reference) else { return .resolve }
+        // The common case without making a string.
+        if reference.starts(with: httpsPrefix) || reference.starts(with: httpPrefix) {
+            return .resolve
+        }
         let scheme = String(decoding: reference[range].map(ASCII.lowercased), as: UTF8.self)
         if scheme == "http" || scheme == "https" { return .resolve }
         return isKept(scheme, role: role) ? .keep : .refuse(scheme)
     }
+
+    private static let httpPrefix = Array("http:".utf8)
+    private static let httpsPrefix = Array("https:".utf8)
 
     private static func isKept(_ scheme: String, role: ResourceRole) -> Bool {
         switch scheme {

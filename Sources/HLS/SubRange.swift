@@ -20,7 +20,9 @@ struct WrittenSubRange {
 
     init?(_ bytes: ArraySlice<UInt8>) {
         let at = bytes.firstIndex(of: 0x40)
-        guard let length = DecimalNumber.integer(bytes[..<(at ?? bytes.endIndex)]) else { return nil }
+        guard let length = DecimalNumber.integer(bytes[..<(at ?? bytes.endIndex)]) else {
+            return nil
+        }
         self.length = length
         guard let at else {
             offset = nil

@@ -31,7 +31,8 @@ package struct Tag: Sendable {
     package let uris: [URIAttribute]
 
     private init(
-        _ name: Name, _ scope: Scope, _ value: Value, uris: [(name: String, role: ResourceRole)] = []
+        _ name: Name, _ scope: Scope, _ value: Value,
+        uris: [(name: String, role: ResourceRole)] = []
     ) {
         self.name = name
         self.scope = scope
@@ -153,8 +154,11 @@ struct TagIndex: Sendable {
     /// The tag whose name, without `#`, stands in this range of `bytes`; nil for an unknown one.
     func tag(named range: Range<Int>, in bytes: [UInt8]) -> Tag? {
         guard range.count < byLength.count else { return nil }
-        for entry in byLength[range.count] where bytes[range].elementsEqual(entry.name) {
-            return entry.tag
+        for entry in byLength[range.count] {
+            // From the end, because most names begin alike.
+            var index = range.count - 1
+            while index >= 0, bytes[range.lowerBound + index] == entry.name[index] { index -= 1 }
+            if index < 0 { return entry.tag }
         }
         return nil
     }

@@ -4,7 +4,7 @@ import URISyntax
 struct Variables {
     private(set) var values: [String: String] = [:]
 
-    /// Defines a variable; the first definition stands. Returns false for a second one.
+    /// Defines a variable; returns false, and changes nothing, where it is defined already.
     mutating func define(_ name: String, as value: String) -> Bool {
         guard values[name] == nil else { return false }
         values[name] = value
@@ -13,10 +13,10 @@ struct Variables {
 
     /// Whether `text` may contain a reference, which is rare.
     static func mayOccur(in text: ArraySlice<UInt8>) -> Bool {
-        var previous: UInt8 = 0
-        for byte in text {
-            if byte == 0x24, previous == 0x7B { return true }
-            previous = byte
+        let span = text.span
+        guard span.count > 3 else { return false }
+        for index in 0..<span.count - 1 where span[index] == 0x7B && span[index + 1] == 0x24 {
+            return true
         }
         return false
     }

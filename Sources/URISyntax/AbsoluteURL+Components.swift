@@ -25,8 +25,8 @@ extension AbsoluteURL {
 
     /// The host in lower case, an IPv6 address without brackets, otherwise in the script given.
     package var host: String {
-        let range = hasIPv6Host
-            ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
+        let range =
+            hasIPv6Host ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
         return PercentEncoding.text(bytes[range]).lowercased()
     }
 
@@ -57,8 +57,10 @@ extension AbsoluteURL {
 
     /// Where the last path segment stands in `bytes`; empty behind a final slash.
     package var lastPathSegmentRange: Range<Int> {
-        let slash = bytes[pathRange].lastIndex(of: 0x2F)
-        return (slash.map { $0 + 1 } ?? pathRange.lowerBound)..<pathRange.upperBound
+        let path = pathRange
+        var start = path.upperBound
+        while start > path.lowerBound, bytes[start - 1] != 0x2F { start -= 1 }
+        return start..<path.upperBound
     }
 
     /// The file name: what stands behind the path's last slash, undecoded; may be empty.

@@ -15,7 +15,9 @@ package struct AbsoluteURL: Sendable {
     /// Offsets into `bytes`; see `Layout`.
     let layout: Layout
 
-    /// Where the components begin and end. Small, because playlists hold thousands of URLs.
+    /// Where the components begin and end.
+    ///
+    /// Small, because playlists hold thousands of URLs.
     struct Layout: Sendable {
         /// First byte after `//`.
         var authorityStart: Int32
@@ -32,7 +34,9 @@ package struct AbsoluteURL: Sendable {
     /// Reads `text` as an absolute URL.
     package init(_ text: String) throws(URIError) { try self.init(bytes: Array(text.utf8)) }
 
-    /// Reads `bytes` as an absolute URL. Throws what is wrong with it; never blocks.
+    /// Reads `bytes` as an absolute URL.
+    ///
+    /// Throws what is wrong with it; never blocks.
     package init(bytes: [UInt8]) throws(URIError) {
         guard bytes.count <= Self.maximumLength else {
             throw .tooLong(length: bytes.count, limit: Self.maximumLength)
@@ -79,13 +83,10 @@ package struct AbsoluteURL: Sendable {
         guard let range = URIReference.scheme(in: bytes[...]) else { throw .notAbsolute }
         let name = bytes[range]
         let scheme: Scheme
-        if matches(name, "http") {
-            scheme = .http
-        } else if matches(name, "https") {
-            scheme = .https
-        } else {
+        guard name.count <= 5, isHTTP(name) else {
             throw .schemeNotAllowed(String(decoding: name.map(ASCII.lowercased), as: UTF8.self))
         }
+        scheme = name.count == 5 ? .https : .http
         let start = range.upperBound + 3
         guard start <= bytes.count, bytes[start - 2] == 0x2F, bytes[start - 1] == 0x2F else {
             throw .noHost
@@ -93,9 +94,10 @@ package struct AbsoluteURL: Sendable {
         return (scheme, start)
     }
 
-    private static func matches(_ name: ArraySlice<UInt8>, _ lowerCase: String) -> Bool {
-        name.count == lowerCase.utf8.count
-            && zip(name, lowerCase.utf8).allSatisfy { ASCII.lowercased($0) == $1 }
+    /// Whether `name`, of at most five bytes, is `http` or `https` in any case.
+    private static func isHTTP(_ name: ArraySlice<UInt8>) -> Bool {
+        let packed = name.reduce(0 as UInt64) { $0 << 8 | UInt64(ASCII.lowercased($1)) }
+        return packed == 0x68_74_74_70 || packed == 0x68_74_74_70_73
     }
 
     /// Checks the host and returns its end.
@@ -144,10 +146,11 @@ package struct AbsoluteURL: Sendable {
     private static func scanPath(
         _ bytes: [UInt8], from start: Int, path: Int
     ) throws(URIError) -> (queryMark: Int, end: Int) {
+        let span = bytes.span
         var queryMark: Int?
         var index = start
-        while index < bytes.count {
-            let byte = bytes[index]
+        while index < span.count {
+            let byte = span[index]
             if ASCII.isControl(byte) { throw .controlByte(offset: index) }
             if index >= path {
                 if byte == 0x23 { break }

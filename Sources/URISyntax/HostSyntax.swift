@@ -65,7 +65,8 @@ enum HostSyntax {
             $0 == "." || $0 == "\u{3002}" || $0 == "\u{FF0E}" || $0 == "\u{FF61}"
         }
         var labels: [String] = []
-        for label in text.unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: isStop) {
+        let scalars = text.unicodeScalars
+        for label in scalars.split(omittingEmptySubsequences: false, whereSeparator: isStop) {
             guard let encoded = asciiLabel(label) else { return nil }
             labels.append(encoded)
         }

@@ -21,65 +21,90 @@ package struct URLResolver: Sendable {
         folder = path.isEmpty || hasDots ? nil : base.bytes[..<folderEnd]
     }
 
-    /// The URL that `reference` means. Throws where it is none that the daemon may ask for.
+    /// The URL that `reference` means.
+    ///
+    /// Throws where it is none that the daemon may ask for.
     package func resolve(_ reference: ArraySlice<UInt8>) throws(URIError) -> AbsoluteURL {
         if let url = try resolvePlain(reference) { return url }
-        let parsed = URIReference(bytes: Array(reference))
-        if parsed.scheme != nil, !Self.hasDotSegment(reference) {
-            return try AbsoluteURL(bytes: parsed.bytes)
+        let bytes = Array(reference)
+        if URIReference.scheme(in: reference) != nil, !Self.hasDotSegment(bytes) {
+            return try AbsoluteURL(bytes: bytes)
         }
         return try AbsoluteURL(
-            bytes: URIReference.resolve(parsed, against: baseReference).bytes)
+            bytes: URIReference.resolve(URIReference(bytes: bytes), against: baseReference).bytes)
     }
 
     package func resolve(_ reference: String) throws(URIError) -> AbsoluteURL {
         try resolve(Array(reference.utf8)[...])
     }
 
-    /// Resolves a reference that is a relative or rooted path without dot segments.
+    /// Resolves a relative or rooted path whose only dot segments are `..` at its start.
     ///
     /// Returns nil where the long way is needed.
     private func resolvePlain(
         _ reference: ArraySlice<UInt8>
     ) throws(URIError) -> AbsoluteURL? {
         guard let first = reference.first, first != 0x3F, first != 0x23 else { return nil }
-        let isRooted = first == 0x2F
-        guard let prefix = isRooted ? authority : folder else { return nil }
-        if isRooted, reference.dropFirst().first == 0x2F { return nil }
+        if first == 0x2F {
+            guard reference.dropFirst().first != 0x2F else { return nil }
+            return try append(reference, to: authority)
+        }
+        guard var folder else { return nil }
+        var rest = reference
+        while rest.starts(with: [0x2E, 0x2E, 0x2F]) {
+            rest = rest.dropFirst(3)
+            folder = parent(of: folder)
+        }
+        return try append(rest, to: folder)
+    }
 
+    /// The folder above one that ends in a slash; that of the root is the root.
+    private func parent(of folder: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var end = folder.endIndex - 1
+        while end > authority.endIndex, base.bytes[end - 1] != 0x2F { end -= 1 }
+        return base.bytes[..<max(end, authority.endIndex + 1)]
+    }
+
+    /// Joins a prefix of the base and a reference; nil where that has dot segments or a scheme.
+    private func append(
+        _ reference: ArraySlice<UInt8>, to prefix: ArraySlice<UInt8>
+    ) throws(URIError) -> AbsoluteURL? {
+        let span = reference.span
         var previous: UInt8 = 0x2F
         var queryMark: Int?
         var mayBeScheme = true
-        var index = reference.startIndex
-        scan: while index < reference.endIndex {
-            let byte = reference[index]
+        var count = 0
+        scan: while count < span.count {
+            let byte = span[count]
             switch byte {
             case 0x23: break scan
-            case 0x3F: queryMark = queryMark ?? index
+            case 0x3F: queryMark = queryMark ?? count
             case 0x2F: mayBeScheme = false
             case 0x3A where mayBeScheme && queryMark == nil: return nil
             case 0x2E where previous == 0x2F && queryMark == nil: return nil
-            case 0..<0x20, 0x7F: throw .controlByte(offset: index - reference.startIndex)
+            case 0..<0x20, 0x7F: throw .controlByte(offset: count)
             default: break
             }
             previous = byte
-            index += 1
+            count += 1
         }
-        let length = prefix.count + index - reference.startIndex
+        let length = prefix.count + count
         guard length <= AbsoluteURL.maximumLength else {
             throw .tooLong(length: length, limit: AbsoluteURL.maximumLength)
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
         bytes.append(contentsOf: prefix)
-        bytes.append(contentsOf: reference[..<index])
-        let mark = queryMark.map { prefix.count + $0 - reference.startIndex } ?? length
+        bytes.append(contentsOf: reference.prefix(count))
+        let mark = queryMark.map { prefix.count + $0 } ?? length
         return AbsoluteURL(bytes: bytes, sharingAuthorityWith: base, queryMark: mark)
     }
 
-    private static func hasDotSegment(_ reference: ArraySlice<UInt8>) -> Bool {
+    private static func hasDotSegment(_ reference: [UInt8]) -> Bool {
+        let span = reference.span
         var previous: UInt8 = 0
-        for byte in reference {
+        for index in span.indices {
+            let byte = span[index]
             if byte == 0x3F || byte == 0x23 { return false }
             if byte == 0x2E, previous == 0x2F { return true }
             previous = byte

@@ -3,7 +3,7 @@ import Testing
 import URISyntax
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #endif
 
 /// Drives `Fixtures/playlists`: each `name.m3u8` is rewritten and compared with `name.expected`,

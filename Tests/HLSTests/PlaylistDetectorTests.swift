@@ -3,14 +3,15 @@ import Testing
 
 /// Telling playlists from other bodies (trap 14).
 @Suite struct PlaylistDetectorTests {
-    @Test(arguments: [
-        ("#EXTM3U", .playlist), ("#EXTM3U\r\n#EXT", .playlist), ("#EXTM3U x=\"y\"", .playlist),
-        ("\n \t\r\n#EXTM3U\n", .playlist), ("# comment\n\n#EXTM3U", .playlist),
-        ("\u{FEFF}#EXTM3U", .playlist), ("\u{FEFF}\n# c\r#EXTM3U", .playlist),
-        ("#EXTM3U8", .undecided), ("#EXTM3", .undecided), ("", .undecided), (" \n", .undecided),
-        ("# only a comment", .undecided), ("<!DOCTYPE html>", .markup), ("\n  <html>", .markup),
-        ("<?xml version", .markup), ("G@", .other), ("{\"error\":1}", .other),
-    ] as [(String, PlaylistDetector.Verdict)])
+    @Test(
+        arguments: [
+            ("#EXTM3U", .playlist), ("#EXTM3U\r\n#EXT", .playlist), ("#EXTM3U x=\"y\"", .playlist),
+            ("\n \t\r\n#EXTM3U\n", .playlist), ("# comment\n\n#EXTM3U", .playlist),
+            ("\u{FEFF}#EXTM3U", .playlist), ("\u{FEFF}\n# c\r#EXTM3U", .playlist),
+            ("#EXTM3U8", .undecided), ("#EXTM3", .undecided), ("", .undecided), (" \n", .undecided),
+            ("# only a comment", .undecided), ("<!DOCTYPE html>", .markup), ("\n  <html>", .markup),
+            ("<?xml version", .markup), ("G@", .other), ("{\"error\":1}", .other),
+        ] as [(String, PlaylistDetector.Verdict)])
     func `the first bytes tell`(text: String, verdict: PlaylistDetector.Verdict) {
         let bytes = Array(text.utf8)
         #expect(PlaylistDetector.inspect(bytes) == verdict)

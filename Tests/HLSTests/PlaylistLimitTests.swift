@@ -38,7 +38,8 @@ import URISyntax
 
     @Test func `variables cannot be multiplied into a giant URI`() {
         let value = String(repeating: "v", count: 60_000)
-        let text = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"\(value)\"\n#EXTINF:1,\n"
+        let text =
+            "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"\(value)\"\n#EXTINF:1,\n"
             + String(repeating: "{$a}", count: 10_000) + "\n"
         #expect(throws: PlaylistError.self) { try Self.rewrite(text, .standard) }
     }
@@ -51,7 +52,8 @@ import URISyntax
         "#EXTINF:99999999999999999999999999999999.99999999999999999999999999999",
         "#EXT-X-DISCONTINUITY-SEQUENCE:9007199254740991\n#EXT-X-DISCONTINUITY", "#EXT-X-PART:",
         "#EXT-X-KEY", "#EXT-X-MAP:URI", "#EXT-X-MAP:URI=", "#EXT-X-MAP:URI=\"", "#EXT-X-DEFINE:",
-        "#EXT-X-PART:URI=\"x\",BYTERANGE=\"@\"", "#EXT-X-:", "#", "#:", "#EXTINF", "#EXT-X-PREFETCH:",
+        "#EXT-X-PART:URI=\"x\",BYTERANGE=\"@\"", "#EXT-X-:", "#", "#:", "#EXTINF",
+        "#EXT-X-PREFETCH:",
     ])
     func `absurd values neither trap nor stop the rewrite`(line: String) throws {
         let text = "#EXTM3U\n" + line + "\n#EXTINF:1,\n1.ts\n#EXTINF:1,\n2.ts\n"

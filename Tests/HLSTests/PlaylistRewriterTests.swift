@@ -97,9 +97,10 @@ import URISyntax
         #expect(segments.map(\.hasMap) == [false, true, true, true])
         #expect(segments.map { $0.keyURL?.lastPathSegment } == [nil, "k1", "k1", nil])
         #expect(segments.map { $0.mapURL?.lastPathSegment } == [nil, "i1.mp4", "i1.mp4", "i2.mp4"])
-        #expect(segments.map(\.mapByteRange) == [
-            nil, SubRange(offset: 5, length: 10), SubRange(offset: 5, length: 10), nil,
-        ])
+        #expect(
+            segments.map(\.mapByteRange) == [
+                nil, SubRange(offset: 5, length: 10), SubRange(offset: 5, length: 10), nil,
+            ])
     }
 
     @Test func `segments are numbered, timed and counted`() throws {
@@ -135,7 +136,8 @@ import URISyntax
 
     // Trap 42.
     @Test func `a media playlist is live until it has an end`() throws {
-        let live = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:6,\n1.ts\n"
+        let live =
+            "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:6,\n1.ts\n"
         #expect(try Self.rewrite(live).summary.isLive)
         #expect(try !Self.rewrite(live + "#EXT-X-ENDLIST").summary.isLive)
         #expect(try !Self.rewrite("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na").summary.isLive)
@@ -198,7 +200,8 @@ import URISyntax
     @Test func `a map that declines leaves the URI as it was`() throws {
         let text = "#EXTM3U\n#EXT-X-MAP:URI=i.mp4\n#EXTINF:1,\n{$v}.ts\n"
         let list = try PlaylistRewriter.rewrite(
-            Array("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"1\"\n".utf8) + Array(text.utf8.dropFirst(8)),
+            Array("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"1\"\n".utf8)
+                + Array(text.utf8.dropFirst(8)),
             base: Corpus.base
         ) { _, output in
             output.append(0x58)
@@ -218,15 +221,25 @@ import URISyntax
 
     @Test(arguments: [
         ("#EXTM3U\n#EXTINF:x,\n1.ts\n", "line 2 (EXTINF): has no duration"),
-        ("#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:z\n1.ts\n", "line 3 (EXT-X-BYTERANGE): is not <n>[@<o>]"),
+        (
+            "#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:z\n1.ts\n",
+            "line 3 (EXT-X-BYTERANGE): is not <n>[@<o>]"
+        ),
         ("#EXTM3U\n#EXT-X-ENDLIST\n1.ts\n", "line 3 (URI): follows no EXTINF"),
-        ("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na\nb\n", "line 4 (URI): follows no EXT-X-STREAM-INF"),
-        ("#EXTM3U\n#EXTINF:1,\na\n#EXT-X-MEDIA:TYPE=AUDIO\n",
-            "line 4 (EXT-X-MEDIA): does not belong in a media playlist"),
+        (
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na\nb\n",
+            "line 4 (URI): follows no EXT-X-STREAM-INF"
+        ),
+        (
+            "#EXTM3U\n#EXTINF:1,\na\n#EXT-X-MEDIA:TYPE=AUDIO\n",
+            "line 4 (EXT-X-MEDIA): does not belong in a media playlist"
+        ),
         ("\n#x\n#EXTM3U\n", "line 3 (EXTM3U): is not the first line"),
         ("#EXTM3U\n#EXT-X-MAP:URI=\"\"\n", "line 2 (EXT-X-MAP): has an empty URI"),
-        ("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:99999999999999999999\n",
-            "line 2 (EXT-X-MEDIA-SEQUENCE): is not a number"),
+        (
+            "#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:99999999999999999999\n",
+            "line 2 (EXT-X-MEDIA-SEQUENCE): is not a number"
+        ),
     ])
     func `oddities are reported with line and tag`(text: String, report: String) throws {
         #expect(try Self.rewrite(text).diagnostics.map(\.description).contains(report))

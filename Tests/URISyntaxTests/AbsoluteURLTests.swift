@@ -32,8 +32,10 @@ import URISyntax
         ("http://h:0/", .portOutOfRange("0")), ("http://h:65536/", .portOutOfRange("65536")),
         ("http://h:8a/", .portOutOfRange("8a")), ("http://a b/", .invalidHost("a b")),
         ("http://h%41/", .invalidHost("h%41")), ("http://[::1/", .invalidHost("[::1")),
-        ("http://[::1]x/", .invalidHost("[::1]x")), ("http://[::1%25lo]/", .invalidHost("[::1%25lo]")),
-        ("http://good\\@evil/", .invalidHost("good\\")), ("http://h/\r\nX: y", .controlByte(offset: 9)),
+        ("http://[::1]x/", .invalidHost("[::1]x")),
+        ("http://[::1%25lo]/", .invalidHost("[::1%25lo]")),
+        ("http://good\\@evil/", .invalidHost("good\\")),
+        ("http://h/\r\nX: y", .controlByte(offset: 9)),
         ("http://h/\u{7F}", .controlByte(offset: 9)),
     ]
 
@@ -82,7 +84,8 @@ import URISyntax
     }
 
     @Test(arguments: [
-        "[]", "[:]", "[1]", "[1:2:3:4:5:6:7:8:9]", "[1::2::3]", "[12345::]", "[::g]", "[1:2:3:4:5:6:7:]",
+        "[]", "[:]", "[1]", "[1:2:3:4:5:6:7:8:9]", "[1::2::3]", "[12345::]", "[::g]",
+        "[1:2:3:4:5:6:7:]",
         "[::1.2.3]", "[::1.2.3.256]", "[1:2:3:4:5:6:7::8]",
     ])
     func `a malformed IPv6 literal is refused`(literal: String) {
@@ -102,7 +105,10 @@ import URISyntax
 
     // Trap 61.
     @Test(arguments: [
-        ("https://u:secret@h/v/x.m3u8?token=secret&id=secret", "https://h/v/x.m3u8?token=***&id=***"),
+        (
+            "https://u:secret@h/v/x.m3u8?token=secret&id=secret",
+            "https://h/v/x.m3u8?token=***&id=***"
+        ),
         ("https://h/exp=secret~acl=secret/x.ts?secret", "https://h/exp=***/x.ts?***"),
         ("https://h", "https://h/"), ("https://h/a ü", "https://h/a%20%C3%BC"),
     ])

@@ -43,7 +43,9 @@ import URISyntax
         #expect(URIReference("a b\tc/ü|[]%zz?\"x\"").requestForm == "a%20b%09c/%C3%BC|[]%zz?\"x\"")
     }
 
-    @Test(arguments: [("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz%41", "%zzA"), ("%e9", "\u{FFFD}")])
+    @Test(arguments: [
+        ("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz%41", "%zzA"), ("%e9", "\u{FFFD}"),
+    ])
     func `well-formed escapes are decoded and others kept`(text: String, decoded: String) {
         let bytes = PercentEncoding.decode(Array(text.utf8)[...])
         #expect(String(decoding: bytes, as: UTF8.self) == decoded)
