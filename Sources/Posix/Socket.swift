@@ -8,15 +8,40 @@ import Glibc
 package func listen(
     on address: SocketAddress, sharingPort: Bool, backlog: CInt = 4096
 ) throws(SystemError) -> OwnedDescriptor {
+    try openListener(address, sharing: sharingPort ? .always : .never, backlog: backlog)
+}
+
+/// Opens the first of several listening sockets of one port; the others follow with
+/// `listen(on:sharingPort:)`.
+///
+/// SO_REUSEPORT lets any two programs of one user share a port without a word. So the first socket
+/// is bound without it, which fails where anybody listens, and is opened to others only then.
+///
+/// - Throws: `SystemError` with EADDRINUSE when the port is taken, shared or not.
+package func listenFirst(
+    on address: SocketAddress, backlog: CInt = 4096
+) throws(SystemError) -> OwnedDescriptor {
+    try openListener(address, sharing: .afterBind, backlog: backlog)
+}
+
+private enum PortSharing {
+    case never, afterBind, always
+}
+
+private func openListener(
+    _ address: SocketAddress, sharing: PortSharing, backlog: CInt
+) throws(SystemError) -> OwnedDescriptor {
     let subject = address.description
+    let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
     let number = try check("socket", subject) {
-        socket(address.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        socket(address.family, kind | CInt(SOCK_CLOEXEC.rawValue), 0)
     }
     let owned = OwnedDescriptor(taking: number)
     try setOption(number, SOL_SOCKET, SO_REUSEADDR, 1)
-    if sharingPort { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
+    if sharing == .always { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
     if address.family == AF_INET6 { try setOption(number, CInt(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
     _ = try check("bind", subject) { address.withRaw { bind(number, $0, $1) } }
+    if sharing == .afterBind { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
     _ = try check("listen", subject) { Glibc.listen(number, backlog) }
     return owned
 }

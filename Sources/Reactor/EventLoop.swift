@@ -121,7 +121,8 @@ package final class EventLoop {
 
     // MARK: Rounds
 
-    /// Runs `body` at the end of this round, after all events, timers and jobs.
+    /// Runs `body` at the end of this round, after all events, timers and jobs; from there, at the
+    /// end of the next, which follows without waiting.
     package func atRoundEnd(_ body: @escaping (EventLoop) -> Void) {
         roundEnd.append(body)
     }
@@ -140,7 +141,7 @@ package final class EventLoop {
         // Jobs sent by threads that did not know yet: run them so that what they hold is let go.
         handle.close()
         for job in handle.takeJobs() { job(self) }
-        runRoundEnd()
+        while !roundEnd.isEmpty { runRoundEnd() }
     }
 
     private func runRound() {
@@ -164,7 +165,10 @@ package final class EventLoop {
             // EBADF and EINVAL are the only ways left: a fault of this program.
             preconditionFailure("the loop cannot wait: \(error)")
         }
-        while let body = timers.popDue(at: now) { body(self) }
+        // A timer that sets itself again without delay waits for the next round, or the events of
+        // the others would never be seen.
+        let mark = timers.mark
+        while let body = timers.popDue(at: now, setBefore: mark) { body(self) }
         if mailboxIsReady {
             for job in handle.takeJobs() { job(self) }
         }
@@ -183,10 +187,9 @@ package final class EventLoop {
     }
 
     private func runRoundEnd() {
-        while !roundEnd.isEmpty {
-            let bodies = roundEnd
-            roundEnd.removeAll(keepingCapacity: true)
-            for body in bodies { body(self) }
-        }
+        if roundEnd.isEmpty { return }
+        let bodies = roundEnd
+        roundEnd = []
+        for body in bodies { body(self) }
     }
 }

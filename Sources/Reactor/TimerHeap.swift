@@ -36,9 +36,12 @@ struct TimerHeap {
         }
     }
 
-    /// The next timer that is due, removed; nil if none is.
-    mutating func popDue(at now: Monotonic) -> ((EventLoop) -> Void)? {
-        while let first = heap.min, first.deadline <= now {
+    /// Divides the timers set so far from those set later.
+    var mark: UInt64 { nextNumber }
+
+    /// The next timer that is due and was set before `mark`, removed; nil if none is.
+    mutating func popDue(at now: Monotonic, setBefore mark: UInt64) -> ((EventLoop) -> Void)? {
+        while let first = heap.min, first.deadline <= now, first.number <= mark {
             heap.removeMin()
             if let body = bodies.removeValue(forKey: first.number) { return body }
         }

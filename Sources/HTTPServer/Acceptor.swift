@@ -1,0 +1,73 @@
+/// Accepts the connections of one listener on one loop.
+import Glibc
+import Posix
+import Reactor
+
+/// Watches a listener and hands its connections to the loop's server.
+final class Acceptor: ReadinessHandler {
+    private let listener: SharedDescriptor
+    private let server: ServerLoop
+    private var registration: Registration?
+    private var retry: TimerID?
+
+    /// Connections taken in one event, so that a flood leaves time for those already there.
+    private static let batch = 64
+    /// How long to wait when descriptors run out; the queue keeps the listener ready meanwhile, so
+    /// that going on at once would spin.
+    private static let backOff = Interval.milliseconds(100)
+
+    init(_ listener: SharedDescriptor, on server: ServerLoop) throws(SystemError) {
+        self.listener = listener
+        self.server = server
+        registration = try server.loop.watch(listener.number, for: .readable, handler: self)
+    }
+
+    func ready(_ readiness: Readiness, on loop: EventLoop) {
+        acceptWaiting(atMost: Self.batch)
+    }
+
+    private func acceptWaiting(atMost count: Int) {
+        for _ in 0..<count {
+            do throws(SystemError) {
+                guard let accepted = try Posix.accept(from: listener.number) else { return }
+                let peer = accepted.peer
+                server.adopt(accepted.takeDescriptor(), peer: peer)
+            } catch {
+                switch error.code {
+                case EMFILE, ENFILE, ENOBUFS, ENOMEM: pause()
+                // The rest are troubles of one connection's network (accept(2)).
+                default: break
+                }
+                return
+            }
+        }
+    }
+
+    private func pause() {
+        guard retry == nil, let registration else { return }
+        server.loop.cancel(registration)
+        self.registration = nil
+        resumeLater()
+    }
+
+    private func resumeLater() {
+        retry = server.loop.schedule(after: Self.backOff) { loop in
+            self.retry = nil
+            do throws(SystemError) {
+                self.registration = try loop.watch(
+                    self.listener.number, for: .readable, handler: self)
+            } catch {
+                self.resumeLater()
+            }
+        }
+    }
+
+    /// Takes what waits, then stops; the listener closes with its last owner.
+    func close() {
+        acceptWaiting(atMost: 4096)
+        if let retry { server.loop.cancel(retry) }
+        retry = nil
+        if let registration { server.loop.cancel(registration) }
+        registration = nil
+    }
+}

@@ -1,0 +1,293 @@
+/// The sending half of a connection: heads, content and framing, as far as the socket has room.
+import HTTP
+import Posix
+import Reactor
+
+extension Connection {
+    /// What one step of sending came to.
+    private enum Turn {
+        case goOn
+        /// No room, or the turn is over: the kernel tells when to go on.
+        case blocked
+        /// All is out, and the source or the handler has the next move.
+        case waiting
+        case finished
+        /// The client is gone.
+        case gone
+        case broken
+    }
+
+    // MARK: Answers
+
+    /// Starts the response of the open exchange.
+    func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody) {
+        precondition(exchange === self.exchange, "an answer to a request that is not open")
+        let request = exchange.request
+        let asked = ResponsePlan.Asked(
+            isHead: request.method == .head, version: request.version,
+            keepAlive: request.keepAlive)
+        start(head, body, asked)
+        runTurn()
+    }
+
+    /// Sends an interim head; the exchange stays open.
+    func sendInterim(_ head: ResponseHead) {
+        var head = head
+        head.version = .http11
+        // An ill-formed interim head is left out: it was optional.
+        guard (try? serialise(head, into: &output)) != nil else { return }
+        runTurn()
+    }
+
+    /// Answers what could not be understood, or came too late, and ends the connection.
+    func answer(_ status: HTTPStatus, _ reason: String) {
+        var head = ResponseHead(status: status)
+        head.fields.append(.contentType, "text/plain; charset=utf-8")
+        let text = Array("client error: \(reason)\n".utf8)
+        start(head, .bytes(text), .nothingUnderstood)
+        pump()
+    }
+
+    /// Sends from outside of an event of this connection.
+    private func runTurn() {
+        budget = max(budget, server.limits.roundBytes)
+        pump()
+        settle()
+    }
+
+    private func start(_ head: ResponseHead, _ body: ResponseBody, _ asked: ResponsePlan.Asked) {
+        let content: ResponsePlan.Content =
+            switch body {
+            case .none: .none
+            case .bytes(let bytes): .length(Int64(bytes.count))
+            case .source(_, let length): length.map { .length($0) } ?? .unknown
+            }
+        let wantsClose =
+            head.fields.contains(.connection)
+            && head.fields.listMembers(.connection).contains { ASCII.equalIgnoringCase($0, "close") }
+        let plan = ResponsePlan(
+            asked, status: head.status, content: content,
+            mustClose: wantsClose || server.isDraining)
+        do throws(ResponseHeadError) {
+            try plan.append(head, dateLine: server.dateLine(), to: &output)
+        } catch {
+            // A field that would forge a line: the client gets an answer, but not that one.
+            if case .source(let source, _) = body { source.cancel() }
+            start(ResponseHead(status: .internalServerError), .none, asked)
+            return
+        }
+        enter(.sending)
+        begin(head.status, body, plan)
+    }
+
+    private func begin(_ status: HTTPStatus, _ body: ResponseBody, _ plan: ResponsePlan) {
+        var bytes: [UInt8] = []
+        var source: (any BodySource)?
+        var joined = 0
+        switch body {
+        case .none: break
+        case .bytes(let content) where plan.framing != .none:
+            if content.count <= ResponseInFlight.joinLimit {
+                output.append(contentsOf: content)
+                joined = content.count
+            } else {
+                bytes = content
+            }
+        case .bytes: break
+        case .source(let content, _):
+            if plan.framing == .none { content.cancel() } else { source = content }
+        }
+        response = ResponseInFlight(
+            status: status, framing: plan.framing, closes: plan.closes, bytes: bytes,
+            source: source, bodySent: Int64(joined), joined: joined)
+    }
+
+    // MARK: Turns
+
+    /// Sends what is there until the socket is full, the turn is over or the source has no more.
+    func pump() {
+        guard !isPumping else {
+            wasWokenWhilePumping = true
+            return
+        }
+        guard state.phase != .closed, state.phase != .lingering else { return }
+        isPumping = true
+        madeProgress = false
+        var turn = Turn.goOn
+        repeat {
+            wasWokenWhilePumping = false
+            repeat { turn = step() } while turn == .goOn
+        } while turn == .waiting && wasWokenWhilePumping
+        isPumping = false
+        conclude(turn)
+    }
+
+    private func conclude(_ turn: Turn) {
+        guard state.phase != .closed else { return }
+        switch turn {
+        case .goOn, .waiting: state.unblock()
+        case .blocked:
+            let now = server.loop.now
+            state.block(madeProgress: madeProgress, now: now, limits: server.limits)
+        case .finished: finish()
+        case .gone: close(.aborted)
+        case .broken: breakOff()
+        }
+    }
+
+    private func step() -> Turn {
+        guard let response else { return flush(more: false) ?? .waiting }
+        if let source = response.source, !response.isWhole { return step(source) }
+        let sent = Int(response.bodySent)
+        guard response.joined == 0, sent < response.bytes.count else {
+            return flush(more: false) ?? .finished
+        }
+        if let stop = flush(more: true) { return stop }
+        guard budget > 0 else { return .blocked }
+        return sendContent(response.bytes[sent..<min(response.bytes.count, sent + budget)], nil)
+    }
+
+    private func step(_ source: any BodySource) -> Turn {
+        guard budget > 0 else { return flush(more: false) ?? .blocked }
+        let limit = response?.limit(budget: budget) ?? 0
+        let next = source.next(limit: limit)
+        guard state.phase == .sending else { return .gone }
+        switch next {
+        case .file(let descriptor, let offset, let count):
+            precondition(count > 0 && count <= limit, "a source offered \(count) of \(limit) bytes")
+            if let stop = flushBeforeContent(count) { return stop }
+            return sendFile(descriptor, offset, count, source)
+        case .bytes(let bytes):
+            precondition(
+                !bytes.isEmpty && bytes.count <= limit,
+                "a source offered \(bytes.count) of \(limit) bytes")
+            if let stop = flushBeforeContent(bytes.count) { return stop }
+            return sendContent(bytes, source)
+        case .wait:
+            if let stop = flush(more: false) { return stop }
+            source.wake = { [weak self] _ in self?.wake() }
+            return .waiting
+        case .end:
+            return end(source)
+        case .broken:
+            return .broken
+        }
+    }
+
+    /// The content is whole, if it is as long as was told.
+    private func end(_ source: any BodySource) -> Turn {
+        guard let response, response.mayEnd else { return .broken }
+        if response.framing == .chunked { ChunkedEncoding.appendLastChunk(to: &output) }
+        self.response?.source = nil
+        source.wake = nil
+        source.cancel()
+        return .goOn
+    }
+
+    private func wake() {
+        guard state.phase == .sending else { return }
+        runTurn()
+    }
+
+    // MARK: Bytes
+
+    /// Writes what stands before content: the head, the frame of a new chunk.
+    private func flushBeforeContent(_ count: Int) -> Turn? {
+        if response?.framing == .chunked, response?.chunkRemaining == 0 {
+            ChunkedEncoding.appendHeader(size: count, to: &output)
+            response?.chunkRemaining = count
+        }
+        return flush(more: true)
+    }
+
+    /// Writes the output; nil when all of it is out.
+    private func flush(more: Bool) -> Turn? {
+        while outputStart < output.count {
+            let outcome = output.withUnsafeBytes { bytes in
+                Posix.send(
+                    UnsafeRawBufferPointer(rebasing: bytes[outputStart...]), to: number, more: more)
+            }
+            switch outcome {
+            case .bytes(let count):
+                outputStart += count
+                madeProgress = true
+            case .wouldBlock: return .blocked
+            case .closed: return .gone
+            }
+        }
+        output = []
+        outputStart = 0
+        return nil
+    }
+
+    private func sendContent(_ bytes: ArraySlice<UInt8>, _ source: (any BodySource)?) -> Turn {
+        switch bytes.withUnsafeBytes({ Posix.send($0, to: number) }) {
+        case .bytes(let count): return noteSent(count, source)
+        case .wouldBlock: return .blocked
+        case .closed: return .gone
+        }
+    }
+
+    private func sendFile(
+        _ descriptor: CInt, _ offset: Int64, _ count: Int, _ source: any BodySource
+    ) -> Turn {
+        switch Posix.sendFile(descriptor, offset: offset, count: count, to: number) {
+        case .bytes(let sent): return noteSent(sent, source)
+        case .wouldBlock: return .blocked
+        case .closed: return .gone
+        // The file is shorter than the source believes, or cannot be read.
+        case .fileFailed: return .broken
+        }
+    }
+
+    private func noteSent(_ count: Int, _ source: (any BodySource)?) -> Turn {
+        madeProgress = true
+        budget -= count
+        if response?.noteSent(count) == true { ChunkedEncoding.appendTrailer(to: &output) }
+        source?.advance(by: count)
+        return .goOn
+    }
+
+    // MARK: Ends
+
+    /// The response is out: on to the next request, or to the end of the connection.
+    private func finish() {
+        state.unblock()
+        let closes = (response?.closes ?? false) || server.isDraining
+        if closes { linger() } else { enter(.idle) }
+        endResponse(.complete)
+        guard state.isReading else { return }
+        // What came along with this request has no event of its own any more.
+        if reader.heldCount > 0 { process() }
+    }
+
+    /// Makes the client see that the content is not whole: chunked content lacks its last chunk;
+    /// any other could pass for whole, unless the connection breaks.
+    private func breakOff() {
+        if response?.framing == .chunked, flush(more: false) == nil {
+            output = []
+            state.unblock()
+            linger()
+            endResponse(.broken)
+        } else {
+            close(.broken, reset: true)
+        }
+    }
+
+    /// Lets go of the source and tells the exchange, once.
+    func endResponse(_ ending: ResponseOutcome.Ending) {
+        let ended = response
+        let over = exchange
+        response = nil
+        exchange = nil
+        if let source = ended?.source {
+            source.wake = nil
+            source.cancel()
+        }
+        let unsent = ending == .complete ? 0 : min(ended?.joined ?? 0, output.count - outputStart)
+        over?.end(
+            ResponseOutcome(
+                status: ended?.status, bodyBytes: (ended?.bodySent ?? 0) - Int64(unsent),
+                ending: ending))
+    }
+}

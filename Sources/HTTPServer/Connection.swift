@@ -1,0 +1,237 @@
+/// One client connection: performs what `RequestReader`, `ResponsePlan` and `ConnectionState` say.
+import HTTP
+import Posix
+import Reactor
+
+/// One connection, on one loop.
+///
+/// The life cycle stands in `ConnectionState`; sending is in `Connection+Sending.swift`. While a
+/// request is being answered nothing is read: further requests wait in the kernel, or here where
+/// they came with the same read, so that responses keep the order of requests.
+final class Connection: ReadinessHandler {
+    let server: ServerLoop
+    let peer: SocketAddress?
+    /// The socket's number, valid until `closed`.
+    let number: CInt
+
+    var state: ConnectionState
+    var reader: RequestReader
+    /// The exchange that is open; nil between requests and for answers to no request.
+    var exchange: Exchange?
+    var response: ResponseInFlight?
+    /// Heads, framing and short content on their way out, from `outputStart` on.
+    var output: [UInt8] = []
+    var outputStart = 0
+    /// What may still be sent before others have their turn.
+    var budget = 0
+    var isPumping = false
+    var wasWokenWhilePumping = false
+    /// Whether the kernel took anything since the last turn began.
+    var madeProgress = false
+
+    private var socket: OwnedDescriptor?
+    private var registration: Registration?
+    private var watched: Readiness
+    private var timer: TimerID?
+    private var timerDue = Monotonic(nanoseconds: 0)
+    private var isProcessing = false
+    private var lingered = 0
+
+    /// Takes over an accepted socket and watches it.
+    init(
+        _ socket: consuming OwnedDescriptor, peer: SocketAddress?, on server: ServerLoop
+    ) throws(SystemError) {
+        self.server = server
+        self.peer = peer
+        number = socket.number
+        self.socket = consume socket
+        state = ConnectionState(now: server.loop.now, limits: server.limits)
+        reader = RequestReader(limits: server.limits.request, bodyBytes: server.limits.bodyBytes)
+        watched = state.interest
+        registration = try server.loop.watch(number, for: watched, handler: self)
+        armTimer()
+    }
+
+    // MARK: Readiness
+
+    func ready(_ readiness: Readiness, on loop: EventLoop) {
+        budget = server.limits.roundBytes
+        if state.phase == .lingering {
+            discardInput()
+            if !readiness.isDisjoint(with: [.error, .hangUp]) { close(.aborted) }
+            return
+        }
+        guard readiness.isDisjoint(with: [.error, .hangUp]) else {
+            close(.aborted)
+            return
+        }
+        if readiness.contains(.writable) { pump() }
+        if !readiness.isDisjoint(with: [.readable, .peerClosed]) {
+            inputIsReady(peerClosed: readiness.contains(.peerClosed))
+        }
+        settle()
+    }
+
+    private func inputIsReady(peerClosed: Bool) {
+        if state.isReading {
+            read()
+        } else if state.isBusy {
+            state.pauseInput(peerClosed: peerClosed)
+        } else if state.phase == .lingering {
+            discardInput()
+        }
+    }
+
+    private func read() {
+        switch server.receive(from: number) {
+        case .bytes(let count): process(fresh: count)
+        case .wouldBlock: break
+        // Between requests the usual end; within one there is nobody left to answer.
+        case .end: close(.aborted)
+        }
+    }
+
+    /// Brings what the kernel watches and the timer into line with the state.
+    func settle() {
+        guard state.phase != .closed, let registration else { return }
+        let wanted = state.interest
+        if wanted != watched {
+            do throws(SystemError) {
+                try server.loop.update(registration, for: wanted)
+                watched = wanted
+            } catch {
+                // The kernel is out of memory: better one connection less than one without events.
+                close(.aborted, reset: true)
+                return
+            }
+        }
+        armTimer()
+    }
+
+    // MARK: Requests
+
+    /// Looks at fresh bytes in the loop's input, then at what is left, while there are whole
+    /// requests and nothing is being answered. A loop, not a recursion, however many requests came
+    /// in one piece.
+    func process(fresh count: Int = 0) {
+        guard !isProcessing else { return }
+        isProcessing = true
+        var outcome = take(count)
+        while perform(outcome), state.isReading {
+            outcome = reader.next()
+        }
+        isProcessing = false
+    }
+
+    private func take(_ count: Int) -> RequestReader.Outcome {
+        // Held no longer than this call: reading into a shared array would copy it first.
+        let input = server.input
+        return reader.take(input.span.extracting(0..<count))
+    }
+
+    /// - Returns: Whether to look at what is left.
+    private func perform(_ outcome: RequestReader.Outcome) -> Bool {
+        switch outcome {
+        case .needsMore:
+            switch reader.place {
+            case .betweenRequests: break
+            case .head: enter(.head)
+            case .body: enter(.body)
+            }
+            return false
+        case .wantsContinue:
+            output.append(contentsOf: "HTTP/1.1 100 Continue\r\n\r\n".utf8)
+            pump()
+        case .request(let head, let body):
+            enter(.handling)
+            let exchange = Exchange(head, on: self, at: server.loop.now)
+            self.exchange = exchange
+            server.handler.handle(head, body: body, exchange: exchange)
+        case .failed(let error):
+            answer(error.status, error.reason)
+        }
+        return true
+    }
+
+    func enter(_ phase: ConnectionState.Phase) {
+        state.enter(phase, now: server.loop.now, limits: server.limits)
+    }
+
+    // MARK: Ends
+
+    /// Nothing more is sent: waits for the client to read the last answer and close, since closing
+    /// over unread input would destroy what it has not read (RFC 9112 section 9.6).
+    func linger() {
+        shutdownWrites(number)
+        reader = RequestReader(limits: server.limits.request, bodyBytes: server.limits.bodyBytes)
+        enter(.lingering)
+        settle()
+    }
+
+    private func discardInput() {
+        while state.phase == .lingering {
+            switch server.receive(from: number) {
+            case .bytes(let count):
+                lingered += count
+                if lingered > server.limits.lingerBytes { close(.complete) }
+            case .wouldBlock: return
+            case .end: close(.complete)
+            }
+        }
+    }
+
+    /// Ends the connection now, and the response under way with it.
+    ///
+    /// - Parameter reset: Whether the client is to see a reset rather than an end.
+    func close(_ ending: ResponseOutcome.Ending, reset: Bool = false) {
+        guard state.phase != .closed else { return }
+        enter(.closed)
+        if let timer { server.loop.cancel(timer) }
+        timer = nil
+        if let registration { server.loop.cancel(registration) }
+        registration = nil
+        if reset { resetOnClose(number) }
+        socket = nil
+        server.forget(self)
+        endResponse(ending)
+        output = []
+    }
+
+    /// Closes if nothing has been asked; a request under way is still answered.
+    func drain() {
+        switch state.phase {
+        case .fresh, .idle: close(.complete)
+        case .head, .body, .handling, .sending, .lingering, .closed: break
+        }
+    }
+
+    // MARK: Time
+
+    /// The timer is only ever moved forward here; a deadline that moved on is seen when it fires,
+    /// so that a request costs no timer.
+    private func armTimer() {
+        guard let deadline = state.deadline else { return }
+        if let timer {
+            if timerDue <= deadline { return }
+            server.loop.cancel(timer)
+        }
+        timerDue = deadline
+        timer = server.loop.schedule(after: deadline - server.loop.now) { _ in self.timerFired() }
+    }
+
+    private func timerFired() {
+        timer = nil
+        guard let deadline = state.deadline else { return }
+        if server.loop.now < deadline {
+            armTimer()
+            return
+        }
+        switch state.expiry {
+        case .close: close(.aborted)
+        case .abort: close(.aborted, reset: true)
+        case .answerTimeout:
+            answer(.requestTimeout, "The request did not arrive in time.")
+            settle()
+        }
+    }
+}

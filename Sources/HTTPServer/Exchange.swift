@@ -1,0 +1,74 @@
+/// One request and its response, on one loop.
+package import HTTP
+package import Posix
+package import Reactor
+
+/// Where the answer to one request goes.
+///
+/// It belongs to its loop; carry it through other threads in a `LoopBound`. It may be kept longer
+/// than the connection lives: every call is then without effect.
+///
+/// Life: open, until `respond`; responding, until the body is out; over.
+package final class Exchange {
+    package let request: RequestHead
+    package let loop: EventLoop
+    /// The client's address; nil for a family other than IPv4 and IPv6.
+    package let peer: SocketAddress?
+    /// When the request was whole.
+    package let receivedAt: Monotonic
+
+    /// Called once, on the loop, when the client is gone before the response was complete.
+    package var onCancel: (() -> Void)?
+    /// Called once, on the loop, when the response is over, in whichever way.
+    package var onFinish: ((ResponseOutcome) -> Void)?
+
+    private var connection: Connection?
+    private var hasResponded = false
+
+    init(_ request: RequestHead, on connection: Connection, at time: Monotonic) {
+        self.request = request
+        self.connection = connection
+        loop = connection.server.loop
+        peer = connection.peer
+        receivedAt = time
+    }
+
+    /// False once the response is over or the client gone: nothing more can reach it.
+    package var isAlive: Bool { connection != nil }
+
+    /// Sends the response; exactly once. Never blocks.
+    ///
+    /// The server writes `Date`, `Connection` and the framing fields. A body that the method or
+    /// the status forbids is not sent, though its length is told where HEAD asked for it.
+    package func respond(_ head: ResponseHead, body: ResponseBody) {
+        precondition(!hasResponded, "a request is answered once")
+        precondition(!head.status.isInformational, "an interim response is no answer")
+        hasResponded = true
+        guard let connection else {
+            if case .source(let source, _) = body { source.cancel() }
+            return
+        }
+        connection.respond(to: self, head, body)
+    }
+
+    /// Sends an interim response (RFC 9110 section 15.2), before `respond`; HTTP/1.0 clients,
+    /// which cannot read it, get none.
+    package func sendInterim(_ head: ResponseHead) {
+        precondition(!hasResponded, "an interim response precedes the answer")
+        precondition(head.status.isInformational, "only a 1xx status is interim")
+        guard request.version >= .http11 else { return }
+        connection?.sendInterim(head)
+    }
+
+    /// Ends the exchange and tells its owner.
+    func end(_ outcome: ResponseOutcome) {
+        connection = nil
+        hasResponded = hasResponded || outcome.status != nil
+        let cancelled = onCancel
+        let finished = onFinish
+        onCancel = nil
+        onFinish = nil
+        if outcome.ending == .aborted { cancelled?() }
+        finished?(outcome)
+    }
+}

@@ -1,0 +1,129 @@
+/// The HTTP/1.1 server: several loop threads, each with listeners of its own on the same ports.
+package import Posix
+package import Reactor
+import Glibc
+import Synchronization
+
+/// A running server (RFC 9110, RFC 9112); HTTP/1.0 clients are served as well.
+///
+/// Each loop thread has its own listener (SO_REUSEPORT) and owns the connections that the kernel
+/// gives it, from accept to close. Nothing is shared between loops but a count of connections.
+package final class HTTPServer: Sendable {
+    /// The addresses listened on, in the order given, with the ports that were free for port 0.
+    package let boundAddresses: [SocketAddress]
+
+    private let seats: [Seat]
+    private let threads: [LoopThread]
+    private let counter: ConnectionCounter
+
+    /// A loop's own part, reachable by jobs of that loop.
+    private final class Seat: Sendable {
+        let server = Mutex<LoopBound<ServerLoop>?>(nil)
+
+        func value(on loop: EventLoop) -> ServerLoop? {
+            server.withLock { $0 }?.value(on: loop)
+        }
+    }
+
+    /// Opens the ports and starts the threads.
+    ///
+    /// - Parameters:
+    ///   - addresses: Where to listen, at least one; port 0 takes a free port, the same for all loops.
+    ///   - loops: Threads, at least 1.
+    ///   - limits: Brought into their ranges.
+    ///   - makeHandler: Called once on each loop.
+    /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
+    package init(
+        addresses: [SocketAddress], loops: Int, limits: ServerLimits,
+        makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
+    ) throws(SystemError) {
+        precondition(!addresses.isEmpty && loops > 0, "a server needs an address and a loop")
+        let limits = limits.clamped()
+        let counter = ConnectionCounter()
+        var bound: [SocketAddress] = []
+        var listeners = [[SharedDescriptor]](repeating: [], count: loops)
+        for address in addresses {
+            let opened = try openListeners(on: address, count: loops)
+            bound.append(opened.address)
+            for (index, listener) in opened.listeners.enumerated() {
+                listeners[index].append(listener)
+            }
+        }
+        var seats: [Seat] = []
+        var threads: [LoopThread] = []
+        do throws(SystemError) {
+            for index in 0..<loops {
+                let seat = Seat()
+                let own = listeners[index]
+                let thread = try LoopThread(name: "http-\(index)") { loop in
+                    let server = ServerLoop(
+                        on: loop, limits: limits, counter: counter, handler: makeHandler(loop))
+                    seat.server.withLock { $0 = LoopBound(server, to: loop) }
+                    do throws(SystemError) {
+                        try server.open(own)
+                    } catch {
+                        // Out of memory before anything ran: the process cannot start.
+                        fatalError("no listener on loop \(index): \(error)")
+                    }
+                }
+                seats.append(seat)
+                threads.append(thread)
+            }
+        } catch {
+            for thread in threads { thread.stopAndJoin() }
+            throw error
+        }
+        boundAddresses = bound
+        self.counter = counter
+        self.seats = seats
+        self.threads = threads
+    }
+
+    /// How to reach the loops.
+    package var loopHandles: [LoopHandle] { threads.map(\.handle) }
+
+    /// Connections open now, over all loops.
+    package var connectionCount: Int { counter.count }
+
+    /// Closes the listeners; connections go on. Does not wait.
+    package func stopAccepting() {
+        forEachLoop { $0.stopAccepting() }
+    }
+
+    /// Stops accepting, closes idle connections and lets requests under way be answered; new
+    /// requests on open connections are answered with `Connection: close`. What is left after
+    /// `time` is cut. Does not wait.
+    ///
+    /// - Parameter then: Called once, on one of the loops, when no connection is left. If the server
+    ///   has been stopped it is called at once, on the caller's thread.
+    package func drain(within time: Interval, then: @Sendable @escaping () -> Void) {
+        let left = Countdown(from: threads.count, then: then)
+        for (seat, thread) in zip(seats, threads) {
+            let accepted = thread.handle.enqueue { loop in
+                guard let server = seat.value(on: loop) else { return left.step() }
+                server.drain(within: time) { left.step() }
+            }
+            if !accepted { left.step() }
+        }
+    }
+
+    /// Ends everything: listeners, connections, threads. Blocks until the threads have ended; not
+    /// to be called on one of them. A second call returns at once.
+    package func stop() {
+        forEachLoop {
+            $0.stopAccepting()
+            $0.cutConnections()
+        }
+        for thread in threads { thread.stopAndJoin() }
+        // The loops are gone: let go of what they owned, connections to themselves included.
+        for seat in seats { seat.server.withLock { $0 = nil } }
+    }
+
+    private func forEachLoop(_ body: @Sendable @escaping (ServerLoop) -> Void) {
+        for (seat, thread) in zip(seats, threads) {
+            thread.handle.enqueue { loop in
+                if let server = seat.value(on: loop) { body(server) }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/// Decides how a response is framed and whether the connection survives it: pure.
+import HTTP
+
+/// How one response goes on the wire (RFC 9112 sections 6 and 9).
+struct ResponsePlan: Equatable {
+    enum Framing: Equatable {
+        /// No content follows the head.
+        case none
+        case length(Int64)
+        case chunked
+        /// The content ends with the connection.
+        case untilClose
+    }
+
+    /// What is known of the content's length.
+    enum Content: Equatable {
+        case none
+        case length(Int64)
+        case unknown
+    }
+
+    /// What the response answers, as far as framing depends on it.
+    struct Asked: Equatable {
+        var isHead = false
+        var version = HTTPVersion.http11
+        var keepAlive = false
+
+        /// What an answer to a request that could not be understood goes by.
+        static let nothingUnderstood = Asked()
+    }
+
+    let framing: Framing
+    /// Whether the connection closes after the response.
+    let closes: Bool
+    /// The framing fields, which HEAD gets though no content follows.
+    private let told: Framing
+    private let version: HTTPVersion
+    /// Whether a length that the handler wrote itself stands.
+    private let keepsLength: Bool
+
+    init(_ asked: Asked, status: HTTPStatus, content: Content, mustClose: Bool) {
+        version = asked.version
+        let full: Framing =
+            switch content {
+            case .none: .length(0)
+            case .length(let length): .length(length)
+            case .unknown: asked.version >= .http11 ? .chunked : .untilClose
+            }
+        let hasNoContent = asked.isHead || status.neverHasContent
+        framing = hasNoContent ? .none : full
+        keepsLength = hasNoContent && content == .none
+        told = keepsLength || (status.neverHasContent && !asked.isHead) ? .none : full
+        closes = mustClose || !asked.keepAlive || framing == .untilClose
+    }
+
+    /// Writes the head with our own fields at the end of `bytes`.
+    ///
+    /// - Parameter dateLine: The `Date` field line with its CRLF.
+    /// - Throws: Where the head is ill-formed; `bytes` is then as before.
+    func append(
+        _ head: ResponseHead, dateLine: [UInt8], to bytes: inout [UInt8]
+    ) throws(ResponseHeadError) {
+        var head = head
+        for name in Self.ours where head.fields.contains(name) { head.fields.remove(name) }
+        if !keepsLength { head.fields.remove(.contentLength) }
+        head.version = .http11
+        try serialise(head, into: &bytes)
+        // Our lines go before the empty line that ends the head.
+        bytes.removeLast(2)
+        bytes.append(contentsOf: dateLine)
+        switch told {
+        case .none, .untilClose: break
+        case .length(let length): bytes.append(contentsOf: "Content-Length: \(length)\r\n".utf8)
+        case .chunked: bytes.append(contentsOf: "Transfer-Encoding: chunked\r\n".utf8)
+        }
+        if closes {
+            bytes.append(contentsOf: "Connection: close\r\n".utf8)
+        } else if version < .http11 {
+            bytes.append(contentsOf: "Connection: keep-alive\r\n".utf8)
+        }
+        bytes.append(contentsOf: "\r\n".utf8)
+    }
+
+    private static let ours: [FieldName] = [
+        .date, .connection, .keepAlive, .transferEncoding,
+    ]
+}

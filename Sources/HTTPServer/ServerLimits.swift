@@ -1,0 +1,68 @@
+/// What the server grants its clients: times, sizes and counts, in one table.
+package import HTTP
+package import Posix
+
+/// The limits of one server.
+///
+/// | limit | unit | default | range | reason |
+/// |---|---|---|---|---|
+/// | `headTimeout` | time | 10 s | 50 ms to 1 h | a head sent drop by drop holds a descriptor |
+/// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for a request body |
+/// | `idleTimeout` | time | 75 s | 50 ms to 1 h | players pause between segments |
+/// | `writeTimeout` | time | 60 s | 50 ms to 1 h | without any progress the reader is gone |
+/// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the answer before the end |
+/// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what it may send meanwhile |
+/// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
+/// | `bodyBytes` | bytes | 1 MiB | 0 to 64 MiB | request bodies are held in memory |
+/// | `connections` | count, all loops | 20000 | 1 to 1 million | each is a descriptor |
+/// | `roundBytes` | bytes | 1 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
+/// | `request` | see `RequestLimits` | | | |
+package struct ServerLimits: Sendable, Hashable {
+    /// From the first byte of a head to its end; also from the accept to the first byte.
+    package var headTimeout = Interval.milliseconds(10_000)
+    /// From the end of a head to the end of its body.
+    package var bodyTimeout = Interval.milliseconds(30_000)
+    /// From the end of a response to the first byte of the next request.
+    package var idleTimeout = Interval.milliseconds(75_000)
+    /// How long the kernel may take no byte of a response. Slow readers that progress live on.
+    package var writeTimeout = Interval.milliseconds(60_000)
+    /// How long the client may take to read the last answer and close.
+    package var lingerTimeout = Interval.milliseconds(2_000)
+    /// What a client may still send after the last answer.
+    package var lingerBytes = 1 << 20
+    /// What a stop waits for responses in flight; for callers of `HTTPServer.drain`.
+    package var drainTimeout = Interval.milliseconds(10_000)
+    /// The largest request body; over it: 413.
+    package var bodyBytes = 1 << 20
+    /// Connections over all loops; over it: 503 and close.
+    package var connections = 20_000
+    /// What one connection may send before the loop turns to others.
+    package var roundBytes = 1 << 20
+    /// The limits of a request head.
+    package var request = RequestLimits()
+
+    package init() {}
+
+    /// The same limits, each brought into its range.
+    package func clamped() -> ServerLimits {
+        let times = Interval.milliseconds(50)...Interval.milliseconds(3_600_000)
+        var limits = self
+        limits.headTimeout = headTimeout.clamped(to: times)
+        limits.bodyTimeout = bodyTimeout.clamped(to: times)
+        limits.idleTimeout = idleTimeout.clamped(to: times)
+        limits.writeTimeout = writeTimeout.clamped(to: times)
+        limits.lingerTimeout = lingerTimeout.clamped(to: .zero ... .milliseconds(60_000))
+        limits.lingerBytes = lingerBytes.clamped(to: 0...1 << 30)
+        limits.drainTimeout = drainTimeout.clamped(to: .zero ... .milliseconds(3_600_000))
+        limits.bodyBytes = bodyBytes.clamped(to: 0...64 << 20)
+        limits.connections = connections.clamped(to: 1...1_000_000)
+        limits.roundBytes = roundBytes.clamped(to: 4096...64 << 20)
+        return limits
+    }
+}
+
+extension Comparable {
+    fileprivate func clamped(to range: ClosedRange<Self>) -> Self {
+        min(max(self, range.lowerBound), range.upperBound)
+    }
+}

@@ -1,0 +1,128 @@
+/// One loop's share of the server: its listeners, connections, handler and shared buffers.
+import HTTP
+import Posix
+import Reactor
+
+/// What one server thread owns.
+final class ServerLoop {
+    let loop: EventLoop
+    let limits: ServerLimits
+    let handler: any RequestHandler
+    /// Where every connection of the loop reads into; what must outlive the read is copied.
+    private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
+    /// Whether responses close their connections from now on.
+    private(set) var isDraining = false
+
+    private let counter: ConnectionCounter
+    private var acceptors: [Acceptor] = []
+    private var connections: [ObjectIdentifier: Connection] = [:]
+    private var drained: (() -> Void)?
+    private var dateSecond = Int64.min
+    private var cachedDateLine: [UInt8] = []
+
+    init(
+        on loop: EventLoop, limits: ServerLimits, counter: ConnectionCounter,
+        handler: any RequestHandler
+    ) {
+        self.loop = loop
+        self.limits = limits
+        self.counter = counter
+        self.handler = handler
+    }
+
+    /// Starts accepting.
+    func open(_ listeners: [SharedDescriptor]) throws(SystemError) {
+        for listener in listeners { acceptors.append(try Acceptor(listener, on: self)) }
+    }
+
+    /// Takes over an accepted socket, or turns it away.
+    func adopt(_ socket: consuming OwnedDescriptor, peer: SocketAddress?) {
+        guard counter.enter(limit: limits.connections) else {
+            turnAway(socket)
+            return
+        }
+        do throws(SystemError) {
+            let connection = try Connection(socket, peer: peer, on: self)
+            connections[ObjectIdentifier(connection)] = connection
+        } catch {
+            // epoll is at its own limit; the socket is closed by now.
+            counter.leave()
+        }
+    }
+
+    /// Says so and closes, as far as that goes without waiting.
+    private func turnAway(_ socket: consuming OwnedDescriptor) {
+        let number = socket.number
+        // Closing over unread input would destroy the answer on its way.
+        _ = receive(from: number)
+        let answer = Array(
+            """
+            HTTP/1.1 503 Service Unavailable\r
+            Connection: close\r
+            Retry-After: 1\r
+            Content-Length: 0\r
+            \r
+
+            """.utf8)
+        _ = answer.withUnsafeBytes { Posix.send($0, to: number) }
+        shutdownWrites(number)
+    }
+
+    /// Reads what has arrived into `input`.
+    func receive(from number: CInt) -> ReadOutcome {
+        input.withUnsafeMutableBytes { Posix.receive(from: number, into: $0) }
+    }
+
+    /// The `Date` field line, made anew once a second (RFC 9110 section 6.6.1).
+    func dateLine() -> [UInt8] {
+        let second = loop.wallNow.seconds
+        if second != dateSecond {
+            dateSecond = second
+            cachedDateLine = Array("Date: \(HTTPDate.format(second))\r\n".utf8)
+        }
+        return cachedDateLine
+    }
+
+    /// Lets a closed connection go.
+    func forget(_ connection: Connection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        counter.leave()
+        reportIfDrained()
+    }
+
+    // MARK: Ends
+
+    /// Stops accepting; connections already in the listeners' queues are taken first, since closing
+    /// a listener resets them.
+    func stopAccepting() {
+        for acceptor in acceptors { acceptor.close() }
+        acceptors = []
+    }
+
+    /// Lets responses in flight finish for at most `time`, then cuts the rest; calls `then` once.
+    func drain(within time: Interval, then: @escaping () -> Void) {
+        stopAccepting()
+        isDraining = true
+        let earlier = drained
+        drained = {
+            earlier?()
+            then()
+        }
+        for connection in Array(connections.values) { connection.drain() }
+        loop.schedule(after: time) { _ in self.cutConnections() }
+        reportIfDrained()
+    }
+
+    /// Ends every connection now; responses in flight are seen as broken.
+    func cutConnections() {
+        for connection in Array(connections.values) {
+            connection.close(.aborted, reset: connection.state.isBusy)
+        }
+    }
+
+    private func reportIfDrained() {
+        guard connections.isEmpty, let report = drained else { return }
+        drained = nil
+        report()
+    }
+}
