@@ -99,12 +99,6 @@ package final class DaemonProcess: Sendable {
     /// The path of the daemon these tests belong to.
     package static func builtBinary() throws -> String {
         if let chosen = getenv("SLUICE_BINARY") { return String(cString: chosen) }
-        let tests = realPath("/proc/self/exe") ?? ""
-        let folder = tests.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
-        let places = [
-            folder, Fixture.repository + "/.build/debug", Fixture.repository + "/.build/release",
-        ]
-        for place in places where access(place + "/sluice", X_OK) == 0 { return place + "/sluice" }
-        throw ScenarioFailure("no sluice binary in \(places); build it or set SLUICE_BINARY")
+        return try Tool.built("sluice")
     }
 }

@@ -32,6 +32,18 @@ package enum Tool {
         return Result(status: status, output: child.standardOutput, errors: child.standardError)
     }
 
+    /// The path of an executable of this package: beside the running tests, or where a build puts it.
+    package static func built(_ name: String) throws -> String {
+        let tests = realPath("/proc/self/exe") ?? ""
+        let folder = tests.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+        let builds = Fixture.repository + "/.build"
+        let places = [folder, builds + "/debug", builds + "/release"].map { $0 + "/" + name }
+        guard let found = places.first(where: { access($0, X_OK) == 0 }) else {
+            throw ScenarioFailure("\(name) is not built; looked for \(places)")
+        }
+        return found
+    }
+
     /// Whether a program is in PATH.
     package static func exists(_ name: String) -> Bool {
         let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
