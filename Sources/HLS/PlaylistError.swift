@@ -2,8 +2,9 @@ package import URISyntax
 
 /// Why a body cannot be passed on as a playlist.
 ///
-/// The fault is always the origin's, so a player is answered 502. Lines are counted from 1. Texts of the playlist are shortened and lose their query, since
-/// descriptions end up in logs and error pages.
+/// The fault is always the origin's, so a player is answered 502. Lines are counted from 1. Texts
+/// of the playlist are shortened and lose user information and query, since descriptions end up
+/// in logs and error pages.
 package enum PlaylistError: Error, Hashable, Sendable {
     /// The body is longer than the limit; both in bytes.
     case tooLarge(byteCount: Int, limit: Int)
@@ -19,13 +20,16 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case forbiddenScheme(line: Int, tag: String, scheme: String)
     /// A URI cannot be made into a URL to ask for.
     case badURI(line: Int, tag: String, text: String, reason: URIError)
+    /// A steering manifest or asset list is not JSON; the offset is in bytes.
+    case notJSON(offset: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
     case undefinedVariable(line: Int, tag: String, name: String)
 }
 
 extension PlaylistError: CustomStringConvertible {
     package var description: String {
-        "origin sent a bad playlist: " + reason
+        if case .notJSON(let offset) = self { return "origin sent bad JSON at byte \(offset)" }
+        return "origin sent a bad playlist: " + reason
     }
 
     private var reason: String {
@@ -39,6 +43,8 @@ extension PlaylistError: CustomStringConvertible {
                 ? "it is a page of markup, not a playlist" : "it does not start with #EXTM3U"
         case .lineTooLong(let line, let limit):
             "line \(line) is longer than the limit of \(limit) bytes"
+        case .notJSON(let offset):
+            "byte \(offset) is not JSON"
         case .tooManyLines(let limit):
             "it has more than \(limit) lines"
         case .forbiddenScheme(let line, let tag, let scheme):

@@ -20,6 +20,9 @@ extension RewritePass {
             let url = try resolve(text, role, line: line.number, tag: tag.name)
             let particulars = particulars(tag.name, role, list, url: url, line: line.number)
             if tag.name == .key { noteKey(url) }
+            if tag.name == .map {
+                context = context.with(mapURL: url, byteRange: particulars.byteRange)
+            }
             guard let url else { continue }
             output.append(contentsOf: body[copied..<attribute.value.lowerBound])
             copied = attribute.value.lowerBound
@@ -29,9 +32,6 @@ extension RewritePass {
                 if !attribute.isQuoted || !attribute.isTerminated { output.append(0x22) }
             } else if !attribute.isQuoted {
                 output.removeLast()
-            }
-            if tag.name == .map {
-                context = context.with(mapURL: url, byteRange: particulars.byteRange)
             }
         }
         copy(copied..<line.range.upperBound)

@@ -15,6 +15,8 @@ extension RewritePass {
     }
 
     /// The URL that a URI of the playlist means; nil where it passes to the player unchanged.
+    ///
+    /// Variables are replaced first; `tag` is nil for a URI line.
     func resolve(
         _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
     ) throws(PlaylistError) -> AbsoluteURL? {
@@ -32,16 +34,24 @@ extension RewritePass {
                         length: AbsoluteURL.maximumLength + 1, limit: AbsoluteURL.maximumLength))
             }
         }
+        return try Self.resolve(reference, role, by: resolver, line: line, tag: tagName)
+    }
+
+    /// The URL that a reference without variables means; nil where it passes unchanged.
+    static func resolve(
+        _ reference: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
+        tag: String
+    ) throws(PlaylistError) -> AbsoluteURL? {
         switch SchemePolicy.judge(reference, role: role) {
         case .keep: return nil
         case .refuse(let scheme):
-            throw .forbiddenScheme(line: line, tag: tagName, scheme: scheme)
+            throw .forbiddenScheme(line: line, tag: tag, scheme: scheme)
         case .resolve: break
         }
         do throws(URIError) {
             return try resolver.resolve(reference)
         } catch {
-            throw .badURI(line: line, tag: tagName, text: Self.excerpt(reference), reason: error)
+            throw .badURI(line: line, tag: tag, text: excerpt(reference), reason: error)
         }
     }
 
@@ -90,11 +100,15 @@ extension RewritePass {
         return found != 0
     }
 
-    /// The start of a URI for an error text: no query, at most 80 bytes.
+    /// The start of a URI for an error text: no user information, no query, at most 80 bytes.
     static func excerpt(_ text: ArraySlice<UInt8>) -> String {
+        let parsed = URIReference(bytes: Array(text.prefix { $0 != 0x3F }))
+        var shown = parsed.bytes
+        if let userinfo = parsed.userinfo {
+            shown.replaceSubrange(userinfo, with: "***".utf8)
+        }
         var output: [UInt8] = []
-        PercentEncoding.appendRequestForm(
-            of: text.prefix { $0 != 0x3F }.prefix(80), to: &output)
+        PercentEncoding.appendRequestForm(of: shown.prefix(80), to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 

@@ -49,9 +49,8 @@ package struct AbsoluteURL: Sendable {
         while pathStart < bytes.count, !URIReference.endsAuthority(bytes[pathStart]) {
             if bytes[pathStart] == 0x40 { hostStart = pathStart + 1 }
             // A backslash ends the authority for browsers and not for others: who is the host?
-            if bytes[pathStart] == 0x5C {
-                throw .invalidHost(PercentEncoding.text(bytes[hostStart...pathStart]))
-            }
+            // What stands before it may be a password and is not shown.
+            if bytes[pathStart] == 0x5C { throw .invalidHost("\\") }
             pathStart += 1
         }
         let hostEnd = try Self.parseHost(bytes, from: hostStart, to: pathStart)

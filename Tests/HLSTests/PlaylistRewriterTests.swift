@@ -249,4 +249,20 @@ import URISyntax
         let text = "#EXTM3U\n" + String(repeating: "#EXTINF:x,\n", count: 5000)
         #expect(try Self.rewrite(text).diagnostics.count == Diagnostic.maximumCount)
     }
+
+    @Test func `an initialization section in the URI itself counts as a map`() throws {
+        let references = try Self.references(
+            "#EXTM3U\n#EXT-X-MAP:URI=\"data:video/mp4;base64,AAAA\"\n#EXTINF:1,\nx\n")
+        #expect(references.map(\.hasMap) == [true])
+        #expect(references.map(\.mapURL) == [nil])
+    }
+
+    // Trap 61.
+    @Test func `an error about a URI shows neither user information nor query`() throws {
+        let error = try #require(throws: PlaylistError.self) {
+            try Self.rewrite("#EXTM3U\n#EXTINF:1,\nhttp://user:secret@ho st/x?token=secret\n")
+        }
+        #expect(error.description.contains("http://***@ho%20st/x"))
+        #expect(!error.description.contains("secret"))
+    }
 }

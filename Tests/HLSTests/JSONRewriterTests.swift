@@ -1,0 +1,80 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Steering manifests and asset lists (trap 8).
+@Suite struct JSONRewriterTests {
+    static func rewrite(_ text: String) throws -> String {
+        let bytes = try JSONRewriter.rewrite(
+            Array(text.utf8), base: Corpus.base, map: Corpus.map)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test func `a steering manifest reloads through us`() throws {
+        let result = try Self.rewrite(
+            #"{ "VERSION": 1, "TTL": 300, "RELOAD-URI": "steer?session=1", "X": {"URI": "stay"} }"#)
+        #expect(
+            result
+                == #"{ "VERSION": 1, "TTL": 300, "RELOAD-URI": "/R/j/https://cdn.example.com/vod/a/steer?session=1", "X": {"URI": "stay"} }"#
+        )
+    }
+
+    @Test func `pathway clones cannot lead the player elsewhere`() throws {
+        let result = try Self.rewrite(
+            """
+            {"PATHWAY-CLONES":[{"BASE-ID":"A","ID":"B","URI-REPLACEMENT":{"HOST":"b.example",
+            "PARAMS":{"k":"v"},"PER-VARIANT-URIS":{"low":"https://b.example/low.m3u8"},
+            "PER-RENDITION-URIS":{"en":"//b.example/en"}}}],"HOST":"stays"}
+            """)
+        #expect(
+            result == """
+                {"PATHWAY-CLONES":[{"BASE-ID":"A","ID":"B","URI-REPLACEMENT":{"X-ORIGIN-HOST":"b.example",
+                "X-ORIGIN-PARAMS":{"k":"v"},"PER-VARIANT-URIS":{"low":"/R/p/https://b.example/low.m3u8"},
+                "PER-RENDITION-URIS":{"en":"/R/p/https://b.example/en"}}}],"HOST":"stays"}
+                """)
+    }
+
+    @Test func `the assets of a list are playlists`() throws {
+        let result = try Self.rewrite(
+            #"{"ASSETS":[{"URI":"https:\/\/ads.example\/1\u002em3u8","DURATION":15.0},{"URI":"../2"}]}"#
+        )
+        #expect(
+            result
+                == #"{"ASSETS":[{"URI":"/R/p/https://ads.example/1.m3u8","DURATION":15.0},{"URI":"/R/p/https://cdn.example.com/vod/2"}]}"#
+        )
+    }
+
+    @Test func `escapes in the original and in the replacement are minded`() throws {
+        let bytes = try JSONRewriter.rewrite(
+            Array(#"{"RELOAD-URI":"a\ud83d\ude00\"b\\"}"#.utf8), base: Corpus.base
+        ) { reference, output in
+            output.append(contentsOf: reference.url.bytes.suffix(7))
+            output.append(0x0A)
+            return true
+        }
+        #expect(String(decoding: bytes, as: UTF8.self) == #"{"RELOAD-URI":"😀\"b\\\u000A"}"#)
+    }
+
+    @Test(arguments: [
+        #"{"lyrics":["a","b"],"URI":"stay","n":[1,-2.5e3,true,null,{}]}"#, "[]", "\"x\"", " {} ",
+        #"{"RELOAD-URI":7,"ASSETS":"x"}"#,
+    ])
+    func `documents without URIs of ours stay byte for byte`(text: String) throws {
+        #expect(try Self.rewrite(text) == text)
+    }
+
+    @Test(arguments: [
+        "", "{", "}", "{\"a\"}", "{\"a\":}", "[1,]", "[1 2]", "{} x", "\"open", "\"\\", "<html>",
+        String(repeating: "[", count: 1000),
+    ])
+    func `what is not JSON is refused`(text: String) {
+        #expect(throws: PlaylistError.self) { try Self.rewrite(text) }
+    }
+
+    @Test func `a forbidden scheme in JSON is refused`() {
+        #expect(
+            throws: PlaylistError.forbiddenScheme(
+                line: 2, tag: "EXT-X-DATERANGE", scheme: "file")
+        ) { try Self.rewrite("{\"ASSETS\":\n[{\"URI\":\"file:///etc/passwd\"}]}") }
+    }
+}
