@@ -17,7 +17,7 @@ struct ObjectHeader: Equatable {
     private static let fixedLength = 88
     private static let checksumLength = 16
     /// Room for spans and for a head that grows with a 304, beyond what is known at creation.
-    private static let slack = 1024
+    private static let slack = 2048
 
     var pages: UInt32
     var key: ObjectKey

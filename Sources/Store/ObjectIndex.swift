@@ -64,6 +64,17 @@ final class ObjectIndex: Sendable {
         return migrator
     }
 
+    /// True for errors that speak against the file, not against the disk it is on.
+    static func isDamage(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return true }
+        return switch error.resultCode {
+        case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM,
+            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH:
+            false
+        default: true
+        }
+    }
+
     /// Moves the write-ahead log into the database and closes it.
     func close() throws {
         try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }

@@ -40,11 +40,15 @@ package final class ObjectStore: Sendable {
             throw .index(folder: path, reason: "\(error)")
         }
         do throws(SystemError) {
+            let isConnected = try Latch()
             thread = try LoopThread(name: "store") { loop in
                 let worker = StoreWorker(core: core)
                 core.channel.connect(LoopBound(worker, to: loop))
+                isConnected.open()
                 worker.reconcile(from: 0, on: loop)
             }
+            // Only for the thread to start: from here on everything can be sent to it.
+            _ = isConnected.wait(atMost: .seconds(60 as Int64))
         } catch {
             throw .unusable(folder: path, error)
         }
@@ -52,21 +56,31 @@ package final class ObjectStore: Sendable {
 
     private static func openIndex(_ folder: StoreFolder, _ log: Logger) throws(StoreError) -> ObjectIndex {
         do {
+            // Made here, so that SQLite gives its files this one's mode, 0600.
+            _ = try openFile(folder.indexPath, flags: O_RDWR | O_CREAT)
             return try ObjectIndex(path: folder.indexPath)
+        } catch let error as SystemError {
+            throw .unusable(folder: folder.path, error)
         } catch {
+            // A full or read-only disk is no reason to give up a sound index.
+            guard ObjectIndex.isDamage(error) else {
+                throw .index(folder: folder.path, reason: "\(error)")
+            }
             log.warning("the index is damaged and is built anew", metadata: ["error": "\(error)"])
         }
         do {
             let aside = try folder.setIndexAside(at: .now())
             log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
+            _ = try openFile(folder.indexPath, flags: O_RDWR | O_CREAT)
             return try ObjectIndex(path: folder.indexPath)
         } catch {
             throw .index(folder: folder.path, reason: "\(error)")
         }
     }
 
-    /// Commits what is open, writes the index and ends the store thread; blocks, for about the
-    /// configured time at most. The folder is free for another store once the last object is let go.
+    /// Commits what is open, writes the index, ends the store thread and unlocks the folder; blocks,
+    /// for about the configured time at most. Must be called before the store is let go. Objects can
+    /// be read and filled afterwards, but nothing is found or kept any more.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let deadline = Monotonic.now() + core.configuration.closeTimeout
@@ -78,6 +92,21 @@ package final class ObjectStore: Sendable {
         } catch {
             core.log.error("cannot close the index", metadata: ["error": "\(error)"])
         }
+        core.folder.unlock()
+    }
+
+    /// Commits and writes to the index all there is now; blocks.
+    ///
+    /// - Returns: false when that took longer than `limit`; it goes on in the background then.
+    package func flush(within limit: Interval) throws(SystemError) -> Bool {
+        let latch = try Latch()
+        let deadline = Monotonic.now() + limit
+        guard let worker = core.channel.worker else { return false }
+        worker.enqueue { worker, _ in
+            worker.finishAll(by: deadline)
+            latch.open()
+        }
+        return latch.wait(atMost: limit) && .now() < deadline
     }
 
     // MARK: Objects
@@ -156,6 +185,7 @@ package final class ObjectStore: Sendable {
         let reserved = isReserved ? header.total ?? 0 : 0
         let charge = Footprint.bytes(header: header.bodyOffset, present: reserved)
         core.ledger.charge(charge)
+        if core.ledger.isOverBudget { core.channel.askEviction(bytes: 0) }
         let parts = StoredObject.Parts(
             header: header, place: .unpublished, newPath: path, isPreallocated: isReserved,
             charge: charge)
@@ -200,6 +230,7 @@ package final class ObjectStore: Sendable {
     ///
     /// Nothing happens for objects that are not storable, discarded, or published already.
     package func publish(_ object: StoredObject) throws(SystemError) {
+        guard !isClosed.load(ordering: .relaxed) else { return }
         try core.publish(object)
     }
 
@@ -210,6 +241,7 @@ package final class ObjectStore: Sendable {
 
     /// Takes a key's object out of the store; holders of it go on. May block on the disk.
     package func remove(_ key: ObjectKey) {
+        guard !isClosed.load(ordering: .relaxed) else { return }
         _ = core.remove(key)
     }
 

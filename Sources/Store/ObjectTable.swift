@@ -122,6 +122,13 @@ final class ObjectTable: Sendable {
         }
     }
 
+    /// As `trim(around:)`, everywhere.
+    func trimAll() {
+        for box in boxes {
+            _ = box.shard.withLock { $0.trim(to: limitPerShard) }
+        }
+    }
+
     /// The number of objects that are open.
     var count: Int {
         var sum = 0

@@ -7,6 +7,7 @@
 ///     objects/<2 hex>/<62 hex>
 import Glibc
 import Posix
+import Synchronization
 
 /// A folder that this process has to itself.
 final class StoreFolder: Sendable {
@@ -14,8 +15,8 @@ final class StoreFolder: Sendable {
     private static let formatPrefix = "SLUICE STORE "
 
     let path: String
-    // Held for its lock, which ends with the descriptor, also when the process is killed.
-    private let lock: SharedDescriptor
+    // The lock ends with the descriptor, also when the process is killed.
+    private let lock: Mutex<SharedDescriptor?>
 
     var newFolder: String { path + "/new" }
     var objectsFolder: String { path + "/objects" }
@@ -44,7 +45,7 @@ final class StoreFolder: Sendable {
         do throws(SystemError) {
             let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
             guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
-            lock = SharedDescriptor(file)
+            lock = Mutex(SharedDescriptor(file))
             if isNew { try Self.furnish(path) }
             for folder in ["/new", "/objects"] { try makeFolder(path + folder) }
             for entry in try listFolder(path + "/new") { try removeFile("\(path)/new/\(entry.name)") }
@@ -102,6 +103,11 @@ final class StoreFolder: Sendable {
         }
         if let failure { throw failure }
         return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// Lets another store have the folder.
+    func unlock() {
+        lock.withLock { $0 = nil }
     }
 
     /// Moves the index aside, with what SQLite keeps next to it.

@@ -12,6 +12,8 @@ final class StoreWorker {
     private var rows: [ObjectKey: RowChange] = [:]
     private var touches: [ObjectKey: WallTime] = [:]
     private var hasTouches = false
+    /// True when objects were let go that the table may close now.
+    private var mayTrim = false
     private var timer: TimerID?
     private var indexIsFailing = false
 
@@ -36,11 +38,13 @@ final class StoreWorker {
     }
 
     private func scheduleTick(_ loop: EventLoop) {
-        guard timer == nil, !dirty.isEmpty || !rows.isEmpty || hasTouches else { return }
+        guard timer == nil, !dirty.isEmpty || !rows.isEmpty || hasTouches || mayTrim else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
             commitDue(at: loop.now)
             flushIndex()
+            if mayTrim { core.table.trimAll() }
+            mayTrim = false
             scheduleTick(loop)
         }
     }
@@ -55,6 +59,10 @@ final class StoreWorker {
             let decision = object.state.withLock { state -> Bool? in
                 guard state.place == .current, !state.isDiscarded else {
                     // Published later, it is noted again.
+                    state.isQueued = false
+                    return nil
+                }
+                guard state.uncommittedBytes > 0 || state.hasNewFacts else {
                     state.isQueued = false
                     return nil
                 }
@@ -74,6 +82,7 @@ final class StoreWorker {
                 if isBehind { kept.append((object, now)) }
             }
         }
+        mayTrim = mayTrim || kept.count < dirty.count
         dirty = kept
     }
 
@@ -172,15 +181,15 @@ final class StoreWorker {
         if case .delete = rows[key] { true } else { false }
     }
 
-    /// Commits and writes everything, or as much as the deadline allows.
+    /// Commits and writes everything there is now, or as much as the deadline allows.
     func finishAll(by deadline: Monotonic) {
         let mail = core.channel.takeMail()
         rows.merge(mail.rows) { $1 }
         hasTouches = hasTouches || mail.hasTouches
         for object in mail.discarded { removeDiscarded(object) }
-        for object in mail.finished + mail.dirty + dirty.map(\.object) where .now() < deadline {
-            settle(object)
+        for object in mail.finished + mail.dirty + dirty.map(\.object) {
             object.state.withLock { $0.isQueued = false }
+            if .now() < deadline { settle(object) }
         }
         dirty = []
         flushIndex()

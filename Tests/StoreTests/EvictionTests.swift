@@ -1,0 +1,146 @@
+/// The budget, the order of eviction, generations, and what is never stored.
+import Glibc
+import Posix
+import Store
+import Testing
+
+@Suite struct EvictionTests {
+    /// The bytes one object of 12,288 body bytes takes.
+    private let size: Int64 = 16_384
+
+    @Test func `the object used longest ago goes first, and the budget holds`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 4 * size)
+        defer { store.close() }
+        for name in ["a", "b", "c", "d"] { try store.add(name, total: 12_288) }
+        _ = store.find("a")
+        try store.flushed()
+        #expect(store.reserve(size))
+        try eventually { store.statistics().evictions == 1 }
+        try store.add("e", total: 12_288)
+        try store.flushed()
+        #expect(store.find("b") == nil)
+        #expect(!exists(objectPath(folder.path, "b")))
+        #expect(["a", "c", "d", "e"].allSatisfy { store.find($0) != nil })
+        #expect(store.statistics().bytes == 4 * size)
+    }
+
+    /// Trap 69.
+    @Test func `an object that is held is not evicted`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 3 * size)
+        defer { store.close() }
+        let held = try store.add("a", total: 12_288)
+        for name in ["b", "c"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        _ = store.reserve(2 * size)
+        try eventually { store.statistics().evictions == 2 }
+        #expect(store.find("a") === held)
+        #expect(store.find("b") == nil)
+        #expect(try read(held, 0..<12_288) == body(0..<12_288))
+    }
+
+    @Test func `growth beyond the budget evicts without being asked`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 10 * size)
+        defer { store.close() }
+        for name in 0..<30 { try store.add("\(name)", total: 12_288) }
+        try eventually { store.statistics().bytes <= 10 * size }
+        #expect(store.statistics().evictions >= 20)
+    }
+
+    @Test func `room that cannot be made is refused`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * size)
+        defer { store.close() }
+        #expect(!store.reserve(3 * size))
+        let held = try store.add("a", total: 12_288)
+        _ = store.reserve(2 * size)
+        try eventually { !store.reserve(2 * size) }
+        #expect(held.isCurrent)
+    }
+
+    @Test func `recency survives a restart`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in ["a", "b", "c"] { try first.add(name, total: 12_288) }
+        _ = first.find("a")
+        first.close()
+
+        let store = try openStore(folder.path, budget: 2 * size)
+        defer { store.close() }
+        try eventually { store.statistics().evictions == 1 }
+        #expect(store.find("b") == nil)
+        #expect(store.find("a") != nil)
+    }
+
+    @Test func `idle objects do not keep more descriptors open than allowed`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.maxOpenObjects = 32 }
+        defer { store.close() }
+        for name in 0..<200 { try store.add("\(name)", total: 100) }
+        try store.flushed()
+        for name in 0..<200 { #expect(store.find("\(name)")?.isComplete == true) }
+        try eventually { store.statistics().openObjects <= 32 }
+    }
+
+    @Test func `a replaced generation leaves its readers what they had`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        var old: StoredObject? = try store.add("a", total: 12_288)
+        let new = try store.create(describe("a", total: 20))
+        #expect(store.find("a") === old)
+        try store.publish(new)
+        try fill(new, 0..<20)
+        #expect(store.find("a") === new)
+        #expect(new.generation != old?.generation)
+        #expect(try read(#require(old), 0..<12_288) == body(0..<12_288))
+        try store.flushed()
+        #expect(store.statistics().objects == 1)
+        #expect(store.statistics().bytes == size + 8192)
+        old = nil
+        try eventually { store.statistics().bytes == 8192 }
+    }
+
+    @Test func `an object that may not be stored leaves no file`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        let object = try store.create(describe("a", total: 3 << 20, isStorable: false))
+        try store.publish(object)
+        try fill(object, 0..<3 << 20)
+        #expect(!object.isStorable)
+        #expect(store.find("a") == nil)
+        #expect(try read(object, 5000..<6000) == body(5000..<6000))
+        object.punch(upTo: (2 << 20) + 10)
+        #expect(object.spans == SpanSet([2 << 20..<3 << 20]))
+        #expect(try read(object, 2 << 20..<2 << 20 + 100) == body(2 << 20..<2 << 20 + 100))
+        #expect(store.statistics().bytes == 1 << 20)
+        store.close()
+        #expect(try listFolder(folder.path + "/new").isEmpty)
+        #expect(!exists(objectPath(folder.path, "a")))
+    }
+
+    @Test func `a disk without room gets nothing new, and bodies go elsewhere`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.minFreeBytes = .max }
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 100))
+        #expect(!object.isStorable)
+        try fill(object, 0..<100)
+        #expect(try read(object, 0..<100) == body(0..<100))
+    }
+
+    @Test func `blocks reserved for a body that did not come are given back`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 1 << 20))
+        try store.publish(object)
+        #expect(store.statistics().bytes == 4096 + 1 << 20)
+        try fill(object, 0..<8192)
+        store.finish(object)
+        try eventually { store.statistics().bytes == size - 4096 }
+        #expect(try read(object, 0..<8192) == body(0..<8192))
+    }
+}

@@ -1,0 +1,136 @@
+/// Which folders a store takes, and what it does about the index.
+import Glibc
+import Posix
+import Store
+import Testing
+
+@Suite struct FolderTests {
+    @Test func `a second store on one folder is refused`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        #expect(throws: StoreError.inUse(folder: folder.path)) { try openStore(folder.path) }
+        store.close()
+        try openStore(folder.path).close()
+    }
+
+    @Test func `a newer format is refused and not touched`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/format", Array("SLUICE STORE 2\n".utf8))
+        #expect(throws: StoreError.newerFormat(folder: folder.path, found: 2, supported: 1)) {
+            try openStore(folder.path)
+        }
+        #expect(try listFolder(folder.path).map(\.name) == ["format"])
+    }
+
+    @Test func `a folder with other files in it is refused and not touched`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/letters.txt", [1])
+        #expect(throws: StoreError.foreignFolder(folder: folder.path)) { try openStore(folder.path) }
+        #expect(try listFolder(folder.path).map(\.name) == ["letters.txt"])
+    }
+
+    @Test func `a folder that cannot be made is a typed error`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/file", [])
+        let path = folder.path + "/file/store"
+        let error = #expect(throws: StoreError.self) { try openStore(path) }
+        guard case .unusable(path, let cause) = error else {
+            Issue.record("unexpected: \(String(describing: error))")
+            return
+        }
+        #expect(cause.code == ENOTDIR)
+    }
+
+    @Test func `a store is made with its parents, for its owner only`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/deep/store"
+        let store = try openStore(path)
+        try store.add("a", total: 10)
+        store.close()
+        func mode(_ path: String) -> UInt32 {
+            var found = stat()
+            stat(path, &found)
+            return found.st_mode & 0o777
+        }
+        #expect(mode(path) == 0o700)
+        #expect(mode(path + "/objects") == 0o700)
+        #expect(mode(path + "/index.sqlite") == 0o600)
+        #expect(mode(objectPath(path, "a")) == 0o600)
+    }
+
+    @Test(arguments: [true, false])
+    func `a damaged or missing index is rebuilt from the objects`(isDamaged: Bool) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in 0..<20 { try first.add("\(name)", total: 10_000) }
+        try first.add("partial", total: 10_000, filled: 0..<5_000)
+        try first.flushed()
+        let before = first.statistics()
+        first.close()
+        if isDamaged {
+            try writeFile(folder.path + "/index.sqlite", [UInt8](repeating: 0x55, count: 20_000))
+        } else {
+            unlink(folder.path + "/index.sqlite")
+        }
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("3")?.isComplete == true)
+        try eventually { store.statistics().isReconciled }
+        let after = store.statistics()
+        #expect(after.adoptedObjects == 21)
+        #expect(after.objects == 21)
+        #expect(after.bytes == before.bytes)
+        try store.flushed()
+        #expect(store.list(limit: 100).count == 21)
+        let aside = try listFolder(folder.path).filter { $0.name.hasPrefix("index.damaged-") }
+        #expect(aside.isEmpty != isDamaged)
+    }
+
+    @Test func `a row whose file is gone is dropped`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        try first.add("b", total: 10_000)
+        first.close()
+        unlink(objectPath(folder.path, "a"))
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        #expect(store.statistics().droppedRows == 1)
+        #expect(store.statistics().objects == 1)
+        #expect(store.statistics().bytes == 4096 + 12_288)
+    }
+
+    @Test func `a stray file that is no object is deleted`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10)
+        first.close()
+        let path = objectPath(folder.path, "stray")
+        try makeFolder(String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex)))
+        try writeFile(path, [UInt8](repeating: 3, count: 5000))
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        #expect(!exists(path))
+        #expect(store.statistics().objects == 1)
+    }
+
+    @Test func `purging by URL removes what fits`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for name in ["one/a", "one/b", "two/a"] { try store.add(name, total: 10) }
+        store.remove(where: { $0.contains("/one/") })
+        try eventually { store.statistics().objects == 1 }
+        #expect(store.find("one/a") == nil)
+        #expect(store.find("two/a") != nil)
+        #expect(!exists(objectPath(folder.path, "one/b")))
+        store.removeAll()
+        try eventually { store.statistics().objects == 0 }
+        try eventually { store.statistics().bytes == 0 }
+    }
+}

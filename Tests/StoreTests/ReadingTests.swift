@@ -1,0 +1,196 @@
+/// Readers and fills of one object.
+import Posix
+import Reactor
+import Store
+import Synchronization
+import Testing
+
+@Suite struct ReadingTests {
+    struct Broken: Error {}
+
+    /// Collects what a waiter is told.
+    final class Calls: Sendable {
+        private let events = Mutex<[WakeEvent]>([])
+        var waiter: Waiter { Waiter { event in self.events.withLock { $0.append(event) } } }
+        var seen: [WakeEvent] { events.withLock { $0 } }
+    }
+
+    private func withObject(total: Int64?, _ body: (StoredObject) throws -> Void) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: total))
+        try store.publish(object)
+        try body(object)
+    }
+
+    @Test func `present bytes, holes and the end are told apart`() throws {
+        try withObject(total: 100) { object in
+            try fill(object, 20..<30)
+            #expect(object.state(at: 25) == .present(count: 5))
+            #expect(object.state(at: 100) == .end)
+            guard case .hole(let hole) = object.state(at: 0) else { Issue.record("no hole"); return }
+            #expect(hole.end == 20)
+            #expect(hole.fill == nil)
+            #expect(try read(object, 20..<30) == body(20..<30))
+        }
+    }
+
+    @Test func `a hole names the fill that will reach it soonest`() throws {
+        try withObject(total: nil) { object in
+            let first = object.beginFill(from: 0, to: nil)
+            let second = object.beginFill(from: 50, to: 80)
+            guard case .hole(let near) = object.state(at: 60), case .hole(let far) = object.state(at: 90)
+            else { Issue.record("no hole"); return }
+            #expect(near.fill == second)
+            #expect(near.fillDistance == 10)
+            #expect(far.fill == first)
+            #expect(far.fillDistance == 90)
+        }
+    }
+
+    @Test func `a waiter is called once, when its byte is there`() throws {
+        try withObject(total: 100) { object in
+            let calls = Calls()
+            let fill = object.beginFill(from: 0, to: 100)
+            #expect(object.wait(at: 10, calls.waiter) == .waiting)
+            object.extend(fill, to: 10)
+            #expect(calls.seen.isEmpty)
+            object.extend(fill, to: 11)
+            object.extend(fill, to: 20)
+            #expect(calls.seen == [.progress])
+        }
+    }
+
+    @Test func `waiting for a byte that is there is refused`() throws {
+        try withObject(total: 100) { object in
+            try fill(object, 0..<10)
+            #expect(object.wait(at: 9, Calls().waiter) == .ready)
+            #expect(object.wait(at: 100, Calls().waiter) == .ready)
+        }
+    }
+
+    @Test func `the end of a fill wakes every waiter and keeps the failure`() throws {
+        try withObject(total: 100) { object in
+            let calls = Calls()
+            let fill = object.beginFill(from: 0, to: 100)
+            #expect(object.wait(at: 10, calls.waiter) == .waiting)
+            object.endFill(fill, failure: Broken())
+            #expect(calls.seen == [.fillEnded])
+            #expect(object.lastFailure?.fill == fill)
+            #expect(object.lastFailure?.error is Broken)
+        }
+    }
+
+    @Test func `a fill that ended between looking and waiting is not missed`() throws {
+        try withObject(total: 100) { object in
+            let fill = object.beginFill(from: 0, to: 100)
+            guard case .hole(let hole) = object.state(at: 10) else { Issue.record("no hole"); return }
+            object.endFill(fill, failure: Broken())
+            #expect(object.wait(at: 10, since: hole, Calls().waiter) == .ready)
+        }
+    }
+
+    @Test func `a cancelled waiter is not called`() throws {
+        try withObject(total: 100) { object in
+            let calls = Calls()
+            let waiter = calls.waiter
+            _ = object.wait(at: 0, waiter)
+            object.cancelWait(waiter.id)
+            try fill(object, 0..<100)
+            #expect(calls.seen.isEmpty)
+        }
+    }
+
+    @Test func `the end of a body of unknown length wakes who waits there`() throws {
+        try withObject(total: nil) { object in
+            let calls = Calls()
+            try fill(object, 0..<10)
+            #expect(object.wait(at: 10, calls.waiter) == .waiting)
+            #expect(object.markBodyEnd(10))
+            #expect(calls.seen == [.progress])
+            #expect(object.isComplete)
+        }
+    }
+
+    @Test(arguments: [(Int64?.none, Int64(20), true), (nil, 5, false), (100, 99, false), (100, 100, true)])
+    func `a length that contradicts the object is refused`(
+        known: Int64?, learnt: Int64, isTrue: Bool
+    ) throws {
+        try withObject(total: known) { object in
+            try fill(object, 0..<10)
+            #expect(object.learnTotal(learnt) == isTrue)
+        }
+    }
+
+    @Test func `discarding wakes waiters and hides the object`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 100))
+        try store.publish(object)
+        let calls = Calls()
+        _ = object.wait(at: 0, calls.waiter)
+        object.discard()
+        #expect(calls.seen == [.fillEnded])
+        #expect(store.find("a") == nil)
+        #expect(object.wait(at: 0, calls.waiter) == .ready)
+        try eventually { !exists(objectPath(folder.path, "a")) }
+    }
+
+    /// Trap 31: readers at different offsets and speeds of a growing object.
+    @Test func `readers on several threads get exact bytes of a growing object`() throws {
+        try withObject(total: 1 << 20) { object in
+            let readers = try (0..<4).map { try ReaderThread(object, from: Int64($0) * 100_003) }
+            // Two fills, the second far ahead of the first one's watermark (trap 32).
+            let fillers = try [0..<700_000, 700_000..<Int64(1 << 20)].map { range in
+                try PosixThread(name: "filler") {
+                    var writer = FillWriter(object, from: range.lowerBound, to: range.upperBound)
+                    while writer.offset < range.upperBound {
+                        let end = min(writer.offset + 7001, range.upperBound)
+                        try? body(writer.offset..<end).withUnsafeBytes { try writer.append($0) }
+                    }
+                    writer.end(failure: nil)
+                }
+            }
+            for thread in fillers { thread.join() }
+            for reader in readers { reader.join() }
+            #expect(readers.allSatisfy { $0.isExact })
+        }
+    }
+}
+
+/// Walks through an object from an offset to its end, waiting where it must.
+final class ReaderThread: Sendable {
+    private let thread: Mutex<PosixThread?> = Mutex(nil)
+    private let exact = Atomic<Bool>(false)
+
+    var isExact: Bool { exact.load(ordering: .acquiring) }
+
+    init(_ object: StoredObject, from start: Int64) throws {
+        let made = try PosixThread(name: "reader") { [self] in
+            exact.store((try? walk(object, from: start)) ?? false, ordering: .releasing)
+        }
+        thread.withLock { $0 = made }
+    }
+
+    func join() { thread.withLock { $0 }?.join() }
+
+    private func walk(_ object: StoredObject, from start: Int64) throws -> Bool {
+        var offset = start
+        while true {
+            switch object.state(at: offset) {
+            case .end: return true
+            case .present(let count):
+                let end = offset + min(count, 4096 + start % 1000)
+                guard try read(object, offset..<end) == body(offset..<end) else { return false }
+                offset = end
+            case .hole(let hole):
+                let latch = try Latch()
+                if object.wait(at: offset, since: hole, Waiter { _ in latch.open() }) == .waiting {
+                    guard latch.wait(atMost: .seconds(20 as Int64)) else { return false }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+/// What is found after a restart, a kill or a power cut.
+import Glibc
+import Posix
+import Store
+import Testing
+
+@Suite struct RestartTests {
+    @Test func `a complete object is found again with its head and bytes`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.isComplete)
+        #expect(object.head == Array("head of a".utf8))
+        #expect(object.url == "https://cdn.example.com/a")
+        #expect(object.role == 7)
+        #expect(try read(object, 0..<10_000) == body(0..<10_000))
+    }
+
+    @Test func `a partial object is found again with its spans and can be filled`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        let made = try first.add("a", total: 100_000, filled: 0..<30_000)
+        try fill(made, 50_000..<60_000)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.spans == SpanSet([0..<30_000, 50_000..<60_000]))
+        #expect(!object.isComplete)
+        try fill(object, 30_000..<50_000)
+        try fill(object, 60_000..<100_000)
+        #expect(object.isComplete)
+        #expect(try read(object, 0..<100_000) == body(0..<100_000))
+    }
+
+    /// Trap 30: what a killed process leaves never claims more than was synced.
+    @Test func `bytes that were not committed are not believed`() throws {
+        let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+        let first = try openStore(folder.path) { $0.commitInterval = .seconds(1000 as Int64) }
+        defer { first.close() }
+        let made = try first.add("a", total: 200_000, filled: 0..<50_000)
+        try first.flushed()
+        let committed = try readBytes(made.descriptor.number, at: 0, count: 4096)
+        try fill(made, 50_000..<200_000)
+        #expect(made.spans == SpanSet([0..<200_000]))
+        // The file is complete, the header is not: what a kill between the two leaves.
+        try copyFolder(folder.path, to: copy.path + "/store", except: ["lock"])
+        let path = objectPath(copy.path + "/store", "a")
+        var bytes = try readFile(path)
+        #expect(bytes.count == 4096 + 200_000)
+        bytes.replaceSubrange(0..<4096, with: committed)
+        try writeFile(path, bytes)
+
+        let store = try openStore(copy.path + "/store")
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.spans == SpanSet([0..<50_000]))
+        #expect(try read(object, 50_000..<50_010) == [UInt8](repeating: 0, count: 10))
+    }
+
+    @Test func `an object that was never published is gone`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        let made = try first.create(describe("a", total: 10))
+        try fill(made, 0..<10)
+        first.close()
+        #expect(try listFolder(folder.path + "/new").count == 1)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("a") == nil)
+        #expect(try listFolder(folder.path + "/new").isEmpty)
+    }
+
+    @Test(arguments: [0, 9, 20, 60, 100, 130])
+    func `a torn header is deleted`(flipped: Int) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        first.close()
+        let path = objectPath(folder.path, "a")
+        var bytes = try readFile(path)
+        bytes[flipped] ^= 0x40
+        try writeFile(path, bytes)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("a") == nil)
+        #expect(!exists(path))
+        #expect(store.statistics().damagedObjects == 1)
+        #expect(store.statistics().bytes == 0)
+    }
+
+    @Test func `a file shorter than its header says is deleted`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        first.close()
+        truncate(objectPath(folder.path, "a"), 9_000)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("a") == nil)
+    }
+
+    @Test func `a head replaced by a revalidation is found again`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10).replaceHead([1, 2, 3])
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.head == [1, 2, 3])
+        #expect(object.isComplete)
+    }
+
+    @Test func `a long URL and head get the pages they need`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        var description = describe("a", total: 10)
+        description.url = "https://cdn.example.com/" + String(repeating: "x", count: 9000)
+        description.head = [UInt8](repeating: 5, count: 30_000)
+        let made = try first.create(description)
+        try first.publish(made)
+        try fill(made, 0..<10)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.head == description.head)
+        #expect(object.url == description.url)
+        #expect(try read(object, 0..<10) == body(0..<10))
+    }
+
+    @Test func `growth is committed while the fill runs`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.commitBytes = 1 << 16 }
+        defer { store.close() }
+        let object = try store.create(describe("a", total: nil))
+        try store.publish(object)
+        var writer = FillWriter(object, from: 0, to: nil)
+        try body(0..<70_000).withUnsafeBytes { try writer.append($0) }
+        try eventually { store.statistics().commits >= 1 }
+        writer.end(failure: nil)
+    }
+
+    @Test func `sessions and long URLs are kept`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        first.saveSession(id: [1], blob: [9, 9])
+        first.saveSession(id: [2], blob: [])
+        first.removeSession(id: [2])
+        first.saveLongURL(id: [3], url: "https://cdn.example.com/long")
+        #expect(first.longURL(id: [3]) == "https://cdn.example.com/long")
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.loadSessions().map(\.id) == [[1]])
+        #expect(store.loadSessions().map(\.blob) == [[9, 9]])
+        #expect(store.longURL(id: [3]) == "https://cdn.example.com/long")
+        #expect(store.longURL(id: [4]) == nil)
+    }
+}

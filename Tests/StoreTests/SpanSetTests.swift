@@ -1,0 +1,74 @@
+/// Span sets against a bitmap, and the edges by hand.
+import Store
+import Testing
+
+@Suite struct SpanSetTests {
+    /// A small generator with a fixed start, so that a failure can be repeated.
+    struct Numbers: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state >> 17 ^ state << 29
+        }
+    }
+
+    @Test(arguments: 1...40)
+    func `a set agrees with a bitmap after any inserts and removals`(seed: UInt64) {
+        var numbers = Numbers(state: seed)
+        let size = 80
+        var bitmap = [Bool](repeating: false, count: size)
+        var set = SpanSet()
+        for _ in 0..<60 {
+            let start = Int.random(in: 0..<size, using: &numbers)
+            let end = Int.random(in: start...min(size, start + 12), using: &numbers)
+            let isInsert = Int.random(in: 0..<4, using: &numbers) > 0
+            for offset in start..<end { bitmap[offset] = isInsert }
+            let range = Int64(start)..<Int64(end)
+            if isInsert { set.insert(range) } else { set.remove(range) }
+            check(set, bitmap)
+        }
+    }
+
+    private func check(_ set: SpanSet, _ bitmap: [Bool]) {
+        #expect(set.totalBytes == Int64(bitmap.count { $0 }))
+        #expect(zip(set.ranges, set.ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound })
+        #expect(set.isComplete(total: Int64(bitmap.count)) == bitmap.allSatisfy { $0 })
+        var missing = SpanSet()
+        for hole in set.holes(in: 0..<Int64(bitmap.count)) { missing.insert(hole) }
+        for offset in bitmap.indices {
+            #expect(set.contains(Int64(offset)) == bitmap[offset])
+            #expect(missing.contains(Int64(offset)) != bitmap[offset])
+            let end = bitmap[offset...].firstIndex(of: false) ?? bitmap.count
+            #expect(set.contiguousEnd(from: Int64(offset)) == Int64(end))
+        }
+        #expect(set == SpanSet(set.ranges.reversed()))
+    }
+
+    @Test func `neighbouring ranges become one`() {
+        #expect(SpanSet([0..<5, 10..<15, 5..<10]).ranges == [0..<15])
+    }
+
+    @Test func `an empty range adds nothing`() {
+        #expect(SpanSet([3..<3]).isEmpty)
+    }
+
+    @Test func `a body without bytes is complete once its length is known`() {
+        #expect(SpanSet().isComplete(total: 0))
+        #expect(!SpanSet().isComplete(total: nil))
+    }
+
+    @Test func `holes are cut to the range asked for`() {
+        #expect(SpanSet([10..<20, 30..<40]).holes(in: 15..<35) == [20..<30])
+        #expect(SpanSet([10..<20]).holes(in: 0..<12) == [0..<10])
+        #expect(SpanSet([10..<20]).holes(in: 12..<18) == [])
+    }
+
+    @Test func `a key is the digest of its text`() {
+        let key = ObjectKey(sha256Of: "abc")
+        #expect(key.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        #expect(ObjectKey(hex: key.hex) == key)
+        #expect(ObjectKey(bytes: key.bytes) == key)
+        #expect(ObjectKey(hex: "zz") == nil)
+    }
+}

@@ -1,0 +1,137 @@
+/// Folders, stores and bodies for the tests of this target.
+import Glibc
+import Logging
+import Posix
+import Store
+import Testing
+
+/// A folder that is removed with everything in it.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/store-tests-XXXXXX".utf8CString)
+        let made = try #require(mkdtemp(&template))
+        path = String(cString: made)
+    }
+
+    deinit { Self.remove(path) }
+
+    private static func remove(_ path: String) {
+        for entry in (try? listFolder(path)) ?? [] {
+            if entry.isFolder { remove("\(path)/\(entry.name)") } else { unlink("\(path)/\(entry.name)") }
+        }
+        rmdir(path)
+    }
+}
+
+/// Copies a folder as it is now, which is what a process that is killed now would leave.
+func copyFolder(_ from: String, to path: String, except: Set<String> = []) throws {
+    try makeFolder(path)
+    for entry in try listFolder(from) where !except.contains(entry.name) {
+        let (source, target) = ("\(from)/\(entry.name)", "\(path)/\(entry.name)")
+        if entry.isFolder {
+            try copyFolder(source, to: target)
+        } else {
+            try writeFile(target, try readFile(source))
+        }
+    }
+}
+
+func readFile(_ path: String) throws -> [UInt8] {
+    let file = try openFile(path, flags: O_RDONLY)
+    return try readBytes(file.number, at: 0, count: Int(fileSize(file.number)))
+}
+
+func writeFile(_ path: String, _ bytes: [UInt8]) throws {
+    let file = try openFile(path, flags: O_RDWR | O_CREAT | O_TRUNC)
+    try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
+}
+
+func readBytes(_ file: CInt, at offset: Int64, count: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let got = try bytes.withUnsafeMutableBytes { try readAll(into: $0, from: file, at: offset) }
+    return Array(bytes.prefix(got))
+}
+
+/// The body byte at an offset, so that every reader can check what it reads.
+func bodyByte(_ offset: Int64) -> UInt8 {
+    UInt8(truncatingIfNeeded: offset &* 31 &+ offset >> 8)
+}
+
+func body(_ range: Range<Int64>) -> [UInt8] {
+    range.map(bodyByte)
+}
+
+/// Reads body bytes as a server would, by descriptor and offset.
+func read(_ object: StoredObject, _ range: Range<Int64>) throws -> [UInt8] {
+    try readBytes(
+        object.descriptor.number, at: object.bodyOffset + range.lowerBound, count: range.count)
+}
+
+/// Fills a range in one go.
+func fill(_ object: StoredObject, _ range: Range<Int64>) throws {
+    var writer = FillWriter(object, from: range.lowerBound, to: range.upperBound)
+    try body(range).withUnsafeBytes { try writer.append($0) }
+    writer.end(failure: nil)
+}
+
+/// Opens a store that logs only what is critical.
+func openStore(
+    _ path: String, budget: Int64 = 1 << 40,
+    _ change: (inout StoreConfiguration) -> Void = { _ in }
+) throws -> ObjectStore {
+    var configuration = StoreConfiguration(budgetBytes: budget, minFreeBytes: 0)
+    change(&configuration)
+    var log = Logger(label: "store-tests")
+    log.logLevel = .critical
+    return try ObjectStore(folder: path, configuration: configuration, log: log)
+}
+
+func describe(
+    _ name: String, total: Int64?, isStorable: Bool = true, created: WallTime = .now()
+) -> ObjectDescription {
+    ObjectDescription(
+        key: ObjectKey(sha256Of: name), url: "https://cdn.example.com/\(name)", role: 7,
+        head: Array("head of \(name)".utf8), total: total, created: created, isStorable: isStorable)
+}
+
+extension ObjectStore {
+    /// Publishes an object, complete if nothing else is said.
+    @discardableResult
+    func add(_ name: String, total: Int64, filled: Range<Int64>? = nil) throws -> StoredObject {
+        let object = try create(describe(name, total: total))
+        try publish(object)
+        try fill(object, filled ?? 0..<total)
+        finish(object)
+        return object
+    }
+
+    func find(_ name: String) -> StoredObject? {
+        lookup(ObjectKey(sha256Of: name))
+    }
+
+    func flushed() throws {
+        let isDone = try flush(within: .seconds(20 as Int64))
+        #expect(isDone)
+    }
+}
+
+/// The path of an object's file in a store's folder.
+func objectPath(_ folder: String, _ name: String) -> String {
+    let hex = ObjectKey(sha256Of: name).hex
+    return "\(folder)/objects/\(hex.prefix(2))/\(hex.dropFirst(2))"
+}
+
+func exists(_ path: String) -> Bool {
+    access(path, F_OK) == 0
+}
+
+/// Waits for something that another thread does; fails the test after 20 seconds.
+func eventually(_ isTrue: () throws -> Bool) throws {
+    let deadline = Monotonic.now() + .seconds(20 as Int64)
+    while try !isTrue() {
+        try #require(.now() < deadline, "it did not happen in time")
+        usleep(2000)
+    }
+}
