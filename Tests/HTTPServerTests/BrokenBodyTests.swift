@@ -1,0 +1,76 @@
+/// Bodies that our side cannot finish: the client must see that.
+import HTTP
+import HTTPServer
+import Posix
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct BrokenBodyTests {
+    private func server(
+        _ record: Record, length: Int64?, breaks: Bool = true
+    ) throws -> TestServer {
+        try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.onCancel = { record.note("cancelled") }
+            let source = PieceSource(
+                [pattern(1000)], pause: .milliseconds(20), breaks: breaks, on: exchange.loop,
+                record: record)
+            exchange.respond(ok(), body: .source(source, length: length))
+        }
+    }
+
+    /// Trap 29.
+    @Test(arguments: [true, false])
+    func `content of a told length that breaks or ends early is a reset`(breaks: Bool) throws {
+        let record = Record()
+        let server = try server(record, length: 2000, breaks: breaks)
+        let client = server.client()
+        client.get("/")
+        #expect(client.readHead()?.field("Content-Length") == "2000")
+        #expect(client.readToEnd().count < 2000)
+        #expect(client.end == .reset)
+        #expect(eventually { record.outcomes.count == 1 })
+        #expect(record.outcomes.first?.ending == .broken)
+        #expect(record.outcomes.first?.bodyBytes == 1000)
+        #expect(record.count("source cancelled") == 1)
+        #expect(record.count("cancelled") == 0)
+    }
+
+    @Test func `chunked content that breaks arrives as far as it went, without its last chunk`() throws {
+        let record = Record()
+        let server = try server(record, length: nil)
+        let client = server.client()
+        client.get("/")
+        #expect(client.readHead()?.field("Transfer-Encoding") == "chunked")
+        let rest = client.readToEnd()
+        #expect(rest == Array("3e8\r\n".utf8) + pattern(1000) + [13, 10])
+        #expect(eventually { record.outcomes.first?.ending == .broken })
+        #expect(record.count("source cancelled") == 1)
+    }
+
+    @Test func `content that would end with the connection breaks by a reset`() throws {
+        let record = Record()
+        let server = try server(record, length: nil)
+        let client = server.client()
+        client.write("GET / HTTP/1.0\r\n\r\n")
+        #expect(client.readHead()?.status == 200)
+        _ = client.readToEnd()
+        #expect(client.end == .reset)
+        #expect(eventually { record.outcomes.first?.ending == .broken })
+    }
+
+    @Test(arguments: [nil, 5000 as Int64?])
+    func `a file that is shorter than its source believes breaks the body`(length: Int64?) throws {
+        let file = try temporaryFile(pattern(3000))
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            let source = FileSource(file, 0..<5000)
+            exchange.respond(ok(), body: .source(source, length: length))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.answer() == nil)
+        #expect(eventually { record.outcomes.first?.ending == .broken })
+    }
+}

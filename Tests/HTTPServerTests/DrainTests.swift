@@ -1,0 +1,93 @@
+/// The end of a server.
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DrainTests {
+    @Test func `a drain closes idle connections and lets responses finish`() throws {
+        let server = try TestServer(loops: 2) { request, _, exchange in
+            guard request.path == "/slow" else { return echoPath(request, [], exchange) }
+            let source = PieceSource(
+                [[1], [2], [3]], pause: .milliseconds(60), on: exchange.loop)
+            exchange.respond(ok(), body: .source(source, length: 3))
+        }
+        let idle = server.client()
+        idle.get("/a")
+        #expect(idle.answer()?.status == 200)
+        let busy = server.client()
+        busy.get("/slow")
+        #expect(busy.readHead()?.status == 200)
+        let record = server.record
+        server.server.drain(within: .milliseconds(5000)) { record.note("drained") }
+        #expect(idle.readToEnd() == [])
+        #expect(record.count("drained") == 0)
+        #expect(busy.read(3) == [1, 2, 3])
+        #expect(busy.readToEnd() == [])
+        #expect(busy.end == .clean)
+        #expect(eventually { record.count("drained") == 1 })
+        #expect(server.server.connectionCount == 0)
+    }
+
+    @Test func `a request under way when the drain begins is answered with close`() throws {
+        let server = try TestServer { request, _, exchange in
+            exchange.loop.schedule(after: .milliseconds(100)) { _ in
+                echoPath(request, [], exchange)
+            }
+        }
+        let client = server.client()
+        client.get("/a")
+        client.get("/b")
+        #expect(eventually { server.server.connectionCount == 1 })
+        let record = server.record
+        server.server.drain(within: .milliseconds(5000)) { record.note("drained") }
+        let answer = client.answer()
+        #expect(answer?.text == "/a")
+        #expect(answer?.field("Connection") == "close")
+        #expect(client.readToEnd() == [])
+        client.close()
+        #expect(eventually { record.count("drained") == 1 })
+    }
+
+    @Test func `what is not done within the time is cut, and seen as broken`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.readHead()?.status == 200)
+        server.server.drain(within: .milliseconds(100)) { record.note("drained") }
+        _ = client.readToEnd()
+        #expect(client.end == .reset)
+        #expect(eventually { record.count("drained") == 1 })
+        #expect(record.outcomes.first?.ending == .aborted)
+    }
+
+    @Test func `a drain of a stopped server reports at once`() throws {
+        let server = try TestServer(loops: 2, echoPath)
+        server.server.stop()
+        let record = server.record
+        server.server.drain(within: .milliseconds(5000)) { record.note("drained") }
+        #expect(record.count("drained") == 1)
+        server.server.stop()
+    }
+
+    @Test func `a stop ends what is under way and joins the threads`() throws {
+        let record = Record()
+        let server = try TestServer(loops: 2) { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: 5))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.readHead()?.status == 200)
+        server.server.stop()
+        #expect(record.count("cancelled") == 1)
+        #expect(client.readToEnd() == [])
+        #expect(client.end == .reset)
+    }
+}

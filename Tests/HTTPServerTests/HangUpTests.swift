@@ -1,0 +1,129 @@
+/// Clients that leave, wholly or by half.
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct HangUpTests {
+    /// Trap 68.
+    @Test func `a client that resets during a wait cancels source and exchange exactly once`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: 10))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.readHead()?.status == 200)
+        client.reset()
+        #expect(eventually { record.outcomes.count == 1 })
+        #expect(eventually { server.server.connectionCount == 0 })
+        #expect(record.count("source cancelled") == 1)
+        #expect(record.count("cancelled") == 1)
+        #expect(record.outcomes.first?.ending == .aborted)
+        #expect(record.outcomes.first?.status == .ok)
+    }
+
+    @Test func `a client that closes while bytes flow is noticed`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(EndlessSource(record), length: nil))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.read(100_000).count == 100_000)
+        client.close()
+        #expect(eventually { record.outcomes.first?.ending == .aborted })
+        #expect(record.count("source cancelled") == 1)
+    }
+
+    @Test func `an exchange whose client has gone takes an answer without effect`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+            exchange.onFinish = { record.note($0) }
+            exchange.loop.schedule(after: .milliseconds(100)) { _ in
+                record.note(exchange.isAlive ? "alive" : "gone")
+                let source = StalledSource(record)
+                exchange.respond(ok(), body: .source(source, length: nil))
+            }
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(eventually { server.server.connectionCount == 1 })
+        client.reset()
+        #expect(eventually { record.count("source cancelled") == 1 })
+        #expect(record.count("gone") == 1)
+        #expect(record.count("cancelled") == 1)
+        #expect(record.outcomes.map(\.ending) == [.aborted])
+        #expect(record.outcomes.first?.status == nil)
+    }
+
+    @Test func `a client that only shuts its sending side gets the whole response`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            let source = PieceSource(
+                [[1], [2], [3]], pause: .milliseconds(40), on: exchange.loop)
+            exchange.respond(ok(), body: .source(source, length: 3))
+        }
+        let client = server.client()
+        client.get("/")
+        client.get("/")
+        client.halfClose()
+        #expect(client.answer()?.body == [1, 2, 3])
+        #expect(client.answer()?.body == [1, 2, 3])
+        #expect(client.readToEnd() == [])
+        #expect(client.end == .clean)
+        #expect(eventually { server.server.connectionCount == 0 })
+        #expect(record.outcomes.map(\.ending) == [.complete, .complete])
+    }
+
+    @Test func `a half-closed client costs no spinning loop`() throws {
+        let server = try TestServer { request, _, exchange in
+            exchange.loop.schedule(after: .milliseconds(300)) { _ in
+                exchange.respond(ok(), body: .none)
+            }
+        }
+        let client = server.client()
+        client.get("/")
+        client.get("/more")
+        client.halfClose()
+        let before = threadTime(server)
+        #expect(client.answer()?.status == 200)
+        let spent = threadTime(server).nanoseconds - before.nanoseconds
+        #expect(spent < 100_000_000)
+    }
+
+    /// Processor time of the server's first loop.
+    private func threadTime(_ server: TestServer) -> Interval {
+        let found = Mutex<Interval?>(nil)
+        server.server.loopHandles[0].enqueue { _ in
+            found.withLock { $0 = threadClock() }
+        }
+        _ = eventually { found.withLock { $0 } != nil }
+        return found.withLock { $0 } ?? .zero
+    }
+
+    @Test func `a hundred clients that vanish leave nothing behind`() throws {
+        let record = Record()
+        let server = try TestServer(loops: 2) { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        for _ in 0..<100 {
+            let client = server.client()
+            client.get("/")
+            #expect(client.readHead()?.status == 200)
+            client.reset()
+        }
+        #expect(eventually { record.count("cancelled") == 100 })
+        #expect(record.count("source cancelled") == 100)
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+}

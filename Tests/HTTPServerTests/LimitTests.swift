@@ -1,0 +1,106 @@
+/// What is refused, and how the client learns of it.
+import Glibc
+import HTTP
+import HTTPServer
+import Posix
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct LimitTests {
+    @Test(arguments: [
+        ("GET /\(String(repeating: "a", count: 20_000)) HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 70_000))\r\n\r\n", 431),
+        ("GET / HTTP/1.1\r\n\(String(repeating: "X: y\r\n", count: 200))\r\n", 431),
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        ("nonsense\r\n\r\n", 400),
+    ])
+    func `a request that cannot be served is answered, then the connection ends`(
+        request: String, status: Int
+    ) throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            record.note("handled")
+            exchange.respond(ok(), body: .none)
+        }
+        let client = server.client()
+        client.write(request + "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
+        let answer = client.answer()
+        #expect(answer?.status == status)
+        #expect(answer?.text.hasPrefix("client error: ") == true)
+        #expect(answer?.field("Content-Type") == "text/plain; charset=utf-8")
+        #expect(answer?.field("Connection") == "close")
+        #expect(client.readToEnd() == [])
+        #expect(client.end == .clean)
+        #expect(record.count("handled") == 0)
+    }
+
+    @Test func `connections over the limit are answered 503 and closed`() throws {
+        var limits = ServerLimits()
+        limits.connections = 2
+        let server = try TestServer(limits: limits, echoPath)
+        var clients = [server.client(), server.client()]
+        for client in clients {
+            client.get("/in")
+            #expect(client.answer()?.status == 200)
+        }
+        let third = server.client()
+        #expect(third.answer()?.status == 503)
+        #expect(third.readToEnd() == [])
+        clients.removeLast()
+        #expect(eventually { server.server.connectionCount == 1 })
+        let fourth = server.client()
+        fourth.get("/in")
+        #expect(fourth.answer()?.status == 200)
+    }
+
+    @Test func `limits are brought into their ranges`() {
+        var limits = ServerLimits()
+        limits.headTimeout = .zero
+        limits.connections = -1
+        limits.bodyBytes = .max
+        let clamped = limits.clamped()
+        #expect(clamped.headTimeout == .milliseconds(50))
+        #expect(clamped.connections == 1)
+        #expect(clamped.bodyBytes == 64 << 20)
+        #expect(ServerLimits().clamped() == ServerLimits())
+    }
+
+    /// Trap 74.
+    @Test(arguments: [true, false])
+    func `a port that another server listens on is an error, shared or not`(shared: Bool) throws {
+        let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
+        let other = try listen(on: loopback, sharingPort: shared)
+        let taken = try localAddress(of: other.number)
+        let error = #expect(throws: SystemError.self) {
+            _ = try HTTPServer(addresses: [taken], loops: 2, limits: ServerLimits()) { _ in
+                ScriptedHandler(echoPath)
+            }
+        }
+        #expect(error?.code == EADDRINUSE)
+        #expect(error?.subject == taken.description)
+    }
+
+    @Test func `two servers of one process do not share a port either`() throws {
+        let first = try TestServer(loops: 2, echoPath)
+        let taken = first.server.boundAddresses
+        #expect(throws: SystemError.self) {
+            _ = try HTTPServer(addresses: taken, loops: 2, limits: ServerLimits()) { _ in
+                ScriptedHandler(echoPath)
+            }
+        }
+    }
+
+    @Test func `a port is free again once its server has stopped`() throws {
+        let first = try TestServer(loops: 2, echoPath)
+        let client = first.client()
+        client.get("/a")
+        #expect(client.answer()?.status == 200)
+        first.server.stop()
+        let second = try HTTPServer(
+            addresses: first.server.boundAddresses, loops: 2, limits: ServerLimits()
+        ) { _ in ScriptedHandler(echoPath) }
+        second.stop()
+    }
+}

@@ -1,0 +1,102 @@
+/// A server with a scripted handler, and a record of what happened on its loops.
+import Glibc
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Synchronization
+import Testing
+
+/// What the loops report to the test's thread.
+final class Record: Sendable {
+    private let events = Mutex<[String]>([])
+    private let outcomeList = Mutex<[ResponseOutcome]>([])
+
+    func note(_ event: String) { events.withLock { $0.append(event) } }
+    func note(_ outcome: ResponseOutcome) { outcomeList.withLock { $0.append(outcome) } }
+
+    func count(_ event: String) -> Int { events.withLock { $0.count { $0 == event } } }
+    var outcomes: [ResponseOutcome] { outcomeList.withLock { $0 } }
+    var all: [String] { events.withLock { $0 } }
+}
+
+typealias Script = @Sendable (RequestHead, [UInt8], Exchange) -> Void
+
+final class ScriptedHandler: RequestHandler {
+    private let script: Script
+    init(_ script: @escaping Script) { self.script = script }
+
+    func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange) {
+        script(request, body, exchange)
+    }
+}
+
+func ok(_ fields: (String, String)...) -> ResponseHead {
+    var head = ResponseHead(status: .ok)
+    for (name, value) in fields { head.fields.append(name, value) }
+    return head
+}
+
+/// Answers with the path.
+let echoPath: Script = { request, _, exchange in
+    exchange.respond(ok(), body: .bytes(Array(request.path.utf8)))
+}
+
+/// Short times, so that tests of them are short.
+func shortLimits() -> ServerLimits {
+    var limits = ServerLimits()
+    limits.headTimeout = .milliseconds(200)
+    limits.bodyTimeout = .milliseconds(200)
+    limits.idleTimeout = .milliseconds(300)
+    limits.writeTimeout = .milliseconds(300)
+    limits.lingerTimeout = .milliseconds(200)
+    return limits
+}
+
+final class TestServer: Sendable {
+    let server: HTTPServer
+    let record = Record()
+
+    init(loops: Int = 1, limits: ServerLimits = ServerLimits(), _ script: @escaping Script) throws {
+        let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
+        server = try HTTPServer(addresses: [loopback], loops: loops, limits: limits) { _ in
+            ScriptedHandler(script)
+        }
+    }
+
+    deinit { server.stop() }
+
+    var port: UInt16 { server.boundAddresses[0].port }
+
+    func client(patience: Int = 10, receiveBuffer: CInt? = nil) -> TestClient {
+        TestClient(port: port, patience: patience, receiveBuffer: receiveBuffer)
+    }
+}
+
+/// Waits for what another thread brings about, at most ten seconds.
+func eventually(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<2000 {
+        if condition() { return true }
+        usleep(5000)
+    }
+    return condition()
+}
+
+/// Bytes that show any shift or loss.
+func pattern(_ count: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        var state: UInt32 = 0x9E37_79B9
+        for index in 0..<count {
+            state = state &* 1_664_525 &+ 1_013_904_223
+            buffer[index] = UInt8(truncatingIfNeeded: state >> 24)
+        }
+        filled = count
+    }
+}
+
+/// Processor time of the calling thread.
+func threadClock() -> Interval {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Interval(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+}
