@@ -13,6 +13,8 @@ package enum Storability: Equatable, Sendable {
         case isPrivate = "private"
         case status = "status"
         case varyStar = "vary-star"
+        /// The response depends on request fields other than those that we normalise.
+        case vary
         case authorization = "authorization"
         case noFreshness = "no-freshness"
         case method = "method"
@@ -45,7 +47,10 @@ package enum Storability: Equatable, Sendable {
         if control.noStore { return .streamOnly(.noStore) }
         if question.policy != .rfc { return mediaDecision(question) }
         if CacheControl(question.requestFields).noStore { return .streamOnly(.noStore) }
-        if question.responseFields.listMembers(.vary).contains("*") { return .streamOnly(.varyStar) }
+        let vary = question.responseFields.listMembers(.vary).map { HTTP.ASCII.lowercased($0) }
+        if vary.contains("*") { return .streamOnly(.varyStar) }
+        // Codings are undone or not asked for, and CORS is ours: these two do not split the cache.
+        if vary.contains(where: { $0 != "accept-encoding" && $0 != "origin" }) { return .streamOnly(.vary) }
         if question.isShared {
             if control.private != nil { return .streamOnly(.isPrivate) }
             if question.requestFields.contains(.authorization),

@@ -78,7 +78,11 @@ package struct AdmissionQueue {
     private var preempting = 0
     private var preemptible = 0
     /// Slots in use, express places not counted.
-    package private(set) var slotsInUse = 0
+    package private(set) var slotsInUse = 0 {
+        didSet { peakSlotsInUse = max(peakSlotsInUse, slotsInUse) }
+    }
+    /// The most slots that were ever held at once.
+    package private(set) var peakSlotsInUse = 0
     /// Express places in use.
     package private(set) var expressInUse = 0
 

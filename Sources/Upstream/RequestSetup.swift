@@ -25,7 +25,7 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPALIVE, flag: true)
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
-        set(CURLOPT_BUFFERSIZE, configuration.receiveBuffer)
+        setReceiveBuffer(configuration.receiveBuffer)
         setResolved(configuration.resolve)
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
         setVersion(transfer, configuration)

@@ -76,6 +76,7 @@ package final class UpstreamClient {
     package func statistics() -> UpstreamStatistics {
         var now = counters
         now.slotsInUse = queue.slotsInUse
+        now.peakSlotsInUse = queue.peakSlotsInUse
         now.expressInUse = queue.expressInUse
         now.waiting = Lane.allCases.map { queue.waiting(in: $0) }
         now.openHandles = attached.count
@@ -281,6 +282,9 @@ extension UpstreamClient: CurlMultiOwner {
             end(transfer, .failure(error))
         } else if case .redirect(let redirect) = transfer.phase {
             follow(redirect, transfer)
+        } else if code == CURLE_OK, case .head = transfer.phase {
+            // libcurl takes a connection that ends inside the head for an empty response.
+            end(transfer, .failure(UpstreamError(.reset, host: transfer.host)))
         } else if code == CURLE_OK {
             end(transfer, .success(transfer.timings(at: loop.now)))
         } else {

@@ -25,6 +25,8 @@ package struct UpstreamStatistics: Sendable, Hashable {
 
     /// Slots in use.
     package var slotsInUse = 0
+    /// The most slots that were ever held at once.
+    package var peakSlotsInUse = 0
     /// Express places in use.
     package var expressInUse = 0
     /// Waiting transfers by `Lane.rawValue`.

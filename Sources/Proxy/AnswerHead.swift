@@ -1,0 +1,147 @@
+/// Response heads towards players.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Store
+
+/// The fields that browsers need on every answer of a proxy that stands between origins.
+enum CrossOrigin {
+    static let exposed =
+        "Accept-Ranges, Age, Cache-Status, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
+
+    /// Adds them. Never `*` together with credentials (Fetch standard, CORS protocol).
+    static func append(to fields: inout Fields, for request: RequestHead, settings: ProxySettings) {
+        if !settings.credentialedOrigins.isEmpty {
+            fields.append(.vary, "Origin")
+            if let origin = request.fields.first(.origin), settings.credentialedOrigins.contains(origin) {
+                fields.append(.accessControlAllowOrigin, origin)
+                fields.append("Access-Control-Allow-Credentials", "true")
+                fields.append(.accessControlExposeHeaders, exposed)
+                return
+            }
+        }
+        fields.append(.accessControlAllowOrigin, "*")
+        fields.append(.accessControlExposeHeaders, exposed)
+    }
+
+    /// The answer to a preflight (Fetch standard; Private Network Access).
+    static func preflight(_ request: RequestHead, settings: ProxySettings) -> ResponseHead {
+        var fields = Fields()
+        append(to: &fields, for: request, settings: settings)
+        fields.append(.accessControlAllowMethods, "GET, HEAD, OPTIONS")
+        let asked = request.fields.combined(.accessControlRequestHeaders)
+        fields.append(.accessControlAllowHeaders, asked ?? "Range, If-Range, If-None-Match, If-Modified-Since")
+        fields.append(.accessControlMaxAge, "86400")
+        if request.fields.first(.accessControlRequestPrivateNetwork) == "true" {
+            fields.append(.accessControlAllowPrivateNetwork, "true")
+        }
+        fields.append(.vary, "Access-Control-Request-Headers")
+        return ResponseHead(status: .noContent, fields: fields)
+    }
+}
+
+/// Content types by role, for what the origin mislabels.
+enum ContentTypes {
+    static let playlist = "application/vnd.apple.mpegurl"
+
+    /// The type of a media answer. The place in the playlist comes first, then what the origin
+    /// said, then the file name; markup is never passed on as such, since it would run as ours.
+    static func media(_ resource: Resource, stated: String?) -> String {
+        let type = stated.flatMap { MediaType($0) }
+        if resource.isMounted { return stated ?? "application/octet-stream" }
+        switch resource.role {
+        case .key?: return "application/octet-stream"
+        case .subtitle?: return "text/vtt; charset=utf-8"
+        case .json?: return "application/json"
+        case .playlist?: return playlist
+        default: break
+        }
+        if let stated, let type, ["video", "audio", "image"].contains(type.type) { return stated }
+        return byName[resource.nameExtension] ?? fallback(resource.role)
+    }
+
+    private static func fallback(_ role: ResourceRole?) -> String {
+        switch role {
+        case .segment?, .part?: "video/mp2t"
+        case .initialization?: "video/mp4"
+        default: "application/octet-stream"
+        }
+    }
+
+    private static let byName = [
+        "ts": "video/mp2t", "m2ts": "video/mp2t", "mp4": "video/mp4", "m4s": "video/iso.segment",
+        "m4v": "video/mp4", "cmfv": "video/mp4", "m4a": "audio/mp4", "cmfa": "audio/mp4",
+        "aac": "audio/aac", "mp3": "audio/mpeg", "ac3": "audio/ac3", "ec3": "audio/eac3",
+        "vtt": "text/vtt; charset=utf-8", "webvtt": "text/vtt; charset=utf-8", "key": "application/octet-stream",
+        "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webm": "video/webm",
+        "mkv": "video/x-matroska", "mov": "video/quicktime",
+    ]
+}
+
+/// Builds the heads of answers from stored heads.
+struct AnswerHead {
+    let request: RequestHead
+    let resource: Resource
+    let settings: ProxySettings
+    let now: WallTime
+
+    /// The fields that every answer with stored content has.
+    func fields(
+        _ facts: ObjectFacts, disposition: Disposition, ttl: Int64?, originStatus: HTTPStatus?
+    ) -> Fields {
+        var fields = Fields()
+        if resource.isMounted {
+            for (name, value) in facts.head.fields where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {
+                fields.append(name, value)
+            }
+        } else if let control = facts.head.fields.combined(.cacheControl) {
+            fields.append(.cacheControl, control)
+        }
+        fields.append(
+            .contentType, ContentTypes.media(resource, stated: facts.head.fields.first(.contentType)))
+        if !resource.isMounted, let coding = facts.head.fields.first(.contentEncoding) {
+            fields.append(.contentEncoding, coding)
+        }
+        fields.append(.etag, facts.entityTag)
+        if let modified = facts.head.fields.first(.lastModified) { fields.append(.lastModified, modified) }
+        fields.append(.acceptRanges, "bytes")
+        finish(&fields, facts.head, disposition, ttl, originStatus)
+        return fields
+    }
+
+    /// Age, Cache-Status, and what browsers need.
+    func finish(
+        _ fields: inout Fields, _ head: StoredHead, _ disposition: Disposition, _ ttl: Int64?,
+        _ originStatus: HTTPStatus?
+    ) {
+        fields.append(.age, String(head.age(at: now)))
+        disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)
+        if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
+        CrossOrigin.append(to: &fields, for: request, settings: settings)
+    }
+
+    private static let replaced: Set<String> = [
+        "content-type", "etag", "last-modified", "age", "date", "accept-ranges",
+    ]
+
+    /// The answer to a failure: one line of text that says whose fault it is.
+    static func failure(
+        _ failure: ProxyFailure, request: RequestHead, settings: ProxySettings
+    ) -> (ResponseHead, [UInt8]) {
+        var fields = Fields()
+        fields.append(.contentType, "text/plain; charset=utf-8")
+        fields.append(.cacheControl, "no-store")
+        fields.append("X-Content-Type-Options", "nosniff")
+        if let total = failure.total, failure.status == .rangeNotSatisfiable {
+            fields.append(.contentRange, ContentRange.unsatisfied(total: total).description)
+        }
+        if failure.status == .methodNotAllowed { fields.append(.allow, "GET, HEAD, OPTIONS") }
+        var status = CacheStatus(cache: "sluice", forward: .uriMiss)
+        status.forwardStatus = failure.originStatus
+        status.detail = "\(failure.fault.rawValue)-error"
+        if failure.fault == .origin { status.append(to: &fields) }
+        CrossOrigin.append(to: &fields, for: request, settings: settings)
+        return (ResponseHead(status: failure.status, fields: fields), Array(failure.text.utf8))
+    }
+}

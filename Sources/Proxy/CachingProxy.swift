@@ -1,0 +1,188 @@
+/// The front door of one server loop: who may ask, what is asked for, who answers.
+import CachePolicy
+import HLS
+package import HTTP
+package import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Routing
+import Upstream
+import URISyntax
+
+/// Answers the requests of one loop.
+package final class CachingProxy: RequestHandler {
+    private let core: ProxyCore
+    private let pages: OwnPages
+
+    package init(core: ProxyCore, status: StatusSource) {
+        self.core = core
+        pages = OwnPages(core: core, status: status)
+    }
+
+    package func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange) {
+        core.counters.add(.requests)
+        if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
+        if request.method == .options {
+            return exchange.respond(CrossOrigin.preflight(request, settings: core.settings), body: .none)
+        }
+        switch core.router.route(request) {
+        case .own(let path):
+            if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+            pages.handle(path, request, exchange)
+        case .refused(let status, let reason):
+            refuse(ProxyFailure(.client, status, reason), exchange)
+        case .entry(let entry):
+            handle(entry, exchange)
+        case .rewritten(let role, let handle, let directives):
+            handleRewritten(role, handle, directives, exchange)
+        case .mount(_, let url):
+            if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+            handleMounted(url, exchange)
+        }
+    }
+
+    private func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
+        core.counters.add(failure.fault == .us ? .ownErrors : .clientErrors)
+        core.log.info(
+            "request refused", metadata: ["status": "\(failure.status.rawValue)", "reason": "\(failure.message)"])
+        let (head, body) = AnswerHead.failure(failure, request: exchange.request, settings: core.settings)
+        exchange.respond(head, body: .bytes(body))
+    }
+
+    // MARK: Who may ask
+
+    /// A Host that we are not known by means that a page bent a name to our address; only a client
+    /// on this machine that knows no Host (HTTP/1.0) is let through without one.
+    private func hostFault(_ request: RequestHead, _ exchange: Exchange) -> ProxyFailure? {
+        if let host = request.host {
+            if core.isOwn(host: host) { return nil }
+        } else if request.version < .http11, exchange.peer?.isLoopback ?? false {
+            return nil
+        }
+        return ProxyFailure(
+            .client, .misdirectedRequest,
+            "this daemon is not known by that Host; name it with --host-name if it should be")
+    }
+
+    private func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
+        guard let token = core.settings.token else { return nil }
+        var offered = given
+        if offered == nil, let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") {
+            offered = String(field.dropFirst(7))
+        }
+        if offered == nil {
+            offered = request.queryItems.first { $0.rawName == "token" }?.value()
+        }
+        if let offered, Signer.isEqual(offered, token) { return nil }
+        return ProxyFailure(
+            .client, .unauthorized, "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
+    }
+
+    private func methodFault(_ request: RequestHead) -> ProxyFailure? {
+        if request.method == .get || request.method == .head { return nil }
+        return ProxyFailure(.client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")
+    }
+
+    // MARK: What is asked for
+
+    private func handle(_ entry: Entry, _ exchange: Exchange) {
+        let request = exchange.request
+        if let failure = tokenFault(request, given: entry.token) ?? methodFault(request) {
+            return refuse(failure, exchange)
+        }
+        let session = core.sessions.session(for: entry)
+        let role: ResourceRole? = ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
+        open(entry.url, session, role, directives: [], exchange)
+    }
+
+    private static func nameExtension(_ url: AbsoluteURL) -> String {
+        let name = url.lastPathSegment
+        guard let dot = name.lastIndex(of: ".") else { return "" }
+        return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
+    }
+
+    private func handleRewritten(
+        _ role: ResourceRole, _ text: Substring, _ directives: [QueryItem], _ exchange: Exchange
+    ) {
+        if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
+        let signer = core.signer
+        let handle: Handle
+        do throws(Handle.Fault) {
+            handle = try Handle(
+                text: text.utf8, sign: signer.map { signer in { signer.sign($0) } },
+                requiresSignature: signer != nil)
+        } catch {
+            switch error {
+            case .malformed:
+                return refuse(
+                    ProxyFailure(.client, .notFound, "the URL's handle cannot be read; reload the playlist"), exchange)
+            case .badSignature:
+                return refuse(
+                    ProxyFailure(.client, .forbidden, "the URL was not signed by this daemon; reload the playlist"),
+                    exchange)
+            }
+        }
+        guard let url = core.url(of: handle) else {
+            return refuse(
+                ProxyFailure(.client, .gone, "the URL's short name is not known any more; reload the playlist"), exchange)
+        }
+        open(url, core.sessions.session(handle.session), role, directives: directives, exchange)
+    }
+
+    private func open(
+        _ url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, directives: [QueryItem],
+        _ exchange: Exchange
+    ) {
+        guard !core.isOwn(url) else {
+            return refuse(ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
+        }
+        guard let target = Self.url(url, adding: directives) else {
+            return refuse(ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
+        }
+        var forwarded = Fields()
+        if let agent = exchange.request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
+        let resource = Resource(
+            url: target, keyText: core.keyText(target, session: session, isPlaylist: role == .playlist),
+            session: session, role: role, policy: core.settings.policy, mayStore: directives.isEmpty,
+            forwardedFields: forwarded, isMounted: false)
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+    }
+
+    private static func url(_ url: AbsoluteURL, adding directives: [QueryItem]) -> AbsoluteURL? {
+        guard !directives.isEmpty else { return url }
+        var bytes = url.bytes
+        bytes.append(url.queryRange == nil ? 0x3F : 0x26)
+        let items = directives.map { item in
+            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
+        }
+        bytes.append(contentsOf: items.joined(separator: "&").utf8)
+        return try? AbsoluteURL(bytes: bytes)
+    }
+
+    private func handleMounted(_ url: AbsoluteURL, _ exchange: Exchange) {
+        if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
+        guard !core.isOwn(url) else {
+            return refuse(ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"), exchange)
+        }
+        let session = core.sessions.session(for: Entry(url: url))
+        let policy: Policy = core.settings.policy == .media ? .rfc : core.settings.policy
+        let resource = Resource(
+            url: url, keyText: core.keyText(url, session: session, isPlaylist: false), session: session,
+            role: nil, policy: policy, mayStore: true,
+            forwardedFields: Self.forwardedFields(exchange.request.fields), isMounted: true)
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+    }
+
+    /// The fields that go on to a mounted origin: end-to-end ones (RFC 9110 section 7.6.1) except
+    /// those about ranges, conditions and codings, which the store answers for.
+    private static func forwardedFields(_ fields: Fields) -> Fields {
+        var forwarded = endToEndFields(fields)
+        for name: FieldName in [
+            .host, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+            .acceptEncoding, .expect, .contentLength,
+        ] { forwarded.remove(name) }
+        forwarded.append(.via, "1.1 sluice")
+        return forwarded
+    }
+}

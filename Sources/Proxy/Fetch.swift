@@ -1,0 +1,126 @@
+/// What a request asks of the flights, and what it hears back.
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import Synchronization
+import Upstream
+import URISyntax
+
+/// The resource that is asked for, with everything a fetch of it needs.
+final class Resource: Sendable {
+    let url: AbsoluteURL
+    let keyText: String
+    let key: ObjectKey
+    let session: Session
+    /// Nil when the place does not tell: an entry, a mount.
+    let role: ResourceRole?
+    let policy: Policy
+    /// False where each answer is its own, as with delivery directives.
+    let mayStore: Bool
+    /// The player's fields that go to the origin.
+    let forwardedFields: Fields
+    let isMounted: Bool
+
+    init(
+        url: AbsoluteURL, keyText: String, session: Session, role: ResourceRole?, policy: Policy,
+        mayStore: Bool, forwardedFields: Fields, isMounted: Bool
+    ) {
+        self.url = url
+        self.keyText = keyText
+        key = ObjectKey(sha256Of: keyText)
+        self.session = session
+        self.role = role
+        self.policy = policy
+        self.mayStore = mayStore
+        self.forwardedFields = forwardedFields
+        self.isMounted = isMounted
+    }
+
+    /// Content codings are undone for text that is read here; media is asked for as it is.
+    var decodesContent: Bool {
+        switch role {
+        case .playlist?, .json?: true
+        case nil:
+            !["ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv", "cmfa"]
+                .contains(nameExtension)
+        default: false
+        }
+    }
+
+    /// The extension of the origin's file name, in lower case; empty for none.
+    var nameExtension: String {
+        let name = url.lastPathSegment
+        guard let dot = name.lastIndex(of: ".") else { return "" }
+        return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
+    }
+}
+
+/// The bytes that are wanted of a resource.
+enum Wanted: Sendable, Equatable {
+    /// From `start` up to `end`, exclusive; nil for the end of the body.
+    case span(start: Int64, end: Int64?)
+    /// The last bytes of a body whose length is not known yet.
+    case suffix(Int64)
+
+    static let whole = Wanted.span(start: 0, end: nil)
+
+    /// The value of the Range field; nil for the whole body.
+    var rangeField: String? {
+        switch self {
+        case .span(0, nil): nil
+        case .span(let start, nil): "bytes=\(start)-"
+        case .span(let start, let end?): "bytes=\(start)-\(end - 1)"
+        case .suffix(let length): "bytes=-\(length)"
+        }
+    }
+}
+
+/// When a request wants its answer.
+enum Delivery: Sendable {
+    /// As soon as the head and, where the type is open, the first bytes are there.
+    case head
+    /// When the body is whole, as playlists need.
+    case completion
+}
+
+/// One wish for bytes from an origin.
+struct FetchRequest: Sendable {
+    let resource: Resource
+    let wanted: Wanted
+    /// The generation whose hole is to be filled; nil for whatever the origin has.
+    var object: StoredObject?
+    /// True asks the origin whether `object` is still right.
+    var revalidates = false
+    let delivery: Delivery
+    let lane: Lane
+}
+
+/// What became of it.
+enum FetchReply: Sendable {
+    case object(StoredObject, FetchOutcome)
+    /// The origin said that the object which was asked about is still right.
+    case notModified(StoredObject)
+    case failure(ProxyFailure)
+}
+
+/// How an object was come by.
+struct FetchOutcome: Sendable {
+    /// True when another request's flight was joined.
+    let isCollapsed: Bool
+    /// The origin's status.
+    let status: HTTPStatus
+    /// Why it is not kept; nil if it is.
+    let notStored: Storability.NoStoreReason?
+}
+
+/// Names a wish, so that it can be taken back.
+struct FetchID: Hashable, Sendable {
+    private static let last = Atomic<UInt64>(0)
+    private let number: UInt64
+
+    init() {
+        number = Self.last.add(1, ordering: .relaxed).newValue
+    }
+}

@@ -1,0 +1,295 @@
+/// What a flight makes of the origin's head, bytes and end.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+/// Why a fill ended although its transfer did not break.
+enum FillEnd: Error {
+    /// The origin has another representation now.
+    case representationChanged
+    /// The player's request was answered with a failure.
+    case refused(ProxyFailure)
+}
+
+extension Flight: TransferDelegate {
+    func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
+        table.take(redirect.setCookies, of: resource.session)
+        return table.cookieField(for: redirect.to, session: resource.session) ?? ""
+    }
+
+    func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
+        guard transfer === self.transfer else { return }
+        table.take(head.setCookies, of: resource.session)
+        switch head.status.rawValue {
+        case 200, 203: receiveWhole(head)
+        case 206: receivePart(head)
+        case 304 where revalidates: receiveNotModified(head)
+        case 416: receiveUnsatisfiable(head)
+        case 408, 425, 429, 500, 502, 503, 504:
+            refusal = (head.status, Self.retryAfter(head.fields, now: table.loop.wallNow))
+            transfer.cancel()
+        default:
+            if resource.isMounted { return receiveWhole(head) }
+            refuse(ProxyFailure(originStatus: head.status, subject: resource.url.redacted))
+        }
+    }
+
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        guard transfer === self.transfer, refusal == nil, writer != nil else { return .consumed }
+        table.counters.add(.bytesFromOrigin, Int64(bytes.count))
+        gathered.append(contentsOf: bytes)
+        if gathered.count >= Self.gatherLimit { flush() }
+        return .consumed
+    }
+
+    func transferRoundDidEnd(_ transfer: Transfer) {
+        guard transfer === self.transfer else { return }
+        flush()
+    }
+
+    func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
+        guard transfer === self.transfer, state != .ended else { return }
+        self.transfer = nil
+        switch result {
+        case .success:
+            if refusal != nil { return retryRefused() }
+            finish()
+        case .failure(let error):
+            if refusal != nil { return retryRefused() }
+            flush()
+            guard state != .ended else { return }
+            retry(after: error)
+        }
+    }
+
+    /// Bytes gathered before they are written within a round.
+    static let gatherLimit = 128 << 10
+
+    // MARK: Heads
+
+    private func receiveWhole(_ head: TransferHead) {
+        let length = head.decodedCoding == nil ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
+        let hasNoBody = head.status == .noContent || head.status == .resetContent
+        begin(head, from: 0, to: nil, total: hasNoBody ? 0 : length)
+    }
+
+    private func receivePart(_ head: TransferHead) {
+        guard case .satisfied(let first, let last, let total)? = ContentRange.parse(head.fields) else {
+            return refuse(
+                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a 206 without a readable Content-Range"))
+        }
+        switch wanted {
+        case .suffix: break
+        case .span(let start, _):
+            guard first == start else {
+                return refuse(
+                    ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): the origin sent another range than asked for"))
+            }
+        }
+        guard head.fields.first(.contentEncoding).map({ HTTP.ASCII.equalIgnoringCase($0, "identity") }) ?? true
+        else {
+            return refuse(
+                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a range of an encoded body cannot be used"))
+        }
+        begin(head, from: first, to: last + 1, total: total)
+    }
+
+    private func receiveNotModified(_ head: TransferHead) {
+        guard let object, var stored = ObjectFacts.of(object)?.head else {
+            return refuse(
+                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a 304 for something not stored"))
+        }
+        stored.update(from: head.fields, requestTime: requestTime, responseTime: table.loop.wallNow)
+        object.replaceHead(stored.encoded)
+        let waiting = waiters
+        waiters = []
+        close(cause: nil)
+        for waiter in waiting { waiter.answer(.notModified(object), table) }
+    }
+
+    private func receiveUnsatisfiable(_ head: TransferHead) {
+        var total: Int64?
+        if case .unsatisfied(let length)? = ContentRange.parse(head.fields) { total = length }
+        refuse(
+            ProxyFailure(
+                .client, .rangeNotSatisfiable, "\(resource.url.redacted): the range lies beyond the end",
+                originStatus: head.status, total: total))
+    }
+
+    private func refuse(_ failure: ProxyFailure) {
+        fail(failure, cause: FillEnd.refused(failure))
+    }
+
+    /// Begins, or goes on, to fill an object with this response.
+    private func begin(_ head: TransferHead, from start: Int64, to end: Int64?, total: Int64?) {
+        let stored = StoredHead(
+            status: head.status == .partialContent ? .ok : head.status,
+            fields: StoredHead.keptFields(of: head.fields), requestTime: requestTime,
+            responseTime: table.loop.wallNow, finalURL: head.finalURL.withoutUserinfo.text,
+            isPlaylist: isPlaylist)
+        let former = object
+        let writerBefore = writer
+        writer = nil
+        if let fitting = table.object(for: self, matching: stored, total: total) {
+            object = fitting
+            if let total { _ = fitting.learnTotal(total) }
+        } else {
+            if let former, !revalidates { former.discard() }
+            guard create(stored, total: total, isWhole: start == 0 && end == nil) else { return }
+        }
+        if former === object {
+            writerBefore?.end(failure: nil)
+        } else {
+            writerBefore?.end(failure: FillEnd.representationChanged)
+        }
+        guard let object else { return }
+        let last = end ?? total
+        wanted = .span(start: start, end: end)
+        writer = FillWriter(object, from: start, to: last)
+        state = .filling
+        isSniffing = start == 0 && former !== object && (resource.role == nil || isPlaylist) && head.status == .ok
+        if outcome == nil || former !== object {
+            outcome = FetchOutcome(
+                isCollapsed: false, status: head.status, notStored: noStoreReason(stored))
+        }
+        if !isSniffing { publishIfMedia() }
+        answer(isComplete: false)
+    }
+
+    private func noStoreReason(_ head: StoredHead) -> Storability.NoStoreReason? {
+        guard resource.mayStore else { return .noStore }
+        let question = Storability.Question(
+            policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
+            responseFields: head.fields, isShared: table.isShared)
+        if case .streamOnly(let reason) = Storability.decide(question) { return reason }
+        return nil
+    }
+
+    private func create(_ head: StoredHead, total: Int64?, isWhole: Bool) -> Bool {
+        let description = ObjectDescription(
+            key: resource.key, url: resource.keyText, role: (resource.role ?? .media).letter,
+            head: head.encoded, total: total, created: head.responseTime,
+            isStorable: noStoreReason(head) == nil, expectsWholeBody: isWhole)
+        do throws(SystemError) {
+            object = try table.store.create(description)
+            return true
+        } catch {
+            fail(
+                ProxyFailure(.us, .serviceUnavailable, "no room to pass the response on: \(error)"),
+                cause: error)
+            return false
+        }
+    }
+
+    /// Makes the object what lookups find. Playlists wait for their end: half a list is no list.
+    func publishIfMedia() {
+        guard let object, object.isStorable, !object.isCurrent, !isPlaylist, !isSniffing,
+            !object.isDiscarded
+        else { return }
+        publish(object)
+    }
+
+    /// Gives the object its name. Where the disk refuses, readers go on with what is open.
+    func publish(_ object: StoredObject) {
+        do throws(SystemError) {
+            try table.store.publish(object)
+        } catch {
+            table.counters.add(.notStored)
+        }
+    }
+
+    // MARK: Bytes
+
+    /// Writes what was gathered and lets readers have it.
+    func flush() {
+        guard !gathered.isEmpty, writer != nil else { return }
+        let bytes = gathered
+        gathered.removeAll(keepingCapacity: true)
+        if let error = write(bytes) {
+            // Readers go on with a flight of their own into a file that is not kept.
+            object?.discard()
+            return fail(
+                ProxyFailure(.us, .serviceUnavailable, "storing failed in the middle: \(error)"),
+                cause: error)
+        }
+        lastProgress = table.loop.now
+        failuresInARow = 0
+        if isSniffing { sniff(bytes, isAtEnd: false) }
+        // A buffer that grew for a burst is not kept for a trickle.
+        if gathered.capacity > 4 * Self.gatherLimit { gathered = [] }
+    }
+
+    private func write(_ bytes: [UInt8]) -> SystemError? {
+        bytes.withUnsafeBytes { raw in
+            do throws(SystemError) {
+                try writer?.append(raw)
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+
+    private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
+        let room = PlaylistDetector.prefixLength - prefix.count
+        prefix.append(contentsOf: bytes.prefix(max(0, room)))
+        let found = PlaylistDetector.inspect(prefix)
+        if found == .undecided, !isAtEnd, prefix.count < PlaylistDetector.prefixLength { return }
+        isSniffing = false
+        prefix = []
+        if found == .playlist {
+            markPlaylist()
+        } else if isPlaylist {
+            object?.discard()
+            let what = found == .markup ? "an HTML or XML page" : "something else"
+            refuse(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): expected a playlist, but the origin sent \(what)",
+                    originStatus: outcome?.status))
+        } else {
+            publishIfMedia()
+            answer(isComplete: false)
+        }
+    }
+
+    private func markPlaylist() {
+        guard !isPlaylist, let object, var head = StoredHead(encoded: object.head) else { return }
+        isPlaylist = true
+        head.isPlaylist = true
+        object.replaceHead(head.encoded)
+    }
+
+    // MARK: Ends
+
+    private func finish() {
+        flush()
+        guard state != .ended, let object, let writer else {
+            if state != .ended {
+                refuse(ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): no usable answer"))
+            }
+            return
+        }
+        if isSniffing { sniff([], isAtEnd: true) }
+        guard state != .ended else { return }
+        if object.total == nil, case .span(_, nil) = wanted { object.markBodyEnd(writer.offset) }
+        state = .ended
+        table.remove(self)
+        writer.end(failure: nil)
+        self.writer = nil
+        if object.isStorable, !object.isCurrent, !object.isDiscarded { publish(object) }
+        table.store.finish(object)
+        answer(isComplete: true)
+    }
+
+    static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {
+        guard let text = fields.first(.retryAfter) else { return nil }
+        if let seconds = Int64(text) { return .seconds(max(0, min(seconds, 86_400))) }
+        return HTTPDate.parse(text).map { .seconds(max(0, $0 - now.seconds)) }
+    }
+}

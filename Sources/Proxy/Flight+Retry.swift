@@ -1,0 +1,119 @@
+/// When a broken transfer is taken up again, and when the player is told instead.
+import CachePolicy
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+extension Flight {
+    /// Goes on after a transfer that failed, by a range request where bytes have come already.
+    func retry(after error: UpstreamError) {
+        if case .cancelled = error.kind { return close(cause: error) }
+        if isWhole { return transferWasWholeAfterAll() }
+        let failure = ProxyFailure(error, subject: resource.url.redacted)
+        guard error.isRetryable, let resumption = resumption() else {
+            return fail(failure, cause: error)
+        }
+        if case .preempted = error.kind { return resume(resumption, after: .zero) }
+        // With something stale at hand the player is served that, at once.
+        if revalidates { return fail(failure, cause: error) }
+        guard let delay = nextDelay(hasBody: writer != nil) else { return fail(failure, cause: error) }
+        table.counters.add(.originFailures)
+        resume(resumption, after: delay)
+    }
+
+    /// Goes on after an answer such as 503, which is worth asking again.
+    func retryRefused() {
+        guard let refusal else { return }
+        let failure = ProxyFailure(originStatus: refusal.status, subject: resource.url.redacted)
+        guard !revalidates, let resumption = resumption(), let delay = nextDelay(hasBody: true),
+            (refusal.retryAfter ?? .zero) <= table.settings.patience
+        else { return fail(failure, cause: FillEnd.refused(failure)) }
+        resume(resumption, after: max(delay, refusal.retryAfter ?? .zero))
+    }
+
+    private enum Resumption {
+        case again
+        case from(Int64, to: Int64?)
+        /// Nobody has seen the bytes yet: forget them and start over.
+        case afresh
+    }
+
+    /// True when every byte that was asked for has come although the transfer ended badly.
+    private var isWhole: Bool {
+        guard let writer, let object else { return false }
+        if case .span(_, let end?) = wanted { return writer.offset >= end }
+        return object.total.map { writer.offset >= $0 } ?? false
+    }
+
+    private func transferWasWholeAfterAll() {
+        guard let object, let writer else { return }
+        state = .ended
+        table.remove(self)
+        writer.end(failure: nil)
+        self.writer = nil
+        publishIfMedia()
+        if isPlaylist, object.isStorable, !object.isDiscarded { publish(object) }
+        table.store.finish(object)
+        answer(isComplete: true)
+    }
+
+    /// How the transfer can be taken up; nil if it cannot: bytes that were handed out came from a
+    /// representation that could not be told from another one.
+    private func resumption() -> Resumption? {
+        guard let writer, let object else { return .again }
+        guard let head = ObjectFacts.of(object)?.head else { return nil }
+        if !isHandedOut, isPlaylist || isSniffing || resource.decodesContent { return .afresh }
+        if writer.offset == 0 { return .again }
+        guard !resource.decodesContent || head.fields.contains(.acceptRanges) || object.total != nil else {
+            return nil
+        }
+        guard object.total != nil || head.strongValidator != nil else { return nil }
+        if case .span(_, let end) = wanted { return .from(writer.offset, to: end) }
+        return nil
+    }
+
+    /// The time until the next try, or nil when the player has waited long enough.
+    ///
+    /// Exponential from 100 ms with up to half of it added at random, so that flights that broke
+    /// together do not come back together.
+    private func nextDelay(hasBody: Bool) -> Interval? {
+        failuresInARow += 1
+        let limit = hasBody ? table.settings.retries : min(2, table.settings.retries)
+        guard failuresInARow <= limit else { return nil }
+        let base = Int64(100_000_000) << Int64(min(failuresInARow - 1, 6))
+        let delay = Interval(nanoseconds: base + Int64.random(in: 0...(base / 2)))
+        let waited = table.loop.now - lastProgress
+        guard (waited.nanoseconds + delay.nanoseconds) <= table.settings.patience.nanoseconds else {
+            return nil
+        }
+        return delay
+    }
+
+    private func resume(_ resumption: Resumption, after delay: Interval) {
+        state = .backingOff
+        switch resumption {
+        case .again:
+            table.counters.add(.originRetries)
+        case .from(let offset, let end):
+            table.counters.add(.originResumes)
+            wanted = .span(start: offset, end: end)
+        case .afresh:
+            table.counters.add(.originRetries)
+            object?.discard()
+            writer?.end(failure: nil)
+            writer = nil
+            object = nil
+            outcome = nil
+            gathered.removeAll()
+            prefix = []
+            wanted = .whole
+        }
+        table.loop.schedule(after: delay) { [weak self] _ in
+            guard let self, self.state == .backingOff else { return }
+            self.ask()
+        }
+    }
+}

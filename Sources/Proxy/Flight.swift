@@ -1,0 +1,217 @@
+/// One origin transfer that fills one hole of one object, and is taken up again when it breaks.
+///
+/// Life cycle; everything happens on the upstream loop.
+///
+///     asking ──head──▶ filling ──end of body──▶ ended        `transfer(_:didReceive:)`, `finish`
+///       │  ▲              │
+///       │  └──back-off────┤ broke, and can be resumed         `retry`
+///       │                 │
+///       └──gave up────────┴──────────────────▶ ended          `fail`, `abandon`
+///
+/// Who waits: requests that want the object (`waiters`), answered at the head or at the end of the
+/// body; readers wait on the object itself and hear of the flight only through it.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// One flight.
+final class Flight {
+    /// A request that waits for this flight's object.
+    struct Waiting {
+        let id: FetchID
+        var delivery: Delivery
+        let isCollapsed: Bool
+        let reply: @Sendable (FetchReply) -> Void
+
+        func answer(_ reply: FetchReply, _ table: FlightTable) {
+            table.forget(id)
+            self.reply(reply)
+        }
+    }
+
+    enum State {
+        case asking
+        case filling
+        case backingOff
+        case ended
+    }
+
+    let resource: Resource
+    unowned let table: FlightTable
+    var state = State.asking
+    var lane: Lane
+    /// What is still to be fetched; moves up when the transfer is resumed.
+    var wanted: Wanted
+    let revalidates: Bool
+    var object: StoredObject?
+    var writer: FillWriter?
+    var outcome: FetchOutcome?
+    var waiters: [Waiting] = []
+    var transfer: Transfer?
+    /// Bytes of this round, not in the file yet.
+    var gathered: [UInt8] = []
+    var requestTime = WallTime.now()
+    /// True until the first bytes have told whether this is a playlist.
+    var isSniffing = false
+    /// The first bytes, while they do not tell yet.
+    var prefix: [UInt8] = []
+    var isPlaylist: Bool
+    /// True once readers may hold the object: from then on its bytes cannot be taken back.
+    var isHandedOut = false
+    /// The status that made this response useless; its body is not read.
+    var refusal: (status: HTTPStatus, retryAfter: Interval?)?
+    var failuresInARow = 0
+    var lastProgress: Monotonic
+
+    init(_ request: FetchRequest, table: FlightTable) {
+        resource = request.resource
+        self.table = table
+        lane = request.lane
+        wanted = request.wanted
+        revalidates = request.revalidates
+        object = request.object
+        isPlaylist = request.resource.role == .playlist
+        lastProgress = table.loop.now
+        isHandedOut = request.object != nil
+    }
+
+    /// Where the next byte goes, as far as known.
+    var position: Int64? {
+        if let writer { return writer.offset + Int64(gathered.count) }
+        guard case .span(let start, _) = wanted else { return nil }
+        return start
+    }
+
+    /// Whether a wish is served by waiting for this flight.
+    func covers(_ request: FetchRequest) -> Bool {
+        guard state != .ended, refusal == nil, request.revalidates == revalidates else { return false }
+        guard request.resource.mayStore == resource.mayStore else { return false }
+        if let wantedObject = request.object, let object, wantedObject !== object { return false }
+        if request.revalidates { return true }
+        guard case .span(let start, _) = request.wanted else { return request.wanted == wanted }
+        guard case .span(let first, let end) = wanted, let position else { return false }
+        if object == nil || isPlaylist { return start == first || within(start, position, end) }
+        guard start >= first || object?.spans.contains(start) == true else { return false }
+        return within(start, position, end)
+    }
+
+    private func within(_ start: Int64, _ position: Int64, _ end: Int64?) -> Bool {
+        if let end, start >= end { return false }
+        return start - position <= table.settings.joinDistance && start >= 0
+    }
+
+    // MARK: Asking
+
+    /// Sends the request, or sends it again for what is still missing.
+    func ask() {
+        state = .asking
+        refusal = nil
+        requestTime = table.loop.wallNow
+        var request = TransferRequest(url: resource.url, lane: lane, session: resource.session.id.number)
+        request.fields = requestFields()
+        request.decodesContent = resource.decodesContent && wanted.rangeField == nil
+        if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
+        table.counters.add(.originRequests)
+        transfer = table.client.start(request, delegate: self)
+    }
+
+    private func requestFields() -> Fields {
+        var fields = resource.forwardedFields
+        for (name, value) in resource.session.fields { fields.set(name, value) }
+        if let cookie = table.cookieField(for: resource.url, session: resource.session) {
+            fields.set(.cookie, cookie)
+        }
+        let head = object.flatMap { ObjectFacts.of($0)?.head }
+        if revalidates, let head {
+            if let tag = head.fields.first(.etag) { fields.set(.ifNoneMatch, tag) }
+            if let date = head.fields.first(.lastModified) { fields.set(.ifModifiedSince, date) }
+        } else if let range = wanted.rangeField {
+            fields.set(.range, range)
+            if let validator = head?.strongValidator { fields.set(.ifRange, validator) }
+        }
+        return fields
+    }
+
+    // MARK: Answers to those who wait
+
+    /// Answers every waiter that wants no more than has happened.
+    func answer(isComplete: Bool) {
+        guard let object, let outcome else { return }
+        let ready = waiters.filter { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }
+        guard !ready.isEmpty else { return }
+        isHandedOut = true
+        waiters.removeAll { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }
+        for waiter in ready {
+            waiter.answer(
+                .object(
+                    object,
+                    FetchOutcome(
+                        isCollapsed: waiter.isCollapsed, status: outcome.status,
+                        notStored: outcome.notStored)), table)
+        }
+    }
+
+    /// Adds a waiter; one that comes after the head is answered at once.
+    func add(_ waiter: Waiting, lane: Lane) {
+        waiters.append(waiter)
+        if lane < self.lane {
+            self.lane = lane
+            transfer?.raise(to: lane)
+        }
+        if state == .filling { answer(isComplete: false) }
+    }
+
+    /// Takes a waiter back; a flight that nobody waits for any more is not flown.
+    func remove(_ id: FetchID) {
+        waiters.removeAll { $0.id == id }
+        guard waiters.isEmpty else { return }
+        if object == nil || !isHandedOut { return abandon() }
+        table.checkAbandoned(self)
+    }
+
+    // MARK: Ends
+
+    /// Ends the flight with a failure that everybody is told.
+    func fail(_ failure: ProxyFailure, cause: any Error) {
+        guard state != .ended else { return }
+        table.counters.add(.originFailures)
+        close(cause: cause)
+        let waiting = waiters
+        waiters = []
+        for waiter in waiting { waiter.answer(.failure(failure), table) }
+    }
+
+    /// Ends the flight because nobody wants it; what has come is kept.
+    func abandon() {
+        guard state != .ended else { return }
+        table.counters.add(.flightsAbandoned)
+        flush()
+        close(cause: nil)
+    }
+
+    /// Lets go of transfer, fill and place in the table.
+    func close(cause: (any Error)?) {
+        state = .ended
+        table.remove(self)
+        let running = transfer
+        transfer = nil
+        running?.cancel()
+        guard let object, let writer else { return }
+        // An end that is not known cannot be checked later: such a body is kept only with a
+        // validator to resume it by.
+        if !object.isComplete, object.total == nil,
+            ObjectFacts.of(object)?.head.strongValidator == nil
+        {
+            object.discard()
+        }
+        writer.end(failure: cause)
+        self.writer = nil
+        table.store.finish(object)
+    }
+}

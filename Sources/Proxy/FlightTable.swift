@@ -1,0 +1,219 @@
+/// All flights, by what they fetch; lives on the upstream loop.
+import CachePolicy
+import HTTP
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import Upstream
+import URISyntax
+
+/// Starts flights, lets wishes join them, and knows the sessions' cookies.
+final class FlightTable {
+    let loop: EventLoop
+    let client: UpstreamClient
+    let store: ObjectStore
+    let settings: ProxySettings
+    let counters: Counters
+    let readers: ReaderCounts
+    let isShared: Bool
+    private var flights: [ObjectKey: [Flight]] = [:]
+    private var flightOfWish: [FetchID: Flight] = [:]
+    private var jars: [SessionID: CookieJar] = [:]
+    private var jarOrder: [SessionID] = []
+
+    /// The most sessions whose cookies are kept; the oldest go first.
+    private static let mostJars = 4_096
+
+    init(loop: EventLoop, client: UpstreamClient, core: FlightCore) {
+        self.loop = loop
+        self.client = client
+        store = core.store
+        settings = core.settings
+        counters = core.counters
+        readers = core.readers
+        isShared = core.isShared
+    }
+
+    // MARK: Wishes
+
+    /// Joins a flight that serves the wish, or starts one.
+    func fetch(_ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void) {
+        let key = request.resource.key
+        let known = flights[key]?.first { $0.covers(request) }
+        let flight = known ?? Flight(request, table: self)
+        let waiting = Flight.Waiting(
+            id: id, delivery: request.delivery, isCollapsed: known != nil, reply: reply)
+        flightOfWish[id] = flight
+        if known == nil { flights[key, default: []].append(flight) }
+        flight.add(waiting, lane: request.lane)
+        if known == nil { flight.ask() }
+    }
+
+    /// Forgets a wish that was answered.
+    func forget(_ id: FetchID) {
+        flightOfWish[id] = nil
+    }
+
+    /// Takes a wish back.
+    func cancel(_ id: FetchID) {
+        flightOfWish.removeValue(forKey: id)?.remove(id)
+    }
+
+    /// Forgets a flight that has ended.
+    func remove(_ flight: Flight) {
+        let key = flight.resource.key
+        flights[key]?.removeAll { $0 === flight }
+        if flights[key]?.isEmpty == true { flights[key] = nil }
+    }
+
+    /// The object that a response belongs to, if it is one that is known: the flight's own, one
+    /// that another flight of the key fills, or the stored one.
+    func object(for flight: Flight, matching head: StoredHead, total: Int64?) -> StoredObject? {
+        if flight.isPlaylist { return flight.writer == nil ? nil : flight.object }
+        guard !flight.revalidates else { return nil }
+        let key = flight.resource.key
+        let siblings = (flights[key] ?? []).compactMap(\.object)
+        let candidates = [flight.object, siblings.first { !$0.isDiscarded }, store.lookup(key)]
+        return candidates.lazy.compactMap { $0 }.first { candidate in
+            !candidate.isDiscarded && Self.isSame(candidate, as: head, total: total)
+        }
+    }
+
+    /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
+    /// equal tags if both have one, else equal dates; and never another length.
+    private static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
+        guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
+        if let known = object.total, let total, known != total { return false }
+        if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {
+            return known == tag
+        }
+        if let known = stored.fields.first(.lastModified), let date = head.fields.first(.lastModified) {
+            return known == date
+        }
+        return object.total != nil && object.total == total
+    }
+
+    // MARK: Readers that leave
+
+    /// Looks, after a grace time, whether anybody still wants what an object's flights bring.
+    func readerLeft(_ key: ObjectKey) {
+        for flight in flights[key] ?? [] { checkAbandoned(flight) }
+    }
+
+    /// Abandons a flight that nobody waits for, unless it is nearly done.
+    func checkAbandoned(_ flight: Flight) {
+        loop.schedule(after: settings.abandonGrace) { [weak self, weak flight] _ in
+            guard let self, let flight, flight.state != .ended, flight.waiters.isEmpty,
+                let object = flight.object, self.readers.count(object.generation) == 0,
+                !self.isWorthFinishing(flight, object)
+            else { return }
+            flight.abandon()
+        }
+    }
+
+    /// A transfer that is half done, or has little left, is finished: the player will be back.
+    private func isWorthFinishing(_ flight: Flight, _ object: StoredObject) -> Bool {
+        guard object.isStorable, let position = flight.position else { return false }
+        var end = object.total
+        if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
+        guard let end else { return false }
+        return end - position <= settings.finishRemainder || position >= end / 2
+    }
+
+    // MARK: Cookies
+
+    /// Takes in what a hop set.
+    func take(_ cookies: [ReceivedCookie], of session: Session) {
+        guard !cookies.isEmpty else { return }
+        if jars[session.id] == nil {
+            jarOrder.append(session.id)
+            if jarOrder.count > Self.mostJars { jars[jarOrder.removeFirst()] = nil }
+        }
+        for cookie in cookies {
+            jars[session.id, default: CookieJar()].receive(cookie.value, from: cookie.url, now: loop.wallNow)
+        }
+    }
+
+    /// The Cookie field for a request of a session: those given at entry, then the jar's.
+    func cookieField(for url: AbsoluteURL, session: Session) -> String? {
+        let given = session.fields.first(.cookie)
+        let kept = jars[session.id]?.field(for: url, now: loop.wallNow)
+        let both = [given, kept].compactMap { $0 }
+        return both.isEmpty ? nil : both.joined(separator: "; ")
+    }
+}
+
+/// What the upstream loop shares with the server loops.
+struct FlightCore: Sendable {
+    let store: ObjectStore
+    let settings: ProxySettings
+    let counters: Counters
+    let readers: ReaderCounts
+    let isShared: Bool
+}
+
+/// The flights as other threads see them.
+package final class Flights: Sendable {
+    private let thread: LoopThread
+    private let table: Mutex<LoopBound<FlightTable>?>
+
+    /// Starts the upstream loop; blocks until libcurl is ready.
+    init(core: FlightCore, configuration: UpstreamConfiguration) throws {
+        let ready = try Latch()
+        let holder = TableHolder()
+        thread = try LoopThread(name: "upstream") { loop in
+            holder.install(core, configuration, on: loop)
+            ready.open()
+        }
+        guard ready.wait(atMost: .seconds(10)), let bound = holder.table else {
+            throw ProxyFailure(.us, .internalServerError, "libcurl could not be started")
+        }
+        table = Mutex(bound)
+    }
+
+    private final class TableHolder: Sendable {
+        private let made = Mutex<LoopBound<FlightTable>?>(nil)
+
+        var table: LoopBound<FlightTable>? { made.withLock { $0 } }
+
+        func install(_ core: FlightCore, _ configuration: UpstreamConfiguration, on loop: EventLoop) {
+            guard let client = try? UpstreamClient(loop: loop, configuration: configuration) else { return }
+            let bound = LoopBound(FlightTable(loop: loop, client: client, core: core), to: loop)
+            made.withLock { $0 = bound }
+        }
+    }
+
+    private func enqueue(_ body: @escaping @Sendable (FlightTable) -> Void) {
+        let bound = table.withLock { $0 }
+        bound?.enqueue { table, _ in body(table) }
+    }
+
+    /// Starts or joins a flight; `reply` is called once, on the upstream loop, unless cancelled.
+    func fetch(_ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void) {
+        enqueue { $0.fetch(request, id: id, reply: reply) }
+    }
+
+    /// Takes a wish back; its reply may still be on its way.
+    func cancel(_ id: FetchID) {
+        enqueue { $0.cancel(id) }
+    }
+
+    /// Tells that the last reader of an object has gone.
+    func readerLeft(_ key: ObjectKey) {
+        enqueue { $0.readerLeft(key) }
+    }
+
+    /// Asks for the upstream figures; `reply` is called on the upstream loop.
+    func statistics(_ reply: @escaping @Sendable (UpstreamStatistics) -> Void) {
+        enqueue { reply($0.client.statistics()) }
+    }
+
+    /// Cancels all transfers and ends the loop; blocks.
+    package func stop() {
+        enqueue { $0.client.shutdown() }
+        thread.stopAndJoin()
+        table.withLock { $0 = nil }
+    }
+}

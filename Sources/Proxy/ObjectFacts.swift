@@ -1,0 +1,98 @@
+/// What the proxy knows of a stored object beside its bytes; lives as long as it is in memory.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Routing
+import Store
+import Synchronization
+
+/// The decoded head of an object, its readers, and, for a playlist, what was read out of it.
+final class ObjectFacts: Sendable {
+    /// The head as it was decoded.
+    let head: StoredHead
+    /// Parts of response heads that never change for this object.
+    let entityTag: String
+    let lastModified: Int64?
+    private let playlist = Mutex<[RewriteKey: PreparedPlaylist]>([:])
+
+    init(head: StoredHead, generation: UInt64) {
+        self.head = head
+        // Players resume with If-Range only on a strong tag that stays the same across restarts;
+        // the generation is one, where the origin gives none.
+        if let tag = EntityTag.parse(head.fields), !tag.isWeak {
+            entityTag = tag.description
+        } else {
+            entityTag = "\"sluice-\(String(generation, radix: 16))\""
+        }
+        lastModified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
+    }
+
+    /// The facts of an object, decoded on first use; nil if its head is not one of ours.
+    static func of(_ object: StoredObject) -> ObjectFacts? {
+        if let known = object.attachment as? ObjectFacts { return known }
+        guard let head = StoredHead(encoded: object.head) else { return nil }
+        let made = ObjectFacts(head: head, generation: object.generation)
+        object.attachment = made
+        return made
+    }
+
+    // MARK: Playlists
+
+    /// What a rewritten playlist depends on beside the stored bytes.
+    struct RewriteKey: Hashable, Sendable {
+        let session: SessionID
+        /// What stands before each written URL: origin and base path.
+        let prefix: String
+    }
+
+    /// A rewritten playlist held in memory.
+    func prepared(_ key: RewriteKey) -> PreparedPlaylist? {
+        playlist.withLock { $0[key] }
+    }
+
+    /// The facts of a playlist that was rewritten for any session.
+    var playlistFacts: PlaylistFacts? {
+        playlist.withLock { $0.values.first?.facts }
+    }
+
+    /// Keeps a rewritten playlist; at most eight sessions an object, so that many viewers of one
+    /// list do not pile up copies.
+    func keep(_ made: PreparedPlaylist, for key: RewriteKey) {
+        playlist.withLock { table in
+            if table.count >= 8 { table.removeAll(keepingCapacity: true) }
+            table[key] = made
+        }
+    }
+}
+
+/// A playlist ready for one session.
+struct PreparedPlaylist: Sendable {
+    let bytes: [UInt8]
+    let facts: PlaylistFacts
+}
+
+/// Counts the readers of one object, so that its flights know when nobody is left. Held in a table
+/// by generation, since a descriptor may outlive the object's place in the store.
+final class ReaderCounts: Sendable {
+    private let counts = Mutex<[UInt64: Int]>([:])
+
+    /// One reader more.
+    func enter(_ generation: UInt64) {
+        counts.withLock { $0[generation, default: 0] += 1 }
+    }
+
+    /// One reader less; true if it was the last.
+    func leave(_ generation: UInt64) -> Bool {
+        counts.withLock { counts in
+            let left = counts[generation, default: 1] - 1
+            counts[generation] = left > 0 ? left : nil
+            return left <= 0
+        }
+    }
+
+    /// The number of readers now.
+    func count(_ generation: UInt64) -> Int {
+        counts.withLock { $0[generation, default: 0] }
+    }
+}

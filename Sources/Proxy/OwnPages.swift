@@ -1,0 +1,146 @@
+/// The daemon's own pages: figures, purging, a page of help. JSON for tools, text for people.
+import HTTP
+import HTTPServer
+package import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// What the pages show that the proxy layer does not know itself.
+package struct StatusSource: Sendable {
+    package let version: String
+    package let startedAt: Monotonic
+    package let connections: @Sendable () -> Int
+
+    package init(version: String, startedAt: Monotonic, connections: @escaping @Sendable () -> Int) {
+        self.version = version
+        self.startedAt = startedAt
+        self.connections = connections
+    }
+}
+
+/// Answers `/`, `/api/...` and `/metrics`.
+final class OwnPages {
+    private let core: ProxyCore
+    private let status: StatusSource
+
+    init(core: ProxyCore, status: StatusSource) {
+        self.core = core
+        self.status = status
+    }
+
+    func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+        switch (path, request.method) {
+        case ("/", .get), ("/", .head):
+            answer(exchange, .ok, "text/plain; charset=utf-8", help(request))
+        case ("/api/health", .get), ("/api/health", .head):
+            answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
+        case ("/api/stats", .get), ("/api/stats", .head):
+            withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+        case ("/metrics", .get), ("/metrics", .head):
+            withFigures(exchange) {
+                self.answer(exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
+            }
+        case ("/api/purge", .post), ("/api/clear", .post):
+            if isForeign(request) { return refuse(exchange, .forbidden, "pages of other sites may not change the cache") }
+            path == "/api/clear" ? clear(exchange) : purge(request, exchange)
+        case ("/api/purge", _), ("/api/clear", _):
+            refuse(exchange, .methodNotAllowed, "this is changed with POST")
+        default:
+            refuse(exchange, .notFound, "nothing is at this path; see / for what is")
+        }
+    }
+
+    /// Whether a browser sends this for a page that is not ours.
+    private func isForeign(_ request: RequestHead) -> Bool {
+        guard let origin = request.fields.first(.origin) else { return false }
+        guard let host = request.host else { return true }
+        return origin != "http://\(host)" && origin != "https://\(host)"
+    }
+
+    private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String) {
+        var fields = Fields()
+        fields.append(.contentType, type)
+        fields.append(.cacheControl, "no-store")
+        fields.append("X-Content-Type-Options", "nosniff")
+        exchange.respond(ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
+    }
+
+    private func refuse(_ exchange: Exchange, _ status: HTTPStatus, _ reason: String) {
+        core.counters.add(.clientErrors)
+        let failure = ProxyFailure(.client, status, reason)
+        answer(exchange, status, "text/plain; charset=utf-8", failure.text)
+    }
+
+    private func help(_ request: RequestHead) -> String {
+        let here = "http://\(request.host ?? "127.0.0.1")"
+        return """
+            sluice \(status.version): an HLS caching proxy
+
+            Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
+                              \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
+            Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
+            Forget one URL:   POST \(here)/api/purge?url=<percent-encoded URL>
+            Forget all:       POST \(here)/api/clear
+
+            """
+    }
+
+    // MARK: Purging
+
+    private func clear(_ exchange: Exchange) {
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        core.store.removeAll { removed in
+            bound.enqueue { pair, _ in pair.0.reportRemoved(removed, pair.1) }
+        }
+    }
+
+    private func purge(_ request: RequestHead, _ exchange: Exchange) {
+        guard let text = request.queryItems.first(where: { $0.rawName == "url" })?.value() else {
+            return refuse(exchange, .badRequest, "the argument url is missing: /api/purge?url=<percent-encoded URL>")
+        }
+        guard let url = originURL(text) else {
+            return refuse(exchange, .badRequest, "the argument url is no http or https URL")
+        }
+        let key = url.normalisedForKey
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        // Sessions with credentials keep playlists under the URL and their own name.
+        core.store.remove(where: { $0 == key || $0.hasPrefix(key + " ") }) { removed in
+            bound.enqueue { pair, _ in pair.0.reportRemoved(removed, pair.1) }
+        }
+    }
+
+    /// The origin's URL: as it is, or out of a rewritten URL.
+    private func originURL(_ text: String) -> AbsoluteURL? {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        guard core.isOwn(url) else { return url }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch core.router.route(head) {
+        case .entry(let entry): return entry.url
+        case .mount(_, let target): return target
+        case .rewritten(_, let handle, _):
+            return (try? Handle(text: handle.utf8)).flatMap { core.url(of: $0) }
+        default: return nil
+        }
+    }
+
+    private func reportRemoved(_ removed: Int, _ exchange: Exchange) {
+        answer(exchange, .ok, "application/json", "{\"removed\":\(removed)}\n")
+    }
+
+    // MARK: Figures
+
+    private func withFigures(_ exchange: Exchange, _ body: @escaping (Figures) -> Void) {
+        let bound = LoopBound((body, exchange), to: exchange.loop)
+        let store = core.store.statistics()
+        let (status, counters) = (status, core.counters)
+        core.flights.statistics { upstream in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                pair.0(Figures(counters: counters, store: store, upstream: upstream, status: status))
+            }
+        }
+    }
+}

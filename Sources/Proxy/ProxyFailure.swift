@@ -1,0 +1,66 @@
+/// A request that cannot be served: whose fault it is, what was wrong and what to do.
+package import HTTP
+import Upstream
+
+/// One failure, ready to be an answer. Texts hold no secrets: URLs in them are redacted.
+package struct ProxyFailure: Error, Sendable, Equatable {
+    /// Who has to act.
+    package enum Fault: String, Sendable, CaseIterable {
+        case client
+        case origin
+        case us
+    }
+
+    package let fault: Fault
+    /// The status to answer with.
+    package let status: HTTPStatus
+    /// One sentence for a person.
+    package let message: String
+    /// The status the origin gave, if it answered at all.
+    package let originStatus: HTTPStatus?
+    /// True when the origin could not be reached or did not work, so that stale content may serve.
+    package let allowsStale: Bool
+    /// The length of the representation, for a 416.
+    package let total: Int64?
+
+    package init(
+        _ fault: Fault, _ status: HTTPStatus, _ message: String, originStatus: HTTPStatus? = nil,
+        allowsStale: Bool = false, total: Int64? = nil
+    ) {
+        self.fault = fault
+        self.status = status
+        self.message = message
+        self.originStatus = originStatus
+        self.allowsStale = allowsStale
+        self.total = total
+    }
+
+    /// The body of the answer: one line.
+    package var text: String { "\(fault.rawValue) error: \(message)\n" }
+
+    /// What a failed transfer means to the player.
+    init(_ error: UpstreamError, subject: String) {
+        let message = "\(subject): \(error.message)"
+        switch error.kind {
+        case .addressRefused:
+            self.init(.client, .forbidden, message + "; allow it with --allow-private or --allow-host")
+        case .forbiddenScheme:
+            self.init(.origin, .badGateway, message)
+        case .connectTimeout, .firstByteTimeout, .stalled:
+            self.init(.origin, .gatewayTimeout, message, allowsStale: true)
+        case .queueFull:
+            self.init(.us, .serviceUnavailable, message, allowsStale: true)
+        default:
+            self.init(.origin, .badGateway, message, allowsStale: true)
+        }
+    }
+
+    /// An origin's answer that is neither content nor a redirect.
+    package init(originStatus status: HTTPStatus, subject: String) {
+        let isServerError = status.rawValue >= 500
+        self.init(
+            .origin, isServerError ? .badGateway : status,
+            "\(subject): the origin answered \(status.rawValue) \(status.reasonPhrase)",
+            originStatus: status, allowsStale: isServerError || status.rawValue == 429)
+    }
+}

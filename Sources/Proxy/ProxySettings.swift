@@ -1,0 +1,41 @@
+/// Settings of the proxy layer that every request may consult; fixed at start.
+package import CachePolicy
+package import HLS
+package import Posix
+package import Routing
+
+/// One table: unit, default and range stand with each setting.
+package struct ProxySettings: Sendable {
+    /// Policy of playback URLs; mounts have `rfc` unless this is `offline` or `refresh`.
+    package var policy = Policy.media
+    package var mounts: [Mount] = []
+    /// Names, besides loopback ones, that a `Host` field may carry; lower case, without port.
+    package var hostNames: Set<String> = []
+    /// Access token; nil when none is needed.
+    package var token: String?
+    /// Origins (scheme://host[:port]) that may send credentials with cross-origin requests.
+    package var credentialedOrigins: Set<String> = []
+    /// True writes absolute URLs into playlists, from the request's Host.
+    package var writesAbsoluteURLs = false
+    /// A path before every URL written into playlists, for use behind another proxy; "" or "/x".
+    package var basePath = ""
+    /// True trusts X-Forwarded-Proto, -Host and -Prefix.
+    package var trustsForwarded = false
+    package var playlistLimits = PlaylistLimits.standard
+    /// A reader joins a flight whose watermark is at most this many bytes behind; farther ahead it
+    /// gets a flight of its own. Default 1 MiB: about a second of a fast line's round trips.
+    package var joinDistance: Int64 = 1 << 20
+    /// An abandoned transfer with no more than this many bytes left is finished. Default 256 KiB.
+    package var finishRemainder: Int64 = 256 << 10
+    /// Time an abandoned transfer is left running in case the player comes back. Default 300 ms.
+    package var abandonGrace = Interval.milliseconds(300)
+    /// Time within which a failing origin is asked again before the player is told. Default 7 s:
+    /// players give up at eight to ten.
+    package var patience = Interval.seconds(7)
+    /// Requests sent again in a row without one byte of progress. Default 4, 0...20.
+    package var retries = 4
+    /// Rewritten playlists held in memory, in bytes over all. Default 8 MiB.
+    package var rewrittenBytes = 8 << 20
+
+    package init() {}
+}

@@ -1,0 +1,227 @@
+/// One response body: an offset that walks through an object which may still be growing.
+///
+/// Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
+/// for one of its own; when that fails for good, the player is made to see a broken body.
+import HLS
+import HTTP
+import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+/// Reads `start..<end` of an object, or up to its end. Bound to its server loop.
+final class Reader: BodySource {
+    private var object: StoredObject
+    private let resource: Resource
+    private let core: ProxyCore
+    private let loop: EventLoop
+    private var offset: Int64
+    private let end: Int64?
+    private var waiterID: UInt64?
+    private var wish: FetchID?
+    private var isBroken = false
+    private var isOver = false
+    private var isWaiting = false
+    /// Set when the object's storage failed: the rest comes through a file that is not kept.
+    private var isDetoured = false
+    /// The number of ended fills when this reader last asked for a flight, and where it then was.
+    private var lastAsked: (endedFills: UInt64, offset: Int64)?
+    private var didRecordFirstByte = false
+    private let receivedAt: Monotonic
+
+    var wake: ((EventLoop) -> Void)? {
+        didSet { if wake != nil { waitForMore() } }
+    }
+
+    init(
+        _ object: StoredObject, of resource: Resource, range: (start: Int64, end: Int64?),
+        core: ProxyCore, exchange: Exchange
+    ) {
+        self.object = object
+        self.resource = resource
+        self.core = core
+        loop = exchange.loop
+        receivedAt = exchange.receivedAt
+        offset = range.start
+        end = range.end
+        core.readers.enter(object.generation)
+    }
+
+    // MARK: BodySource
+
+    func next(limit: Int) -> BodyStep {
+        if isBroken { return .broken }
+        if let end, offset >= end { return .end }
+        switch object.state(at: offset) {
+        case .present(let count):
+            let wanted = min(count, end.map { $0 - offset } ?? count, Int64(limit))
+            return .file(
+                descriptor: object.descriptor.number, offset: object.bodyOffset + offset,
+                count: Int(wanted))
+        case .end:
+            // An end before the promised one is a broken promise.
+            return end == nil ? .end : .broken
+        case .hole:
+            return .wait
+        }
+    }
+
+    func advance(by count: Int) {
+        if !didRecordFirstByte {
+            didRecordFirstByte = true
+            core.counters.record(firstByte: Monotonic.now() - receivedAt)
+        }
+        offset += Int64(count)
+        if !object.isStorable, core.readers.count(object.generation) == 1 { object.punch(upTo: offset) }
+    }
+
+    func cancel() {
+        guard !isOver else { return }
+        isOver = true
+        wake = nil
+        if let waiterID { object.cancelWait(waiterID) }
+        if let wish { core.flights.cancel(wish) }
+        leave()
+    }
+
+    private func leave() {
+        if core.readers.leave(object.generation), !object.isComplete {
+            core.flights.readerLeft(object.key)
+        }
+    }
+
+    // MARK: Waiting
+
+    private func waitForMore() {
+        guard !isOver, !isWaiting else { return }
+        guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
+        if object.isDiscarded, hole.fill == nil { return goOnElsewhere() }
+        if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
+            failure.endedFills > asked.endedFills, hole.fill == nil
+        {
+            return breakOff(failure.error)
+        }
+        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance { askForFlight(hole) }
+        let bound = LoopBound(self, to: loop)
+        let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }
+        if lastAsked == nil { lastAsked = (hole.endedFills, offset) }
+        switch object.wait(at: offset, since: hole, waiter) {
+        case .ready: wakeNow()
+        case .waiting:
+            isWaiting = true
+            waiterID = waiter.id
+        }
+    }
+
+    private func awaken(_ loop: EventLoop) {
+        isWaiting = false
+        waiterID = nil
+        guard !isOver else { return }
+        if case .hole = object.state(at: offset), !isBroken { return waitForMore() }
+        wakeNow()
+    }
+
+    /// Lets the connection come back for more, from a fresh turn of the loop.
+    private func wakeNow() {
+        let wake = self.wake
+        self.wake = nil
+        wake?(loop)
+    }
+
+    private func askForFlight(_ hole: Hole) {
+        guard wish == nil else { return }
+        lastAsked = (hole.endedFills, offset)
+        var stop = end
+        if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
+        // To the end of a body whose length is known: the range may stay open.
+        if stop == object.total { stop = nil }
+        let request = FetchRequest(
+            resource: resource, wanted: .span(start: offset, end: stop), object: object,
+            delivery: .head, lane: Self.lane(resource, from: offset, to: stop))
+        let id = FetchID()
+        wish = id
+        let bound = LoopBound(self, to: loop)
+        core.flights.fetch(request, id: id) { reply in
+            bound.enqueue { reader, _ in reader.hear(reply) }
+        }
+    }
+
+    private func hear(_ reply: FetchReply) {
+        wish = nil
+        guard !isOver else { return }
+        switch reply {
+        case .object, .notModified:
+            break
+        case .failure(let failure):
+            guard case .hole(let hole) = object.state(at: offset), hole.fill == nil else { return }
+            breakOff(failure)
+        }
+    }
+
+    private func breakOff(_ error: any Error) {
+        if error is SystemError { return goOnElsewhere() }
+        core.log.notice(
+            "a body broke off",
+            metadata: ["url": "\(resource.url.redacted)", "offset": "\(offset)", "reason": "\(error)"])
+        isBroken = true
+        stopWaiting()
+        wakeNow()
+    }
+
+    private func stopWaiting() {
+        if let waiterID { object.cancelWait(waiterID) }
+        waiterID = nil
+        isWaiting = false
+    }
+
+    // MARK: Storage that failed
+
+    /// The object takes no more bytes: fetch the rest into a file that is not kept, once.
+    private func goOnElsewhere() {
+        let isStorageFault = object.lastFailure?.error is SystemError
+        guard isStorageFault, !isDetoured, let total = object.total, resource.mayStore else {
+            isBroken = true
+            stopWaiting()
+            return wakeNow()
+        }
+        isDetoured = true
+        stopWaiting()
+        core.counters.add(.notStored)
+        let detour = Resource(
+            url: resource.url, keyText: resource.keyText + " unstored", session: resource.session,
+            role: resource.role ?? .media, policy: resource.policy, mayStore: false,
+            forwardedFields: resource.forwardedFields, isMounted: resource.isMounted)
+        let request = FetchRequest(
+            resource: detour, wanted: .span(start: offset, end: end), delivery: .head, lane: .playback)
+        let id = FetchID()
+        wish = id
+        let bound = LoopBound(self, to: loop)
+        core.flights.fetch(request, id: id) { reply in
+            bound.enqueue { reader, _ in reader.hearDetour(reply, total: total) }
+        }
+    }
+
+    private func hearDetour(_ reply: FetchReply, total: Int64) {
+        wish = nil
+        guard !isOver else { return }
+        guard case .object(let other, _) = reply, other.total == total else {
+            isBroken = true
+            return wakeNow()
+        }
+        leave()
+        object = other
+        core.readers.enter(other.generation)
+        lastAsked = nil
+        if wake != nil { waitForMore() }
+    }
+
+    /// The lane of a fetch: what playback stands still for goes by the express lane.
+    static func lane(_ resource: Resource, from start: Int64, to end: Int64?) -> Lane {
+        if resource.role?.isExpress ?? (resource.nameExtension.hasPrefix("m3u")) { return .express }
+        if let end, end - start < 1_024 { return .express }
+        return .playback
+    }
+}

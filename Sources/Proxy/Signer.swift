@@ -1,0 +1,39 @@
+/// MACs of handles and digests of names, on OpenSSL's libcrypto.
+import COpenSSL
+
+/// Signs handles with a key that never leaves the process; HMAC-SHA-256 (RFC 2104).
+package struct Signer: Sendable {
+    private let key: [UInt8]
+
+    /// A key derived from the access token, so that signed URLs outlive a restart.
+    package init(token: String) {
+        key = SHA256Digest.of("sluice handle key " + token)
+    }
+
+    /// The MAC of `bytes`: 32 bytes.
+    package func sign(_ bytes: [UInt8]) -> [UInt8] {
+        var mac = [UInt8](repeating: 0, count: 32)
+        var length: UInt32 = 32
+        _ = HMAC(EVP_sha256(), key, CInt(key.count), bytes, bytes.count, &mac, &length)
+        return mac
+    }
+
+    /// Compares two texts without telling by its time where they differ.
+    package static func isEqual(_ a: String, _ b: String) -> Bool {
+        let left = SHA256Digest.of(a), right = SHA256Digest.of(b)
+        return CRYPTO_memcmp(left, right, left.count) == 0
+    }
+}
+
+/// SHA-256 (FIPS 180-4).
+package enum SHA256Digest {
+    /// The 32 bytes of the digest.
+    package static func of(_ text: String) -> [UInt8] { of(Array(text.utf8)) }
+
+    /// The 32 bytes of the digest.
+    package static func of(_ bytes: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        _ = SHA256(bytes, bytes.count, &digest)
+        return digest
+    }
+}
