@@ -1,0 +1,71 @@
+/// The life of a connection as a value.
+@testable import HTTPServer
+import Posix
+import Reactor
+import Testing
+
+struct ConnectionStateTests {
+    private let limits = ServerLimits()
+    private let start = Monotonic(nanoseconds: 1_000_000_000)
+
+    private func state(_ phases: ConnectionState.Phase...) -> ConnectionState {
+        var state = ConnectionState(now: start, limits: limits)
+        for phase in phases { state.enter(phase, now: start, limits: limits) }
+        return state
+    }
+
+    @Test func `a head's time runs from its first byte and is not prolonged by more`() {
+        var state = state(.head)
+        let deadline = state.deadline
+        state.enter(.head, now: start + .milliseconds(5000), limits: limits)
+        #expect(state.deadline == deadline)
+        #expect(deadline == start + limits.headTimeout)
+        #expect(state.expiry == .answerTimeout)
+    }
+
+    @Test func `the usual request changes nothing that the kernel watches`() {
+        let fresh = state().interest
+        #expect(state(.handling).interest == fresh)
+        #expect(state(.handling, .sending).interest == fresh)
+        #expect(state(.handling, .sending, .idle).interest == fresh)
+    }
+
+    @Test func `input during a response is not asked for again until it is over`() {
+        var state = state(.handling)
+        state.pauseInput(peerClosed: false)
+        #expect(state.interest == [.peerClosed])
+        state.pauseInput(peerClosed: true)
+        #expect(state.interest == [])
+        state.enter(.sending, now: start, limits: limits)
+        #expect(state.interest == [])
+        state.enter(.idle, now: start, limits: limits)
+        #expect(state.interest == [.readable, .peerClosed])
+    }
+
+    @Test func `a blocked response has time for as long as it makes progress`() {
+        var state = state(.handling, .sending)
+        #expect(state.deadline == nil)
+        state.block(madeProgress: false, now: start, limits: limits)
+        #expect(state.interest.contains(.writable))
+        let later = start + .milliseconds(1000)
+        state.block(madeProgress: false, now: later, limits: limits)
+        #expect(state.deadline == start + limits.writeTimeout)
+        state.block(madeProgress: true, now: later, limits: limits)
+        #expect(state.deadline == later + limits.writeTimeout)
+        #expect(state.expiry == .abort)
+    }
+
+    @Test func `a source that waits has no deadline`() {
+        var state = state(.handling, .sending)
+        state.block(madeProgress: true, now: start, limits: limits)
+        state.unblock()
+        #expect(state.deadline == nil)
+        #expect(!state.interest.contains(.writable))
+    }
+
+    @Test func `an interim response that blocks leaves a body's time alone`() {
+        var state = state(.body)
+        state.block(madeProgress: true, now: start + .milliseconds(9000), limits: limits)
+        #expect(state.deadline == start + limits.bodyTimeout)
+    }
+}

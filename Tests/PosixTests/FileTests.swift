@@ -1,0 +1,56 @@
+/// Files by descriptor.
+import Glibc
+import Posix
+import Testing
+
+struct FileTests {
+    @Test func `what is written at an offset is read there`() throws {
+        let file = try openUnnamedFile(in: "/tmp")
+        let bytes: [UInt8] = [1, 2, 3, 4, 5]
+        try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 10) }
+        #expect(try fileSize(file.number) == 15)
+        var found = [UInt8](repeating: 9, count: 20)
+        let count = try found.withUnsafeMutableBytes {
+            try readAll(into: $0, from: file.number, at: 8)
+        }
+        #expect(count == 7)
+        #expect(found.prefix(7) == [0, 0, 1, 2, 3, 4, 5])
+    }
+
+    @Test func `a folder is made with its parents and listed`() throws {
+        let base = "/tmp/posix-tests-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        try makeFolder("\(base)/a/b")
+        try makeFolder("\(base)/a/b")
+        _ = try openFile("\(base)/a/file", flags: O_CREAT | O_WRONLY)
+        let names = try listFolder("\(base)/a").sorted { $0.name < $1.name }
+        #expect(names.map(\.name) == ["b", "file"])
+        #expect(names.map(\.isFolder) == [true, false])
+        try renameFile("\(base)/a/file", to: "\(base)/a/other")
+        try removeFile("\(base)/a/other")
+        try removeFile("\(base)/a/other")
+        for path in ["/a/b", "/a", ""] { _ = rmdir(base + path) }
+    }
+
+    @Test func `a lock is refused to a second descriptor until the first closes`() throws {
+        let path = "/tmp/posix-lock-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        do {
+            let first = try openFile(path, flags: O_CREAT | O_RDWR)
+            let second = try openFile(path, flags: O_RDWR)
+            #expect(try lockExclusively(first.number))
+            #expect(try !lockExclusively(second.number))
+            _ = consume first
+            #expect(try lockExclusively(second.number))
+        }
+        try removeFile(path)
+    }
+
+    @Test func `a failure names call, file and reason`() {
+        let error = #expect(throws: SystemError.self) {
+            _ = try openFile("/nowhere/file", flags: O_RDONLY)
+        }
+        #expect(error?.code == ENOENT)
+        #expect(error?.description == "open /nowhere/file: No such file or directory")
+        #expect(error?.isStorageExhausted == false)
+        #expect(SystemError("write", code: ENOSPC).isStorageExhausted)
+    }
+}

@@ -1,0 +1,68 @@
+/// Addresses and sockets.
+import Glibc
+import Posix
+import Testing
+
+struct SocketTests {
+    @Test(arguments: [
+        ("127.0.0.1", "127.0.0.1:80", true), ("::1", "[::1]:80", true), ("[::1]", "[::1]:80", true),
+        ("10.0.0.1", "10.0.0.1:80", false), ("::ffff:127.0.0.1", "[::ffff:127.0.0.1]:80", true),
+        ("fe80::1", "[fe80::1]:80", false),
+    ])
+    func `numeric addresses are read and written`(text: String, written: String, loops: Bool) {
+        let address = SocketAddress(host: text, port: 80)
+        #expect(address?.description == written)
+        #expect(address?.isLoopback == loops)
+    }
+
+    @Test(arguments: ["localhost", "", "1.2.3", "256.0.0.1", "[::1", "1.2.3.4:80"])
+    func `names and malformed addresses are none`(text: String) {
+        #expect(SocketAddress(host: text, port: 80) == nil)
+    }
+
+    private let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
+
+    @Test func `a port listened on alone is refused to all others`() throws {
+        let first = try listen(on: loopback, sharingPort: false)
+        let taken = try localAddress(of: first.number)
+        #expect(throws: SystemError.self) { _ = try listen(on: taken, sharingPort: false) }
+        #expect(throws: SystemError.self) { _ = try listen(on: taken, sharingPort: true) }
+        #expect(throws: SystemError.self) { _ = try listenFirst(on: taken) }
+    }
+
+    @Test func `a first listener admits sharers, but no second first`() throws {
+        let first = try listenFirst(on: loopback)
+        let taken = try localAddress(of: first.number)
+        let second = try listen(on: taken, sharingPort: true)
+        #expect(try localAddress(of: second.number) == taken)
+        let error = #expect(throws: SystemError.self) { _ = try listenFirst(on: taken) }
+        #expect(error?.code == EADDRINUSE)
+    }
+
+    @Test func `accepting from an empty queue gives nothing`() throws {
+        let listener = try listenFirst(on: loopback)
+        let accepted = try accept(from: listener.number)
+        switch accepted {
+        case .none: break
+        case .some: Issue.record("a connection came from nowhere")
+        }
+    }
+}
+
+struct ClockTests {
+    @Test func `wall seconds are rounded down, before the epoch too`() {
+        #expect(WallTime(nanoseconds: 1_999_999_999).seconds == 1)
+        #expect(WallTime(nanoseconds: -1).seconds == -1)
+        #expect(WallTime(nanoseconds: -1_000_000_000).seconds == -1)
+        #expect(WallTime(seconds: .max).nanoseconds == .max)
+    }
+
+    @Test func `monotonic time does not run backwards`() {
+        var last = Monotonic.now()
+        for _ in 0..<1000 {
+            let next = Monotonic.now()
+            #expect(next >= last)
+            last = next
+        }
+    }
+}

@@ -1,0 +1,186 @@
+/// Readiness, timers and rounds of one loop.
+import Glibc
+import Posix
+import Reactor
+import Testing
+
+/// Two connected sockets.
+struct SocketPair: ~Copyable {
+    let near: OwnedDescriptor
+    let far: OwnedDescriptor
+
+    init() {
+        var numbers: [CInt] = [0, 0]
+        let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+        precondition(socketpair(AF_UNIX, kind, 0, &numbers) == 0)
+        near = OwnedDescriptor(taking: numbers[0])
+        far = OwnedDescriptor(taking: numbers[1])
+    }
+
+    func poke() {
+        var byte: UInt8 = 1
+        _ = write(far.number, &byte, 1)
+    }
+}
+
+final class ClosureHandler: ReadinessHandler {
+    var body: (Readiness, EventLoop) -> Void
+    init(_ body: @escaping (Readiness, EventLoop) -> Void) { self.body = body }
+    func ready(_ readiness: Readiness, on loop: EventLoop) { body(readiness, loop) }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct EventLoopTests {
+    private func makeLoop() throws -> EventLoop {
+        try EventLoop(handle: LoopHandle())
+    }
+
+    @Test func `timers run in the order of their deadlines, equal ones in the order of setting`() throws {
+        let loop = try makeLoop()
+        var order: [Int] = []
+        loop.schedule(after: .milliseconds(20)) { _ in order.append(3) }
+        loop.schedule(after: .milliseconds(5)) { _ in order.append(1) }
+        loop.schedule(after: .milliseconds(5)) { _ in order.append(2) }
+        loop.schedule(after: .milliseconds(30)) { $0.stop() }
+        loop.run()
+        #expect(order == [1, 2, 3])
+    }
+
+    @Test func `a timer never runs early`() throws {
+        let loop = try makeLoop()
+        let start = Monotonic.now()
+        var waited = Interval.zero
+        loop.schedule(after: .milliseconds(30)) { loop in
+            waited = loop.now - start
+            loop.stop()
+        }
+        loop.run()
+        #expect(waited >= .milliseconds(29))
+        #expect(waited < .milliseconds(1000))
+    }
+
+    @Test func `a cancelled timer does not run, even when cancelled by one due with it`() throws {
+        let loop = try makeLoop()
+        var ran = 0
+        var second: TimerID?
+        loop.schedule(after: .milliseconds(5)) { loop in
+            if let second { loop.cancel(second) }
+        }
+        second = loop.schedule(after: .milliseconds(5)) { _ in ran += 1 }
+        loop.schedule(after: .milliseconds(20)) { $0.stop() }
+        loop.run()
+        #expect(ran == 0)
+    }
+
+    @Test func `a hundred thousand timers set and cancelled leave the loop able`() throws {
+        let loop = try makeLoop()
+        for _ in 0..<100_000 {
+            loop.cancel(loop.schedule(after: .milliseconds(60_000)) { _ in })
+        }
+        loop.schedule(after: .zero) { $0.stop() }
+        loop.run()
+    }
+
+    @Test func `a timer that sets itself again without delay lets events through`() throws {
+        let loop = try makeLoop()
+        let pair = SocketPair()
+        var rounds = 0
+        func again(_ loop: EventLoop) {
+            rounds += 1
+            loop.schedule(after: .zero, again)
+        }
+        let handler = ClosureHandler { _, loop in loop.stop() }
+        _ = try loop.watch(pair.near.number, for: .readable, handler: handler)
+        loop.schedule(after: .zero, again)
+        pair.poke()
+        loop.run()
+        #expect(rounds >= 1)
+    }
+
+    @Test func `what the end of a round puts off again runs at the end of the next`() throws {
+        let loop = try makeLoop()
+        let pair = SocketPair()
+        var rounds = 0
+        func again(_ loop: EventLoop) {
+            rounds += 1
+            if rounds == 3 { pair.poke() }
+            if rounds < 1000 { loop.atRoundEnd(again) }
+        }
+        var seenAt = 0
+        let handler = ClosureHandler { _, loop in
+            seenAt = rounds
+            rounds = 1000
+            loop.stop()
+        }
+        _ = try loop.watch(pair.near.number, for: .readable, handler: handler)
+        loop.atRoundEnd(again)
+        loop.run()
+        #expect(seenAt == 3)
+    }
+
+    @Test func `a registration cancelled in a round gets no event of that round`() throws {
+        let loop = try makeLoop()
+        let first = SocketPair()
+        let second = SocketPair()
+        var registrations: [Registration] = []
+        var events = 0
+        let handler = ClosureHandler { _, loop in
+            events += 1
+            for registration in registrations { loop.cancel(registration) }
+        }
+        registrations.append(
+            try loop.watch(first.near.number, for: .readable, handler: handler))
+        registrations.append(
+            try loop.watch(second.near.number, for: .readable, handler: handler))
+        first.poke()
+        second.poke()
+        loop.schedule(after: .milliseconds(20)) { $0.stop() }
+        loop.run()
+        #expect(events == 1)
+    }
+
+    @Test func `a slot used again in the same round gets no event of its former owner`() throws {
+        let loop = try makeLoop()
+        let first = SocketPair()
+        let second = SocketPair()
+        let third = SocketPair()
+        var registrations: [Registration] = []
+        var strays = 0
+        let heir = ClosureHandler { _, _ in strays += 1 }
+        let handler = ClosureHandler { _, loop in
+            for registration in registrations { loop.cancel(registration) }
+            // Both slots get new owners that nothing has happened to.
+            _ = try? loop.watch(third.near.number, for: .readable, handler: heir)
+        }
+        registrations.append(
+            try loop.watch(first.near.number, for: .readable, handler: handler))
+        registrations.append(
+            try loop.watch(second.near.number, for: .readable, handler: handler))
+        first.poke()
+        second.poke()
+        loop.schedule(after: .milliseconds(20)) { $0.stop() }
+        loop.run()
+        #expect(strays == 0)
+    }
+
+    @Test func `interest can be changed, and the far end's half-close is told apart`() throws {
+        let loop = try makeLoop()
+        let pair = SocketPair()
+        var seen: [Readiness] = []
+        var own: Registration?
+        let handler = ClosureHandler { readiness, loop in
+            seen.append(readiness)
+            if seen.count == 1, let own {
+                try? loop.update(own, for: [.readable, .peerClosed])
+                shutdown(pair.far.number, CInt(SHUT_WR))
+            } else {
+                loop.stop()
+            }
+        }
+        own = try loop.watch(pair.near.number, for: .writable, handler: handler)
+        loop.run()
+        #expect(seen.first == .writable)
+        #expect(seen.last?.contains(.peerClosed) == true)
+        #expect(seen.last?.contains(.hangUp) == false)
+    }
+}
