@@ -32,7 +32,11 @@ struct LineReader {
         let bytes = self.bytes
         let span = bytes.span
         var end = start
-        while end < span.count, span[end] != 0x0A, span[end] != 0x0D { end += 1 }
+        while end < span.count {
+            let byte = span[end]
+            if byte <= 0x0D, byte == 0x0A || byte == 0x0D { break }
+            end += 1
+        }
         guard end - start <= limits.lineLength else {
             throw .lineTooLong(line: number, limit: limits.lineLength)
         }

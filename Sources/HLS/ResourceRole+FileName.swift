@@ -81,6 +81,7 @@ extension ResourceRole {
         return true
     }
 
+    @inline(__always)
     private static func isSafe(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }

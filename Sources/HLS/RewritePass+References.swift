@@ -202,6 +202,8 @@ extension RewritePass {
                 ? .playlist : .media
         }
         if isImagesOnly { return .image }
+        // One byte decides for most segments.
+        guard url.bytes[url.pathRange.upperBound - 1] | 0x20 == 0x74 else { return .segment }
         return Self.path(of: url, endsIn: ".vtt") || Self.path(of: url, endsIn: ".webvtt")
             ? .subtitle : .segment
     }

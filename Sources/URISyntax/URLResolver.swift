@@ -26,7 +26,11 @@ package struct URLResolver: Sendable {
     /// Throws where it is none that the daemon may ask for.
     package func resolve(_ reference: ArraySlice<UInt8>) throws(URIError) -> AbsoluteURL {
         if let url = try resolvePlain(reference) { return url }
-        let bytes = Array(reference)
+        let bytes = Array(reference.prefix { $0 != 0x23 })
+        // Also where a dot segment would take it away again: the short way cannot know.
+        if let offset = bytes.firstIndex(where: ASCII.isControl) {
+            throw .controlByte(offset: offset)
+        }
         if URIReference.scheme(in: reference) != nil, !Self.hasDotSegment(bytes) {
             return try AbsoluteURL(bytes: bytes)
         }
@@ -51,7 +55,7 @@ package struct URLResolver: Sendable {
         }
         guard var folder else { return nil }
         var rest = reference
-        while rest.starts(with: [0x2E, 0x2E, 0x2F]) {
+        while rest.first == 0x2E, rest.starts(with: [0x2E, 0x2E, 0x2F]) {
             rest = rest.dropFirst(3)
             folder = parent(of: folder)
         }
@@ -76,6 +80,12 @@ package struct URLResolver: Sendable {
         var count = 0
         scan: while count < span.count {
             let byte = span[count]
+            // Letters and digits, which is nearly all, need no further look.
+            if ASCII.isAlphanumeric(byte) {
+                previous = byte
+                count += 1
+                continue
+            }
             switch byte {
             case 0x23: break scan
             case 0x3F: queryMark = queryMark ?? count
