@@ -53,6 +53,7 @@ extension ObjectStore {
         _ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }
     ) {
         onStoreThread { worker in
+            self.indexed("compare index and folder", ()) { try worker.reconcileNow() }
             worker.flushIndex()
             var removed = 0
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }

@@ -55,13 +55,10 @@ final class StoreCore: Sendable {
     private func dropUnclaimedBytes(_ header: ObjectHeader, _ file: CInt) {
         var found = stat()
         guard fstat(file, &found) == 0 else { return }
-        let body = Int64(found.st_size) - header.bodyOffset
+        let claimedEnd = header.bodyOffset + header.spans.end
         let claimed = Footprint.bytes(of: header)
-        guard body > header.spans.end || Int64(found.st_blocks) * 512 > claimed else { return }
-        let end = max(body, header.total ?? 0)
-        for hole in header.spans.holes(in: 0..<max(end, 0)) {
-            punchHole(file, offset: header.bodyOffset + hole.lowerBound, length: Int64(hole.count))
-        }
+        guard Int64(found.st_size) > claimedEnd || Int64(found.st_blocks) * 512 > claimed else { return }
+        keepOnly(header.spans, of: file, bodyOffset: header.bodyOffset, total: header.total)
     }
 
     /// Makes ledger and index agree with a file that has not been compared since the start.
@@ -159,6 +156,20 @@ final class StoreCore: Sendable {
         if object.state.withLock({ $0.markDirty() }) { channel.noteDirty(object) }
         table.trim(around: key)
     }
+}
+
+/// Gives back every block of a body outside its spans, reserved ones too (fallocate(2),
+/// ftruncate(2)). Nobody may be writing the body.
+func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?) {
+    let size = (try? fileSize(file)) ?? 0
+    let end = max(size - bodyOffset, total ?? 0, spans.end)
+    // Blocks reserved beyond the end of a file cannot be punched, so the file gets its full length
+    // first. Failures cost space only.
+    if bodyOffset + end > size { _ = ftruncate(file, off_t(bodyOffset + end)) }
+    for hole in spans.holes(in: 0..<end) {
+        punchHole(file, offset: bodyOffset + hole.lowerBound, length: Int64(hole.count))
+    }
+    _ = ftruncate(file, off_t(bodyOffset + spans.end))
 }
 
 extension Footprint {

@@ -22,6 +22,12 @@ extension StoreWorker {
         }
     }
 
+    /// Compares at once what is still to be compared; blocks for as long as that takes.
+    func reconcileNow() throws {
+        guard !core.counters.isReconciled.load(ordering: .acquiring) else { return }
+        for byte in UInt8.min...UInt8.max { try reconcile(byte) }
+    }
+
     private func finishReconciling(_ loop: EventLoop) {
         core.table.withEachShard { $0.settled = nil }
         flushIndex()

@@ -125,10 +125,10 @@ final class StoreWorker {
         object.state.withLock { state in
             guard state.isPreallocated, state.fills.isEmpty, let total = state.total else { return }
             // Under the lock, so that no fill begins to write into a hole that is being punched.
-            for hole in state.spans.holes(in: 0..<total) {
-                punchHole(
-                    object.descriptor.number, offset: object.bodyOffset + hole.lowerBound,
-                    length: Int64(hole.count))
+            if !state.isComplete {
+                keepOnly(
+                    state.spans, of: object.descriptor.number, bodyOffset: object.bodyOffset,
+                    total: total)
             }
             state.isPreallocated = false
             let left = Footprint.bytes(header: object.bodyOffset, present: state.spans.totalBytes)

@@ -141,6 +141,9 @@ import Testing
         try fill(object, 0..<8192)
         store.finish(object)
         try eventually { store.statistics().bytes == size - 4096 }
+        var found = stat()
+        stat(objectPath(folder.path, "a"), &found)
+        #expect(found.st_blocks * 512 < 64 << 10)
         #expect(try read(object, 0..<8192) == body(0..<8192))
     }
 }

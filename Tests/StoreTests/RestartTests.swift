@@ -61,7 +61,7 @@ import Testing
         defer { store.close() }
         let object = try #require(store.find("a"))
         #expect(object.spans == SpanSet([0..<50_000]))
-        #expect(try read(object, 50_000..<50_010) == [UInt8](repeating: 0, count: 10))
+        #expect(try read(object, 50_000..<50_010).isEmpty)
     }
 
     @Test func `an object that was never published is gone`() throws {
