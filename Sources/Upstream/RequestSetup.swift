@@ -28,22 +28,12 @@ extension CurlEasy {
         setReceiveBuffer(configuration.receiveBuffer)
         setResolved(configuration.resolve)
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
-        setVersion(transfer, configuration)
+        // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
+        set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
         setMethod(hop)
         setFieldLines(fieldLines(hop, decodes: transfer.decodes, configuration))
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         setCallbacks(transfer)
-    }
-
-    private func setVersion(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
-        switch configuration.httpPreference {
-        case .http11Only:
-            set(CURLOPT_HTTP_VERSION, 2)  // CURL_HTTP_VERSION_1_1
-        case .http2OverTLS:
-            set(CURLOPT_HTTP_VERSION, 4)  // CURL_HTTP_VERSION_2TLS
-            // A segment may wait for a connection that is being made; a playlist may not.
-            set(CURLOPT_PIPEWAIT, flag: transfer.lane != .express)
-        }
     }
 
     private func setMethod(_ hop: Hop) {

@@ -16,21 +16,23 @@ package final class UpstreamClient {
 
     var queue: AdmissionQueue
     var counters = UpstreamStatistics()
-    private var shared: CurlMulti?
-    private var express: CurlMulti?
+    var shared: CurlMulti?
+    var express: CurlMulti?
     private var live: [UInt64: Transfer] = [:]
-    private var attached: [UnsafeMutableRawPointer: Transfer] = [:]
-    private var idleHandles: [CurlEasy] = []
+    var attached: [UnsafeMutableRawPointer: Transfer] = [:]
+    var idleHandles: [CurlEasy] = []
     /// Bodies in flight over HTTP/2, by origin.
-    private var multiplexed: [Origin: Int] = [:]
+    var multiplexed: [Origin: Int] = [:]
+    /// Origins whose last answer came over HTTP/2.
+    var multiplexingOrigins: Set<Origin> = []
     private var nextID: UInt64 = 0
-    private var isShutDown = false
+    var isShutDown = false
 
     // What is put off: to the return from libcurl, and to the end of the round.
-    private var depth = 0
-    private var failing: [Transfer] = []
-    private var resuming: [Transfer] = []
-    private var dirty: [Transfer] = []
+    var depth = 0
+    var failing: [Transfer] = []
+    var resuming: [Transfer] = []
+    var dirty: [Transfer] = []
     private var ended: [(Transfer, TransferResult)] = []
     private var willSettle = false
 
@@ -95,165 +97,10 @@ package final class UpstreamClient {
         express = nil
     }
 
-    private func entry(for transfer: Transfer) -> AdmissionQueue.Entry {
+    func entry(for transfer: Transfer) -> AdmissionQueue.Entry {
         AdmissionQueue.Entry(
             id: transfer.id, lane: transfer.lane, session: transfer.request.session,
             host: transfer.host)
-    }
-}
-
-// MARK: - Asked by transfers
-
-extension UpstreamClient {
-    /// Ends a transfer with a failure, now or when libcurl has returned.
-    func fail(_ transfer: Transfer, _ error: UpstreamError) {
-        guard transfer.state != .finished, transfer.failure == nil else { return }
-        if depth > 0, transfer.easy != nil {
-            transfer.failure = error
-            failing.append(transfer)
-        } else {
-            end(transfer, .failure(error))
-        }
-    }
-
-    func resume(_ transfer: Transfer) {
-        transfer.lastByteAt = loop.now
-        guard transfer.isHeld else { return }
-        resuming.append(transfer)
-        setNeedsSettle()
-    }
-
-    func moved(_ transfer: Transfer) {
-        queue.move(transfer.id, to: transfer.lane)
-        setNeedsSettle()
-    }
-
-    func didReceiveBytes(_ transfer: Transfer) {
-        guard !transfer.isDirty else { return }
-        transfer.isDirty = true
-        dirty.append(transfer)
-        setNeedsSettle()
-    }
-
-    /// A head other than an interim one is complete; inside libcurl.
-    func headArrived(_ transfer: Transfer) {
-        transfer.lastByteAt = loop.now
-        for cookie in transfer.parser.fields.all(.setCookie) {
-            transfer.setCookies.append(
-                ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
-        }
-        let step = transfer.request.followsRedirects
-            ? transfer.hop.step(
-                after: transfer.parser.status, transfer.parser.fields,
-                limit: configuration.maxRedirects)
-            : .final
-        switch step {
-        case .follow(let url):
-            transfer.phase = .redirect(transfer.redirect(to: url))
-        case .fail(let kind):
-            fail(transfer, UpstreamError(kind, host: transfer.host))
-        case .final:
-            transfer.phase = .body
-            watchDeadline(transfer, after: transfer.request.timeouts.stall)
-            countMultiplexed(transfer)
-            transfer.delegate?.transfer(transfer, didReceive: transfer.head())
-        }
-    }
-
-    private func countMultiplexed(_ transfer: Transfer) {
-        guard transfer.parser.version.major >= 2, transfer.lane != .express else { return }
-        transfer.isMultiplexed = true
-        multiplexed[transfer.hop.url.origin, default: 0] += 1
-    }
-}
-
-// MARK: - Hops
-
-extension UpstreamClient {
-    /// Sends the transfer's present hop.
-    private func send(_ transfer: Transfer) {
-        let busy = multiplexed[transfer.hop.url.origin] != nil
-        guard let easy = idleHandles.popLast() ?? CurlEasy(),
-            let multi = transfer.lane == .express && busy ? express : shared
-        else {
-            end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
-            return
-        }
-        transfer.parser = HeadParser()
-        transfer.phase = .head
-        transfer.discarded = 0
-        transfer.refusedAddress = nil
-        transfer.decodes = transfer.request.decodesContent
-        transfer.hopStartedAt = loop.now
-        transfer.lastByteAt = loop.now
-        easy.prepare(transfer, configuration)
-        transfer.easy = easy
-        transfer.multi = multi
-        attached[easy.handle] = transfer
-        watchDeadline(transfer, after: transfer.request.timeouts.firstByte)
-        multi.add(easy)
-    }
-
-    /// Takes the hop's handle back from libcurl.
-    private func detach(_ transfer: Transfer) {
-        if let timer = transfer.deadline { loop.cancel(timer) }
-        transfer.deadline = nil
-        if transfer.isMultiplexed {
-            transfer.isMultiplexed = false
-            let origin = transfer.hop.url.origin
-            let left = (multiplexed[origin] ?? 1) - 1
-            multiplexed[origin] = left == 0 ? nil : left
-        }
-        guard let easy = transfer.easy, let multi = transfer.multi else { return }
-        transfer.easy = nil
-        transfer.multi = nil
-        attached[easy.handle] = nil
-        multi.remove(easy)
-        easy.reset()
-        if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
-    }
-
-    private func follow(_ redirect: Redirect, _ transfer: Transfer) {
-        detach(transfer)
-        let cookie = transfer.delegate?.transfer(transfer, willFollow: redirect)
-        guard transfer.state == .running else { return }
-        transfer.hop.follow(redirect, cookie: cookie)
-        counters.redirects += 1
-        guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }
-        if queue.redirect(slot, to: transfer.host) {
-            send(transfer)
-            return
-        }
-        transfer.slot = nil
-        queue.release(slot)
-        transfer.state = .waiting
-        _ = queue.enqueue(entry(for: transfer), isReturning: true)
-        setNeedsSettle()
-    }
-
-    private func watchDeadline(_ transfer: Transfer, after delay: Interval) {
-        if let timer = transfer.deadline { loop.cancel(timer) }
-        transfer.deadline = loop.schedule(after: delay) { [weak self, weak transfer] _ in
-            guard let transfer else { return }
-            transfer.deadline = nil
-            self?.checkDeadline(transfer)
-        }
-    }
-
-    /// Fails a transfer that did nothing for too long, or looks again when it may have.
-    private func checkDeadline(_ transfer: Transfer) {
-        let timeouts = transfer.request.timeouts
-        if case .head = transfer.phase {
-            fail(transfer, UpstreamError(.firstByteTimeout, host: transfer.host))
-            return
-        }
-        if transfer.isPaused || transfer.isHeld { transfer.lastByteAt = loop.now }
-        let due = transfer.lastByteAt + timeouts.stall
-        if due <= loop.now {
-            fail(transfer, UpstreamError(.stalled, host: transfer.host))
-        } else {
-            watchDeadline(transfer, after: due - loop.now)
-        }
     }
 }
 
@@ -293,7 +140,7 @@ extension UpstreamClient: CurlMultiOwner {
     }
 
     /// The only way to `finished`: frees handle and slot, and has the delegate told.
-    private func end(_ transfer: Transfer, _ result: TransferResult) {
+    func end(_ transfer: Transfer, _ result: TransferResult) {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         counters.count(result)
@@ -313,7 +160,7 @@ extension UpstreamClient: CurlMultiOwner {
 // MARK: - The end of a round
 
 extension UpstreamClient {
-    private func setNeedsSettle() {
+    func setNeedsSettle() {
         guard !willSettle else { return }
         willSettle = true
         loop.atRoundEnd { [weak self] _ in self?.settle() }

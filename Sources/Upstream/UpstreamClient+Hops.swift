@@ -1,0 +1,174 @@
+/// A transfer's way through its hops: sent, answered, redirected, timed.
+import CCurl
+import HTTP
+import Posix
+import Reactor
+import URISyntax
+
+// MARK: - Asked by transfers
+
+extension UpstreamClient {
+    /// Ends a transfer with a failure, now or when libcurl has returned.
+    func fail(_ transfer: Transfer, _ error: UpstreamError) {
+        guard transfer.state != .finished, transfer.failure == nil else { return }
+        if depth > 0, transfer.easy != nil {
+            transfer.failure = error
+            failing.append(transfer)
+        } else {
+            end(transfer, .failure(error))
+        }
+    }
+
+    func resume(_ transfer: Transfer) {
+        transfer.lastByteAt = loop.now
+        guard transfer.isHeld else { return }
+        resuming.append(transfer)
+        setNeedsSettle()
+    }
+
+    func moved(_ transfer: Transfer) {
+        queue.move(transfer.id, to: transfer.lane)
+        setNeedsSettle()
+    }
+
+    func didReceiveBytes(_ transfer: Transfer) {
+        guard !transfer.isDirty else { return }
+        transfer.isDirty = true
+        dirty.append(transfer)
+        setNeedsSettle()
+    }
+
+    /// A head other than an interim one is complete; inside libcurl.
+    func headArrived(_ transfer: Transfer) {
+        transfer.lastByteAt = loop.now
+        for cookie in transfer.parser.fields.all(.setCookie) {
+            transfer.setCookies.append(
+                ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
+        }
+        let step = transfer.request.followsRedirects
+            ? transfer.hop.step(
+                after: transfer.parser.status, transfer.parser.fields,
+                limit: configuration.maxRedirects)
+            : .final
+        switch step {
+        case .follow(let url):
+            transfer.phase = .redirect(transfer.redirect(to: url))
+        case .fail(let kind):
+            fail(transfer, UpstreamError(kind, host: transfer.host))
+        case .final:
+            transfer.phase = .body
+            watchDeadline(transfer, after: transfer.request.timeouts.stall)
+            countMultiplexed(transfer)
+            transfer.delegate?.transfer(transfer, didReceive: transfer.head())
+        }
+    }
+
+    /// Learns whether the origin speaks HTTP/2, and counts a body that shares a connection.
+    private func countMultiplexed(_ transfer: Transfer) {
+        let origin = transfer.hop.url.origin
+        guard transfer.parser.version.major >= 2 else {
+            multiplexingOrigins.remove(origin)
+            return
+        }
+        if multiplexingOrigins.count >= 1024 { multiplexingOrigins.removeAll() }
+        multiplexingOrigins.insert(origin)
+        guard transfer.lane != .express else { return }
+        transfer.isMultiplexed = true
+        multiplexed[origin, default: 0] += 1
+    }
+}
+
+// MARK: - Hops
+
+extension UpstreamClient {
+    /// Sends the transfer's present hop.
+    func send(_ transfer: Transfer) {
+        let busy = multiplexed[transfer.hop.url.origin] != nil
+        guard let easy = idleHandles.popLast() ?? CurlEasy(),
+            let multi = transfer.lane == .express && busy ? express : shared
+        else {
+            end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
+            return
+        }
+        transfer.parser = HeadParser()
+        transfer.phase = .head
+        transfer.discarded = 0
+        transfer.refusedAddress = nil
+        transfer.decodes = transfer.request.decodesContent
+        transfer.hopStartedAt = loop.now
+        transfer.lastByteAt = loop.now
+        easy.prepare(transfer, configuration)
+        // To wait for a connection in the making pays only where it will be shared: on an HTTP/1.1
+        // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
+        let waits = transfer.lane != .express
+            && multiplexingOrigins.contains(transfer.hop.url.origin)
+        easy.set(CURLOPT_PIPEWAIT, flag: waits)
+        transfer.easy = easy
+        transfer.multi = multi
+        attached[easy.handle] = transfer
+        watchDeadline(transfer, after: transfer.request.timeouts.firstByte)
+        multi.add(easy)
+    }
+
+    /// Takes the hop's handle back from libcurl.
+    func detach(_ transfer: Transfer) {
+        if let timer = transfer.deadline { loop.cancel(timer) }
+        transfer.deadline = nil
+        if transfer.isMultiplexed {
+            transfer.isMultiplexed = false
+            let origin = transfer.hop.url.origin
+            let left = (multiplexed[origin] ?? 1) - 1
+            multiplexed[origin] = left == 0 ? nil : left
+        }
+        guard let easy = transfer.easy, let multi = transfer.multi else { return }
+        transfer.easy = nil
+        transfer.multi = nil
+        attached[easy.handle] = nil
+        multi.remove(easy)
+        easy.reset()
+        if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
+    }
+
+    func follow(_ redirect: Redirect, _ transfer: Transfer) {
+        detach(transfer)
+        let cookie = transfer.delegate?.transfer(transfer, willFollow: redirect)
+        guard transfer.state == .running else { return }
+        transfer.hop.follow(redirect, cookie: cookie)
+        counters.redirects += 1
+        guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }
+        if queue.redirect(slot, to: transfer.host) {
+            send(transfer)
+            return
+        }
+        transfer.slot = nil
+        queue.release(slot)
+        transfer.state = .waiting
+        _ = queue.enqueue(entry(for: transfer), isReturning: true)
+        setNeedsSettle()
+    }
+
+    private func watchDeadline(_ transfer: Transfer, after delay: Interval) {
+        if let timer = transfer.deadline { loop.cancel(timer) }
+        transfer.deadline = loop.schedule(after: delay) { [weak self, weak transfer] _ in
+            guard let transfer else { return }
+            transfer.deadline = nil
+            self?.checkDeadline(transfer)
+        }
+    }
+
+    /// Fails a transfer that did nothing for too long, or looks again when it may have.
+    private func checkDeadline(_ transfer: Transfer) {
+        let timeouts = transfer.request.timeouts
+        if case .head = transfer.phase {
+            fail(transfer, UpstreamError(.firstByteTimeout, host: transfer.host))
+            return
+        }
+        if transfer.isPaused || transfer.isHeld { transfer.lastByteAt = loop.now }
+        let due = transfer.lastByteAt + timeouts.stall
+        if due <= loop.now {
+            fail(transfer, UpstreamError(.stalled, host: transfer.host))
+        } else {
+            watchDeadline(transfer, after: due - loop.now)
+        }
+    }
+}

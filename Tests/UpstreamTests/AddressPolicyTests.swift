@@ -1,0 +1,71 @@
+/// Which addresses are refused, in every form that reaches them (trap 59).
+import Posix
+import Testing
+import Upstream
+
+@Suite struct AddressPolicyTests {
+    private static func address(_ text: String) throws -> SocketAddress {
+        try #require(SocketAddress(host: text, port: 80), "\(text)")
+    }
+
+    @Test(arguments: [
+        "127.0.0.1", "127.255.0.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1",
+        "169.254.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.255", "0.0.0.0", "0.1.2.3",
+        "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.8",
+        "::", "::1", "fe80::1", "fec0::1", "fc00::1", "fd12::1", "fd00:ec2::254", "ff02::1",
+        "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1",
+        "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::10.0.0.1",
+        "2002:7f00:1::1", "2002:a00:1::", "2001:0:1:2:3:4:80ff:fffe",
+    ])
+    func `local and special addresses are refused`(text: String) throws {
+        #expect(!AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
+    }
+
+    @Test(arguments: [
+        "1.1.1.1", "93.184.216.34", "172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1",
+        "192.167.1.1", "198.20.0.1", "223.255.255.1", "2606:4700::1111", "::ffff:1.1.1.1",
+        "64:ff9b::101:101", "2002:101:101::1", "2a00::1",
+    ])
+    func `global addresses pass`(text: String) throws {
+        #expect(AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1", true), ("192.168.1.1", true), ("::1", true), ("fd12::1", true),
+        ("169.254.169.254", false), ("::ffff:169.254.169.254", false), ("fd00:ec2::254", false),
+        ("0.0.0.0", false), ("224.0.0.1", false), ("255.255.255.255", false),
+    ])
+    func `allowing private addresses leaves metadata services refused`(
+        text: String, isAllowed: Bool
+    ) throws {
+        let policy = AddressPolicy(allowsPrivate: true)
+        #expect(policy.permits(try Self.address(text), host: "nas") == isAllowed)
+    }
+
+    @Test func `a host allowed by name may have any address, others may not`() throws {
+        let policy = AddressPolicy(allowedHosts: ["NAS.local"])
+        let address = try Self.address("192.168.1.2")
+        #expect(policy.permits(address, host: "nas.local"))
+        #expect(!policy.permits(address, host: "other.local"))
+    }
+
+    @Test func `a private peer is refused before it is connected to`() throws {
+        let origin = try TestOrigin { $0.respond(); return .keep }
+        let harness = try Harness { $0.addressPolicy = AddressPolicy() }
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind == .addressRefused("127.0.0.1"))
+        #expect(origin.connections == 0)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a name that is resolved to a private address is refused`() throws {
+        let harness = try Harness {
+            $0.addressPolicy = AddressPolicy()
+            $0.resolve = ["rebind.example:80:10.0.0.1"]
+        }
+        let record = try harness.fetch("http://rebind.example/")
+        #expect(record.failure?.kind == .addressRefused("10.0.0.1"))
+        harness.stop()
+    }
+}

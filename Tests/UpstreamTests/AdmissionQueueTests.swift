@@ -1,0 +1,287 @@
+/// The admission rules, case by case and under random load.
+import Testing
+import Upstream
+
+@Suite struct AdmissionQueueTests {
+    private typealias Entry = AdmissionQueue.Entry
+
+    private func queue(
+        slots: Int = 32, express: Int = 16, perHost: Int = 0, waiting: Int = 4096
+    ) -> AdmissionQueue {
+        AdmissionQueue(
+            limits: AdmissionQueue.Limits(
+                slots: slots, expressCap: express, perHost: perHost, waiting: waiting))
+    }
+
+    private func entry(
+        _ id: UInt64, _ lane: Lane = .playback, session: UInt64 = 0, host: String = "h"
+    ) -> Entry {
+        Entry(id: id, lane: lane, session: session, host: host)
+    }
+
+    /// Takes every admission there is.
+    private func drain(_ queue: inout AdmissionQueue) -> [SlotToken] {
+        var tokens: [SlotToken] = []
+        while case .admit(let token)? = queue.next() { tokens.append(token) }
+        return tokens
+    }
+
+    private func drained(_ queue: inout AdmissionQueue) -> [UInt64] { drain(&queue).map(\.id) }
+
+    @Test func `lanes go in their order and a lane goes in the order of coming`() {
+        var queue = queue(slots: 1, express: 0)
+        let lanes: [Lane] = [.background, .prefetch, .playback, .playback, .express, .prefetch]
+        for (id, lane) in lanes.enumerated() { _ = queue.enqueue(entry(UInt64(id), lane)) }
+        var order: [UInt64] = []
+        while case .admit(let token)? = queue.next() {
+            order.append(token.id)
+            queue.release(token)
+        }
+        #expect(order == [4, 2, 3, 1, 5, 0])
+    }
+
+    @Test func `sessions take turns inside a lane`() {
+        var queue = queue(slots: 1)
+        for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id), session: 1)) }
+        for id in 4..<6 { _ = queue.enqueue(entry(UInt64(id), session: 2)) }
+        _ = queue.enqueue(entry(6, session: 3))
+        var order: [UInt64] = []
+        while case .admit(let token)? = queue.next() {
+            order.append(token.id)
+            queue.release(token)
+        }
+        #expect(order == [0, 4, 6, 1, 5, 2, 3])
+    }
+
+    @Test func `express has places of its own and is bounded`() {  // trap 65
+        var queue = queue(slots: 2, express: 2)
+        for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id))) }
+        #expect(drained(&queue) == [0, 1])
+        for id in 10..<14 { _ = queue.enqueue(entry(UInt64(id), .express)) }
+        #expect(drained(&queue) == [10, 11])
+        #expect(queue.slotsInUse == 2 && queue.expressInUse == 2 && queue.waiting == 4)
+    }
+
+    @Test func `express past its places goes first among those that wait for a slot`() {
+        var queue = queue(slots: 1, express: 1)
+        _ = queue.enqueue(entry(0))
+        let held = drain(&queue)
+        _ = queue.enqueue(entry(1))
+        for id in 2..<4 { _ = queue.enqueue(entry(UInt64(id), .express)) }
+        #expect(drained(&queue) == [2])
+        held.forEach { queue.release($0) }
+        #expect(drained(&queue) == [3])
+    }
+
+    @Test func `a host at its limit holds up nobody else, and express neither passes it`() {  // trap 67
+        var queue = queue(slots: 8, express: 8, perHost: 1)
+        _ = queue.enqueue(entry(0, host: "a"))
+        _ = queue.enqueue(entry(1, host: "a"))
+        _ = queue.enqueue(entry(2, .express, host: "a"))
+        _ = queue.enqueue(entry(3, .prefetch, host: "b"))
+        let tokens = drain(&queue)
+        #expect(tokens.map(\.id) == [2, 3])
+        tokens.forEach { queue.release($0) }
+        #expect(drained(&queue) == [0])
+    }
+
+    @Test func `playback takes back one slot, from the newest of the least urgent`() {
+        var queue = queue(slots: 3)
+        _ = queue.enqueue(entry(0, .background))
+        _ = queue.enqueue(entry(1, .prefetch))
+        _ = queue.enqueue(entry(2, .background))
+        let tokens = drain(&queue)
+        _ = queue.enqueue(entry(3))
+        let actions = [queue.next(), queue.next()]
+        #expect(actions == [.preempt(2), nil])
+        for token in tokens where token.id == 2 { queue.release(token) }
+        #expect(drained(&queue) == [3])
+        let action = queue.next()
+        #expect(action == nil)
+    }
+
+    @Test func `playback that waits for its host takes back a transfer to that host`() {
+        var queue = queue(slots: 8, perHost: 1)
+        _ = queue.enqueue(entry(0, .prefetch, host: "a"))
+        _ = queue.enqueue(entry(1, .prefetch, host: "b"))
+        _ = drain(&queue)
+        _ = queue.enqueue(entry(2, host: "a"))
+        let action = queue.next()
+        #expect(action == .preempt(0))
+    }
+
+    @Test func `prefetch and background take nothing back`() {
+        var queue = queue(slots: 1)
+        _ = queue.enqueue(entry(0, .background))
+        _ = drain(&queue)
+        _ = queue.enqueue(entry(1, .prefetch))
+        let action = queue.next()
+        #expect(action == nil)
+    }
+
+    @Test func `a redirect counts for the new host, or has to wait for it`() throws {
+        var queue = queue(perHost: 1)
+        _ = queue.enqueue(entry(0, host: "a"))
+        _ = queue.enqueue(entry(1, host: "b"))
+        let tokens = drain(&queue)
+        let moves = ["b", "c"].map { queue.redirect(tokens[0], to: $0) }
+        #expect(moves == [false, true])
+        #expect(queue.inFlight(to: "a") == 0 && queue.inFlight(to: "c") == 1)
+        tokens.forEach { queue.release($0) }
+        #expect(queue.inFlight(to: "c") == 0)
+    }
+
+    @Test func `a full queue takes no more`() {
+        var queue = queue(slots: 1, waiting: 2)
+        let accepted = (0..<3).map { queue.enqueue(entry($0)) }
+        #expect(accepted == [true, true, false])
+        let first = queue.cancel(1)
+        let afterwards = queue.enqueue(entry(2))
+        let second = queue.cancel(1)
+        #expect(first && afterwards && !second)
+    }
+
+    @Test func `a slot given back twice stops the program`() async {
+        await #expect(processExitsWith: .failure) {
+            var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+            _ = queue.enqueue(
+                AdmissionQueue.Entry(id: 1, lane: .playback, session: 0, host: "h"))
+            guard case .admit(let token)? = queue.next() else { return }
+            queue.release(token)
+            queue.release(token)
+        }
+    }
+
+    @Test func `a million cancelled waiters leave nothing behind`() {  // trap 66
+        var queue = queue(slots: 1, waiting: 100)
+        _ = queue.enqueue(entry(0))
+        let held = drain(&queue)
+        for id in 1...1_000_000 as ClosedRange<UInt64> {
+            _ = queue.enqueue(entry(id, .playback, session: id % 5000, host: "h"))
+            guard queue.cancel(id) else {
+                Issue.record("\(id) did not leave")
+                return
+            }
+        }
+        #expect(queue.waiting == 0 && queue.footprint < 100 && queue.slotsInUse == 1)
+        held.forEach { queue.release($0) }
+        #expect(queue.inFlight == 0)
+    }
+
+    @Test(arguments: [1, 2, 3, 4] as [UInt64])
+    func `random load breaks no limit, loses nobody and starves nobody`(seed: UInt64) {
+        var load = RandomLoad(seed: seed)
+        for _ in 0..<60_000 { load.step() }
+        load.finish()
+        #expect(load.problems.isEmpty, "\(load.problems.prefix(3))")
+        #expect(load.ended == load.admitted && load.admitted + load.cancelled == load.enqueued)
+        #expect(load.queue.inFlight == 0 && load.queue.waiting == 0 && load.queue.footprint < 200)
+    }
+}
+
+/// Random comings and goings, with the rules checked after each.
+private struct RandomLoad {
+    var queue = AdmissionQueue(
+        limits: AdmissionQueue.Limits(slots: 32, expressCap: 16, perHost: 12, waiting: 500))
+    var problems: [String] = []
+    var enqueued = 0, admitted = 0, cancelled = 0, ended = 0
+    private var state: UInt64
+    private var nextID: UInt64 = 0
+    private var flying: [UInt64: (token: SlotToken, host: String)] = [:]
+    private var waiting: [UInt64: AdmissionQueue.Entry] = [:]
+    private var newestAdmitted: [String: UInt64] = [:]
+
+    init(seed: UInt64) { state = seed }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    private mutating func random(_ bound: UInt64) -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return (mixed ^ (mixed >> 31)) % bound
+    }
+
+    mutating func step() {
+        switch random(10) {
+        case 0..<4: enqueue()
+        case 4..<8: endOne()
+        case 8: cancelOne()
+        default: break
+        }
+        act()
+        check()
+    }
+
+    mutating func finish() {
+        while queue.inFlight > 0 || queue.waiting > 0 {
+            endOne()
+            act()
+            check()
+            if !problems.isEmpty { return }
+        }
+    }
+
+    private mutating func enqueue() {
+        nextID += 1
+        let lane = Lane(rawValue: Int(random(4))) ?? .playback
+        let entry = AdmissionQueue.Entry(
+            id: nextID, lane: lane, session: random(6), host: "h\(random(6))")
+        guard queue.enqueue(entry) else { return }
+        waiting[nextID] = entry
+        enqueued += 1
+    }
+
+    private mutating func endOne() {
+        guard let id = flying.keys.sorted().dropFirst(Int(random(UInt64(max(1, flying.count))))).first
+        else { return }
+        end(id)
+    }
+
+    private mutating func end(_ id: UInt64) {
+        guard let flight = flying.removeValue(forKey: id) else {
+            problems.append("\(id) was named and does not fly")
+            return
+        }
+        queue.release(flight.token)
+        ended += 1
+    }
+
+    private mutating func cancelOne() {
+        guard let id = waiting.keys.min() else { return }
+        waiting[id] = nil
+        if !queue.cancel(id) { problems.append("\(id) could not be cancelled") }
+        cancelled += 1
+    }
+
+    private mutating func act() {
+        while let action = queue.next() {
+            switch action {
+            case .preempt(let id): end(id)
+            case .admit(let token):
+                guard let entry = waiting.removeValue(forKey: token.id) else {
+                    problems.append("\(token.id) was admitted and does not wait")
+                    return
+                }
+                admitted += 1
+                flying[token.id] = (token, entry.host)
+                // Nobody of the same lane, session and host is ever overtaken.
+                let kind = "\(entry.lane) \(entry.session) \(entry.host)"
+                if let newest = newestAdmitted[kind], newest > token.id {
+                    problems.append("\(token.id) was overtaken by \(newest)")
+                }
+                newestAdmitted[kind] = token.id
+            }
+        }
+    }
+
+    private mutating func check() {
+        if queue.slotsInUse > 32 { problems.append("\(queue.slotsInUse) slots in use") }
+        if queue.expressInUse > 16 { problems.append("\(queue.expressInUse) express places in use") }
+        if queue.inFlight != flying.count { problems.append("flights are lost") }
+        if queue.waiting != waiting.count { problems.append("waiters are lost") }
+        var hosts: [String: Int] = [:]
+        for flight in flying.values { hosts[flight.host, default: 0] += 1 }
+        for (host, count) in hosts where count > 12 { problems.append("\(host) has \(count)") }
+    }
+}

@@ -1,0 +1,234 @@
+/// Cancelling, pausing and sharing: what the daemon does to transfers.
+import Glibc
+import HTTP
+import Posix
+import Synchronization
+import Testing
+import URISyntax
+import Upstream
+
+@Suite struct ControlTests {
+    /// An origin that sends a head and three bytes of ten, and then waits.
+    private func hanging() throws -> TestOrigin {
+        try TestOrigin {
+            if $0.target.hasPrefix("/quick") {
+                $0.respond(200, body: [1])
+                return .keep
+            }
+            if !$0.target.hasPrefix("/silent") {
+                $0.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            }
+            $0.holdOpen()
+            return .close
+        }
+    }
+
+    enum Moment: CaseIterable { case start, silent, head, bytes, afterBytes }
+
+    @Test(arguments: Moment.allCases)
+    func `a cancelled transfer ends once, wherever it stands`(moment: Moment) throws {
+        let origin = try hanging()
+        let harness = try Harness()
+        let script = Script(
+            onStart: { if moment == .start { $0.cancel() } },
+            onHead: { if moment == .head { $0.cancel() } },
+            onBytes: { transfer, _ in
+                if moment == .bytes { transfer.cancel() }
+                return .consumed
+            })
+        let probe = try harness.start(origin.url(moment == .silent ? "/silent" : "/"), script)
+        if moment == .silent {
+            while origin.requests.isEmpty { usleep(1000) }
+            probe.act { $0.cancel() }
+        }
+        if moment == .afterBytes {
+            probe.wait("bytes") { $0.body.count == 3 }
+            probe.act { transfer in
+                transfer.cancel()
+                transfer.cancel()
+            }
+        }
+        let record = probe.wait()
+        #expect(record.failure?.kind == .cancelled && record.results.count == 1)
+        #expect(harness.statistics()?.slotsInUse == 0 && harness.statistics()?.openHandles == 0)
+        #expect(try harness.fetch(origin.url("/quick")).body == [1])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a waiting transfer that is cancelled never reaches the origin`() throws {  // trap 66
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 1 }
+        let first = try harness.start(origin.url("/one"))
+        first.wait("its bytes") { $0.body.count == 3 }
+        let second = try harness.start(origin.url("/two"))
+        second.act { $0.cancel() }
+        let record = second.wait()
+        #expect(record.failure?.kind == .cancelled && record.starts == 0)
+        #expect(origin.requests.count == 1)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `bytes that were not taken are offered again after a pause`() throws {
+        let sent = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let origin = try TestOrigin { $0.respond(200, body: sent); return .keep }
+        let harness = try Harness()
+        let probe = try harness.start(
+            origin.url("/"), Script(onBytes: { _, offer in offer == 2 ? .pause : .consumed }))
+        probe.wait("the pause") { $0.offers == 2 }
+        usleep(50_000)
+        #expect(probe.record.withLock { $0.offers } == 2)
+        probe.act { $0.resume() }
+        #expect(probe.wait().body == sent)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a transfer paused after taking bytes goes on where it stopped`() throws {
+        let sent = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
+        let origin = try TestOrigin { $0.respond(200, body: sent); return .keep }
+        let harness = try Harness()
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/")))
+        request.timeouts.stall = .milliseconds(200)
+        let probe = harness.start(
+            request,
+            Script(onBytes: { transfer, offer in
+                if offer == 1 { transfer.pause() }
+                return .consumed
+            }))
+        probe.wait("the pause") { $0.offers == 1 }
+        usleep(500_000)  // longer than the stall limit, which a pause suspends
+        #expect(probe.record.withLock { $0.offers == 1 && $0.results.isEmpty })
+        probe.act { $0.resume() }
+        let record = probe.wait()
+        #expect(record.body == sent && record.failure == nil)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a thousand transfers in a row share one connection`() throws {
+        let origin = try TestOrigin { $0.respond(200, body: [1, 2]); return .keep }
+        let harness = try Harness()
+        for _ in 0..<1000 { #expect(try harness.fetch(origin.url("/")).body == [1, 2]) }
+        #expect(origin.connections == 1)
+        #expect(harness.statistics()?.newConnections == 1)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a connection the origin closed while idle costs no failure`() throws {  // trap 72
+        let origin = try TestOrigin { $0.respond(200, body: [1]); return .close }
+        let harness = try Harness()
+        for _ in 0..<5 {
+            #expect(try harness.fetch(origin.url("/")).body == [1])
+            usleep(20_000)
+        }
+        #expect(origin.connections == 5)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a connection closed as the next request goes out is retried once`() throws {
+        let origin = try TestOrigin {
+            // The second request is read and not answered: the origin had closed already.
+            if $0.number == 1 { return .close }
+            $0.respond(200, body: [1])
+            return .keep
+        }
+        let harness = try Harness()
+        _ = try harness.fetch(origin.url("/"))
+        #expect(try harness.fetch(origin.url("/")).body == [1])
+        #expect(origin.requests.count == 3 && origin.connections == 2)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `no more than the slots are open and the rest follow`() throws {
+        let running = Mutex((now: 0, most: 0))
+        let origin = try TestOrigin {
+            running.withLock { state in
+                state.now += 1
+                state.most = max(state.most, state.now)
+            }
+            $0.pause(milliseconds: 30)
+            running.withLock { $0.now -= 1 }
+            $0.respond(200, body: [1])
+            return .keep
+        }
+        let harness = try Harness { $0.slots = 8 }
+        let probes = try (0..<40).map { try harness.start(origin.url("/\($0)")) }
+        for probe in probes { #expect(probe.wait().body == [1]) }
+        #expect(running.withLock { $0.most } <= 8)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `an express transfer goes out at once with all slots taken`() throws {  // trap 65
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 4 }
+        let busy = try (0..<8).map { try harness.start(origin.url("/\($0)")) }
+        for probe in busy.prefix(4) { probe.wait("bytes") { $0.body.count == 3 } }
+        let began = Monotonic.now()
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/quick")))
+        request.lane = .express
+        #expect(harness.start(request).wait().body == [1])
+        #expect(Monotonic.now() - began < .milliseconds(500))
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `playback takes a slot back from prefetch`() throws {
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 2 }
+        let prefetch = try (0..<2).map { try harness.start(origin.url("/\($0)"), lane: .prefetch) }
+        for probe in prefetch { probe.wait("bytes") { $0.body.count == 3 } }
+        #expect(try harness.fetch(origin.url("/quick")).body == [1])
+        let record = prefetch[1].wait()
+        #expect(record.failure?.kind == .preempted && record.failure?.bytesReceived == 3)
+        #expect(prefetch[0].record.withLock { $0.results.isEmpty })
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a prefetch that was raised to playback keeps its slot`() throws {
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 1 }
+        let prefetch = try harness.start(origin.url("/1"), lane: .prefetch)
+        prefetch.wait("bytes") { $0.body.count == 3 }
+        prefetch.act { $0.raise(to: .playback) }
+        let playback = try harness.start(origin.url("/quick"))
+        usleep(50_000)
+        #expect(playback.record.withLock { $0.starts } == 0)
+        prefetch.act { $0.cancel() }
+        #expect(playback.wait().body == [1])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a full queue refuses at once`() throws {
+        let origin = try hanging()
+        let harness = try Harness {
+            $0.slots = 1
+            $0.queueLimit = 1
+        }
+        let first = try harness.start(origin.url("/1"))
+        first.wait("bytes") { $0.body.count == 3 }
+        _ = try harness.start(origin.url("/2"))
+        #expect(try harness.start(origin.url("/3")).wait().failure?.kind == .queueFull)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a shutdown ends every transfer and refuses new ones`() throws {
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 2 }
+        let probes = try (0..<5).map { try harness.start(origin.url("/\($0)")) }
+        probes[0].wait("bytes") { $0.body.count == 3 }
+        harness.shutDown()
+        for probe in probes { #expect(probe.wait().failure?.kind == .cancelled) }
+        #expect(try harness.start(origin.url("/quick")).wait().failure?.kind == .cancelled)
+        harness.stop()
+        origin.stop()
+    }
+}

@@ -1,0 +1,166 @@
+/// Every way an origin breaks is told once, by its name, with the bytes that came before.
+import HTTP
+import Posix
+import Testing
+import URISyntax
+import Upstream
+
+@Suite struct FailureTests {
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", AfterRequest.close, "truncated", 3),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", .close, "truncated", 3),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc", .close, "truncated", 3),
+        ("", .close, "reset", 0),
+        ("HTTP/1.1 200 OK\r\nContent-Len", .close, "reset", 0),
+        ("SSH-2.0-OpenSSH\r\n", .close, "protocol-error", 0),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", .close, "reset", 0),
+    ])
+    func `a broken answer is a failure with its kind`(
+        answer: String, after: AfterRequest, kind: String, bytes: Int64
+    ) throws {
+        let origin = try TestOrigin { $0.send(answer); return after }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind.name == kind)
+        #expect(record.failure?.bytesReceived == bytes)
+        #expect(record.results.count == 1)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a reset in the middle of a body is a failure that may be retried`() throws {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            $0.holdOpen(seconds: 1)
+            return .reset
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) { $0.timeouts.stall = .seconds(Int64(5)) }
+        #expect(record.failure?.kind == .reset || record.failure?.kind == .truncated)
+        #expect(record.failure?.isRetryable == true && record.text == "abc")
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a port nobody listens on is a failure to connect`() throws {
+        let origin = try TestOrigin { _ in .close }
+        let url = origin.url("/")
+        origin.stop()
+        let harness = try Harness()
+        let free = try listen(on: SocketAddress(bytes: [127, 0, 0, 1], port: 0), sharingPort: false)
+        let port = try localAddress(of: free.number).port
+        _ = consume free
+        _ = url
+        let record = try harness.fetch("http://127.0.0.1:\(port)/")
+        #expect(record.failure?.kind == .connect && record.failure?.isRetryable == true)
+        harness.stop()
+    }
+
+    @Test func `a name without an address is a failure to resolve`() throws {
+        let harness = try Harness()
+        let record = try harness.fetch("http://does-not-exist.invalid/")
+        #expect(record.failure?.kind == .resolve)
+        #expect(record.failure?.message.contains("does-not-exist.invalid") == true)
+        harness.stop()
+    }
+
+    @Test func `an origin that never answers ends by the first-byte limit`() throws {
+        let origin = try TestOrigin { $0.holdOpen(); return .close }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) {
+            $0.timeouts.firstByte = .milliseconds(150)
+        }
+        #expect(record.failure?.kind == .firstByteTimeout)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a body that stops ends by the stall limit`() throws {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            $0.holdOpen()
+            return .close
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) { $0.timeouts.stall = .milliseconds(150) }
+        #expect(record.failure?.kind == .stalled && record.failure?.bytesReceived == 3)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a slow body that keeps coming does not stall`() throws {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
+            for _ in 0..<6 {
+                $0.pause(milliseconds: 100)
+                $0.send("x")
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) { $0.timeouts.stall = .milliseconds(400) }
+        #expect(record.text == "xxxxxx" && record.failure == nil)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a decompression bomb ends at the limit`() throws {  // trap 63
+        let origin = try TestOrigin {
+            $0.respond(200, ["Content-Encoding: gzip"], body: Gzip.bomb)
+            return .keep
+        }
+        let harness = try Harness { $0.maxDecodedBytes = 100_000 }
+        let record = try harness.fetch(origin.url("/")) { $0.decodesContent = true }
+        #expect(record.failure?.kind == .tooLarge && record.body.count <= 100_000)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a body longer than the request allows is cut with a failure`() throws {
+        let origin = try TestOrigin {
+            $0.respond(200, body: Array(repeating: 7, count: 50_000))
+            return .keep
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) { $0.bodyLimit = 20_000 }
+        #expect(record.failure?.kind == .tooLarge && record.body.count <= 20_000)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a coding nobody asked for cannot be undone`() throws {
+        let origin = try TestOrigin {
+            $0.respond(200, ["Content-Encoding: squeeze"], body: [1, 2, 3])
+            return .keep
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) { $0.decodesContent = true }
+        #expect(record.failure?.kind == .unsupportedEncoding)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a head without end is refused`() throws {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\n")
+            for number in 0..<4000 { $0.send("X-\(number): 0123456789\r\n") }
+            return .close
+        }
+        let harness = try Harness { $0.maxHeadBytes = 8192 }
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind == .tooLarge && record.heads.isEmpty)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a TLS handshake with something else fails as such`() throws {
+        let origin = try TestOrigin { _ in .close }
+        let harness = try Harness()
+        let record = try harness.fetch("https://127.0.0.1:\(origin.port)/") {
+            $0.timeouts.connect = .milliseconds(500)
+        }
+        #expect([.tls, .connectTimeout].contains(record.failure?.kind))
+        harness.stop()
+        origin.stop()
+    }
+}

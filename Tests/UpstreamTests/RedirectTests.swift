@@ -1,0 +1,148 @@
+/// Redirects: followed hop by hop, credentials kept at home, every hop under the address policy.
+import HTTP
+import Testing
+import URISyntax
+import Upstream
+
+@Suite struct RedirectTests {
+    /// Redirects `/start` to `location` and answers everything else.
+    private func origin(_ location: String, status: Int = 302) throws -> TestOrigin {
+        try TestOrigin {
+            if $0.target == "/start" {
+                $0.respond(status, ["Location: \(location)", "Set-Cookie: hop=1"], body: [1, 2, 3])
+            } else {
+                $0.respond(200, ["Set-Cookie: end=2"], body: Array($0.method.utf8))
+            }
+            return .keep
+        }
+    }
+
+    @Test func `a redirect is followed and the URL that answered is told`() throws {
+        let origin = try origin("dir/next%2F?a=[1]")
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start"))
+        #expect(record.heads.count == 1 && record.text == "GET")
+        #expect(record.heads.first?.finalURL.text == origin.url("/dir/next%2F?a=[1]"))
+        #expect(record.heads.first?.redirects == 1)
+        #expect(record.heads.first?.setCookies.map(\.value) == ["hop=1", "end=2"])
+        #expect(record.heads.first?.setCookies.first?.url.path == "/start")
+        #expect(origin.requests.last?.first == "GET /dir/next%2F?a=[1] HTTP/1.1")
+        #expect(origin.connections == 1)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a redirect is an answer when it is not to be followed`() throws {
+        let origin = try origin("/next")
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start")) { $0.followsRedirects = false }
+        #expect(record.status == 302 && record.heads.first?.fields.first(.location) == "/next")
+        #expect(record.body == [1, 2, 3])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `credentials stay with their origin`() throws {  // trap 52
+        let other = try TestOrigin { $0.respond(); return .keep }
+        let origin = try origin(other.url("/there"))
+        let harness = try Harness()
+        let fields: Fields = ["Authorization": "Bearer s", "Cookie": "a=b", "Referer": "https://r/"]
+        _ = try harness.fetch(origin.url("/start")) { $0.fields = fields }
+        let lines = try #require(other.requests.first)
+        #expect(!lines.contains { $0.hasPrefix("Authorization:") || $0.hasPrefix("Cookie:") })
+        #expect(lines.contains("Referer: https://r/"))
+        #expect(origin.requests.first?.contains("Authorization: Bearer s") == true)
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
+    @Test func `credentials stay within the same origin`() throws {
+        let origin = try origin("/next")
+        let harness = try Harness()
+        let fields: Fields = ["Authorization": "Bearer s", "Cookie": "a=b"]
+        _ = try harness.fetch(origin.url("/start")) { $0.fields = fields }
+        #expect(origin.requests.last?.contains("Authorization: Bearer s") == true)
+        #expect(origin.requests.last?.contains("Cookie: a=b") == true)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `the starter may give the next hop its cookies`() throws {
+        let origin = try origin("/next")
+        let harness = try Harness()
+        let script = Script(onRedirect: { $0.setCookies.first?.value })
+        _ = try harness.fetch(origin.url("/start"), script: script)
+        #expect(origin.requests.last?.contains("Cookie: hop=1") == true)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test(arguments: [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
+    func `a redirected POST keeps or changes its method by its status`(
+        status: Int, method: String
+    ) throws {
+        let origin = try origin("/next", status: status)
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start")) {
+            $0.method = .post
+            $0.body = [9]
+        }
+        #expect(record.text == method)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a redirect loop ends at the limit`() throws {  // trap 63
+        let origin = try TestOrigin { $0.respond(302, ["Location: /again"]); return .keep }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind == .tooManyRedirects)
+        #expect(origin.requests.count == 11)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test(arguments: ["file:///etc/passwd", "ftp://x/y", "gopher://x/", "data:text/plain,x"])
+    func `a redirect to another scheme is refused`(location: String) throws {
+        let origin = try origin(location)
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start"))
+        #expect(record.failure?.kind == .forbiddenScheme)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a redirect with a huge body is followed without reading it all`() throws {
+        let origin = try TestOrigin {
+            if $0.target == "/big" {
+                $0.respond(302, ["Location: /small"], body: Array(repeating: 1, count: 4_000_000))
+            } else {
+                $0.respond(200, body: [5])
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/big"))
+        #expect(record.body == [5])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a redirect to a private address is refused before a connection`() throws {  // trap 59
+        let inner = try TestOrigin { $0.respond(); return .keep }
+        let origin = try origin(inner.url("/", host: "localhost"))
+        let harness = try Harness {
+            $0.addressPolicy = AddressPolicy(allowedHosts: ["127.0.0.1"])
+        }
+        let record = try harness.fetch(origin.url("/start"))
+        guard case .addressRefused = record.failure?.kind else {
+            Issue.record("\(String(describing: record.failure))")
+            return
+        }
+        #expect(inner.connections == 0 && record.failure?.isRetryable == false)
+        harness.stop()
+        origin.stop()
+        inner.stop()
+    }
+}
