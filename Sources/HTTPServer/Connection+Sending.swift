@@ -48,9 +48,9 @@ extension Connection {
         pump()
     }
 
-    /// Sends from outside of an event of this connection.
+    /// Sends what there is, as a turn of its own unless it happens within one.
     private func runTurn() {
-        budget = max(budget, server.limits.roundBytes)
+        if !isProcessing { budget = server.limits.roundBytes }
         pump()
         settle()
     }
@@ -64,7 +64,9 @@ extension Connection {
             }
         let wantsClose =
             head.fields.contains(.connection)
-            && head.fields.listMembers(.connection).contains { ASCII.equalIgnoringCase($0, "close") }
+            && head.fields.listMembers(.connection).contains {
+                ASCII.equalIgnoringCase($0, "close")
+            }
         let plan = ResponsePlan(
             asked, status: head.status, content: content,
             mustClose: wantsClose || server.isDraining)

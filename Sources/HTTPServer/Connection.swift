@@ -25,6 +25,8 @@ final class Connection: ReadinessHandler {
     /// What may still be sent before others have their turn.
     var budget = 0
     var isPumping = false
+    /// Whether requests are being taken up: what ends meanwhile must not start that again.
+    var isProcessing = false
     var wasWokenWhilePumping = false
     /// Whether the kernel took anything since the last turn began.
     var madeProgress = false
@@ -34,7 +36,6 @@ final class Connection: ReadinessHandler {
     private var watched: Readiness
     private var timer: TimerID?
     private var timerDue = Monotonic(nanoseconds: 0)
-    private var isProcessing = false
     private var lingered = 0
 
     /// Takes over an accepted socket and watches it.
@@ -110,9 +111,10 @@ final class Connection: ReadinessHandler {
 
     // MARK: Requests
 
-    /// Looks at fresh bytes in the loop's input, then at what is left, while there are whole
-    /// requests and nothing is being answered. A loop, not a recursion, however many requests came
-    /// in one piece.
+    /// Takes up whole requests, out of fresh bytes and then out of what is left, until one waits
+    /// for its answer.
+    ///
+    /// A loop, not a recursion, however many requests came in one piece.
     func process(fresh count: Int = 0) {
         guard !isProcessing else { return }
         isProcessing = true
@@ -180,9 +182,8 @@ final class Connection: ReadinessHandler {
         }
     }
 
-    /// Ends the connection now, and the response under way with it.
-    ///
-    /// - Parameter reset: Whether the client is to see a reset rather than an end.
+    /// Ends the connection now, and the response under way with it; with `reset` the client sees
+    /// that rather than an end.
     func close(_ ending: ResponseOutcome.Ending, reset: Bool = false) {
         guard state.phase != .closed else { return }
         enter(.closed)

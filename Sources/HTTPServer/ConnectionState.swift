@@ -15,8 +15,8 @@ import Reactor
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
-/// fresh → head → (body →) handling → sending → idle → head ..., and from `sending` → `lingering`
-/// where the connection does not survive the response. Any → `closed`.
+/// The usual way: fresh, head, (body,) handling, sending, idle, head ...; from `sending` to
+/// `lingering` where the connection does not survive the response; from any to `closed`.
 struct ConnectionState {
     enum Phase {
         case fresh, idle, head, body, handling, sending, lingering, closed
@@ -52,7 +52,7 @@ struct ConnectionState {
     /// Whether a response is owed or under way.
     var isBusy: Bool { phase == .handling || phase == .sending }
 
-    /// What to ask the kernel for. Unchanged over the usual request, so that it costs no call.
+    /// What to ask the kernel for; unchanged over the usual request, so that it costs no call.
     var interest: Readiness {
         var interest: Readiness = []
         if !isInputPaused, !isPeerClosed { interest.insert(.readable) }

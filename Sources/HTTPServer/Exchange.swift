@@ -36,7 +36,7 @@ package final class Exchange {
     /// False once the response is over or the client gone: nothing more can reach it.
     package var isAlive: Bool { connection != nil }
 
-    /// Sends the response; exactly once. Never blocks.
+    /// Sends the response; exactly once, never blocking.
     ///
     /// The server writes `Date`, `Connection` and the framing fields. A body that the method or
     /// the status forbids is not sent, though its length is told where HEAD asked for it.

@@ -28,7 +28,7 @@ package final class HTTPServer: Sendable {
     /// Opens the ports and starts the threads.
     ///
     /// - Parameters:
-    ///   - addresses: Where to listen, at least one; port 0 takes a free port, the same for all loops.
+    ///   - addresses: Where to listen, at least one; port 0 takes one free port for all loops.
     ///   - loops: Threads, at least 1.
     ///   - limits: Brought into their ranges.
     ///   - makeHandler: Called once on each loop.
@@ -85,17 +85,16 @@ package final class HTTPServer: Sendable {
     /// Connections open now, over all loops.
     package var connectionCount: Int { counter.count }
 
-    /// Closes the listeners; connections go on. Does not wait.
+    /// Closes the listeners, without waiting for it; connections go on.
     package func stopAccepting() {
         forEachLoop { $0.stopAccepting() }
     }
 
-    /// Stops accepting, closes idle connections and lets requests under way be answered; new
-    /// requests on open connections are answered with `Connection: close`. What is left after
-    /// `time` is cut. Does not wait.
+    /// Stops accepting, closes idle connections and lets requests under way be answered.
     ///
-    /// - Parameter then: Called once, on one of the loops, when no connection is left. If the server
-    ///   has been stopped it is called at once, on the caller's thread.
+    /// Responses close their connections from now on. What is left after `time` is cut. The call
+    /// does not wait: `then` is called once, on one of the loops, when no connection is left; at
+    /// once, on the caller's thread, if the server has been stopped.
     package func drain(within time: Interval, then: @Sendable @escaping () -> Void) {
         let left = Countdown(from: threads.count, then: then)
         for (seat, thread) in zip(seats, threads) {
@@ -107,8 +106,10 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Ends everything: listeners, connections, threads. Blocks until the threads have ended; not
-    /// to be called on one of them. A second call returns at once.
+    /// Ends everything: listeners, connections, threads.
+    ///
+    /// Blocks until the threads have ended; not to be called on one of them. A second call returns
+    /// at once.
     package func stop() {
         forEachLoop {
             $0.stopAccepting()

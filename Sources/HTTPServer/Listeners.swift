@@ -13,7 +13,7 @@ struct OpenListeners {
 /// - Throws: `SystemError` with EADDRINUSE where the port is taken.
 func openListeners(on address: SocketAddress, count: Int) throws(SystemError) -> OpenListeners {
     let first = try listenFirst(on: address)
-    // Accepted sockets inherit it (tcp(7)); answers go out whole, so waiting only delays their ends.
+    // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
     try setOption(first.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
     let bound = try localAddress(of: first.number)
     var listeners = [SharedDescriptor(first)]

@@ -41,12 +41,13 @@ package enum BodyStep {
 
 /// A response body on its way: walks an object that may still be growing.
 ///
-/// Life: `next` and `advance` in turn, `wake` set after each `.wait`, at last `cancel`, once, however
-/// the response ended; also without any call of `next` where the response has no content.
+/// Life: `next` and `advance` in turn, `wake` set after each `.wait`, at last `cancel`, once,
+/// however the response ended; also without any call of `next` where it has no content.
 package protocol BodySource: AnyObject {
-    /// What can be sent now; never blocks.
+    /// What can be sent now; never blocks. Asked again without `advance`, it offers the same bytes.
     ///
-    /// - Parameter limit: The most bytes wanted, at least 1. Offering more is a fault and traps.
+    /// - Parameter limit: The most bytes wanted, at least 1; offering more is a fault and traps.
+    /// - Returns: The next bytes, or why there are none.
     func next(limit: Int) -> BodyStep
     /// Called when so many bytes of the last step, at least one and maybe not all, went out.
     func advance(by count: Int)

@@ -53,9 +53,9 @@ struct ResponsePlan: Equatable {
         closes = mustClose || !asked.keepAlive || framing == .untilClose
     }
 
-    /// Writes the head with our own fields at the end of `bytes`.
+    /// Writes the head with our own fields at the end of `bytes`; `dateLine` is the `Date` field
+    /// line with its CRLF.
     ///
-    /// - Parameter dateLine: The `Date` field line with its CRLF.
     /// - Throws: Where the head is ill-formed; `bytes` is then as before.
     func append(
         _ head: ResponseHead, dateLine: [UInt8], to bytes: inout [UInt8]

@@ -24,7 +24,7 @@ package struct ServerLimits: Sendable, Hashable {
     package var bodyTimeout = Interval.milliseconds(30_000)
     /// From the end of a response to the first byte of the next request.
     package var idleTimeout = Interval.milliseconds(75_000)
-    /// How long the kernel may take no byte of a response. Slow readers that progress live on.
+    /// How long the kernel may take no byte of a response; slow readers that progress live on.
     package var writeTimeout = Interval.milliseconds(60_000)
     /// How long the client may take to read the last answer and close.
     package var lingerTimeout = Interval.milliseconds(2_000)

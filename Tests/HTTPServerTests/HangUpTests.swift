@@ -3,13 +3,12 @@ import HTTP
 import HTTPServer
 import Posix
 import Reactor
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct HangUpTests {
     /// Trap 68.
-    @Test func `a client that resets during a wait cancels source and exchange exactly once`() throws {
+    @Test func `a client that resets cancels source and exchange exactly once`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }
@@ -94,20 +93,10 @@ struct HangUpTests {
         client.get("/")
         client.get("/more")
         client.halfClose()
-        let before = threadTime(server)
+        let before = server.loopTime()
         #expect(client.answer()?.status == 200)
-        let spent = threadTime(server).nanoseconds - before.nanoseconds
+        let spent = server.loopTime().nanoseconds - before.nanoseconds
         #expect(spent < 100_000_000)
-    }
-
-    /// Processor time of the server's first loop.
-    private func threadTime(_ server: TestServer) -> Interval {
-        let found = Mutex<Interval?>(nil)
-        server.server.loopHandles[0].enqueue { _ in
-            found.withLock { $0 = threadClock() }
-        }
-        _ = eventually { found.withLock { $0 } != nil }
-        return found.withLock { $0 } ?? .zero
     }
 
     @Test func `a hundred clients that vanish leave nothing behind`() throws {

@@ -68,6 +68,19 @@ final class TestServer: Sendable {
 
     var port: UInt16 { server.boundAddresses[0].port }
 
+    /// Processor time that the first loop's thread has used.
+    func loopTime() -> Interval {
+        let found = Mutex<Interval?>(nil)
+        server.loopHandles[0].enqueue { _ in
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            let used = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+            found.withLock { $0 = Interval(nanoseconds: used) }
+        }
+        _ = eventually { found.withLock { $0 } != nil }
+        return found.withLock { $0 } ?? .zero
+    }
+
     func client(patience: Int = 10, receiveBuffer: CInt? = nil) -> TestClient {
         TestClient(port: port, patience: patience, receiveBuffer: receiveBuffer)
     }
@@ -92,11 +105,4 @@ func pattern(_ count: Int) -> [UInt8] {
         }
         filled = count
     }
-}
-
-/// Processor time of the calling thread.
-func threadClock() -> Interval {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return Interval(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
 }

@@ -12,7 +12,7 @@ struct TimeoutTests {
         let server = try TestServer(limits: shortLimits(), echoPath)
         let client = server.client()
         let start = Monotonic.now()
-        for byte in "GET / HTTP/1.1\r\nHost: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".utf8.prefix(40) {
+        for byte in "GET / HTTP/1.1\r\nHost: \(String(repeating: "a", count: 20))".utf8 {
             client.write([byte])
             usleep(10_000)
         }
@@ -37,7 +37,7 @@ struct TimeoutTests {
         #expect(client.answer()?.status == 408)
     }
 
-    @Test func `an idle connection is closed after its time, counted from the last response`() throws {
+    @Test func `an idle connection lives for its time after each response`() throws {
         let server = try TestServer(limits: shortLimits(), echoPath)
         let client = server.client()
         for _ in 0..<4 {

@@ -35,7 +35,7 @@ struct EventLoopTests {
         try EventLoop(handle: LoopHandle())
     }
 
-    @Test func `timers run in the order of their deadlines, equal ones in the order of setting`() throws {
+    @Test func `timers run by deadline, equal ones in the order of setting`() throws {
         let loop = try makeLoop()
         var order: [Int] = []
         loop.schedule(after: .milliseconds(20)) { _ in order.append(3) }
