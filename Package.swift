@@ -27,6 +27,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Settings from flags, environment, file and defaults, in that order.
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+        // The path type that swift-configuration takes.
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         // Leveled logs with metadata.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         // Queues and heaps of the admission and timer code.
@@ -95,6 +97,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
 

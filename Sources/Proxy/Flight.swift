@@ -115,6 +115,7 @@ final class Flight {
         requestTime = table.loop.wallNow
         var request = TransferRequest(url: resource.url, lane: lane, session: resource.session.id.number)
         request.fields = requestFields()
+        request.timeouts = table.settings.timeouts
         request.decodesContent = resource.decodesContent && wanted.rangeField == nil
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
         table.counters.add(.originRequests)

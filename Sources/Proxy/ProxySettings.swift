@@ -3,6 +3,7 @@ package import CachePolicy
 package import HLS
 package import Posix
 package import Routing
+package import Upstream
 
 /// One table: unit, default and range stand with each setting.
 package struct ProxySettings: Sendable {
@@ -36,6 +37,9 @@ package struct ProxySettings: Sendable {
     package var retries = 4
     /// Rewritten playlists held in memory, in bytes over all. Default 8 MiB.
     package var rewrittenBytes = 8 << 20
+
+    /// Timeouts of origin transfers.
+    package var timeouts = TransferTimeouts()
 
     package init() {}
 }

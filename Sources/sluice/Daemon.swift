@@ -1,0 +1,125 @@
+/// Wires the parts together and runs them from start to stop.
+import ArgumentParser
+import Glibc
+import HTTPServer
+import Logging
+import Posix
+import Proxy
+import Reactor
+import Store
+import Synchronization
+import Upstream
+
+/// The running daemon. Life: `start`, `run` until a signal, then drained and closed.
+final class Daemon {
+    private let configuration: DaemonConfiguration
+    private let log: Logger
+    private let store: ObjectStore
+    private let core: ProxyCore
+    private let server: HTTPServer
+
+    /// Starts everything; blocks until the sockets listen.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    init(_ configuration: DaemonConfiguration, log: Logger) throws {
+        self.configuration = configuration
+        self.log = log
+        Self.raiseDescriptorLimit()
+        do throws(StoreError) {
+            store = try ObjectStore(
+                folder: configuration.cacheFolder, configuration: configuration.store, log: log)
+        } catch {
+            printError("sluice: \(error)")
+            throw ExitCodes.cacheFolder
+        }
+        do {
+            core = try ProxyCore(
+                settings: configuration.proxy, store: store, upstream: configuration.upstream,
+                isShared: configuration.isShared, log: log)
+        } catch {
+            printError("sluice: \(error)")
+            throw ExitCode.failure
+        }
+        server = try Self.listen(configuration, core)
+        core.listen(on: server.boundAddresses)
+    }
+
+    private static func listen(_ configuration: DaemonConfiguration, _ core: ProxyCore) throws -> HTTPServer {
+        let connections = ConnectionCount()
+        let status = StatusSource(version: sluiceVersion, startedAt: .now()) { connections.now }
+        do throws(SystemError) {
+            let server = try HTTPServer(
+                addresses: configuration.addresses, loops: configuration.loops,
+                limits: configuration.limits
+            ) { _ in CachingProxy(core: core, status: status) }
+            connections.follow(server)
+            return server
+        } catch {
+            core.flights.stop()
+            core.store.close()
+            printError("sluice: cannot listen: \(error)")
+            if error.code == EADDRINUSE {
+                printError("sluice: another process has the port; stop it or choose another with --port")
+                throw ExitCodes.portTaken
+            }
+            throw ExitCode.failure
+        }
+    }
+
+    /// Many players and many open objects need many descriptors (getrlimit(2)).
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// Says that it is ready, and runs until SIGTERM or SIGINT has been obeyed; blocks.
+    func run() throws {
+        for address in server.boundAddresses {
+            print("sluice ready http://\(address)")
+        }
+        fflush(nil)
+        ServiceManager.notify("READY=1\nSTATUS=Listening")
+        let handle = try LoopHandle()
+        let loop = try EventLoop(handle: handle)
+        var isStopping = false
+        let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) { [server, log, configuration] signal, loop in
+            if signal == SIGHUP {
+                log.notice("SIGHUP is ignored: settings are read at start only")
+                return
+            }
+            if isStopping {
+                // Asked twice: do not wait for players.
+                loop.stop()
+                return
+            }
+            isStopping = true
+            log.notice("stopping", metadata: ["signal": "\(signal)"])
+            ServiceManager.notify("STOPPING=1")
+            server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
+        }
+        withExtendedLifetime(signals) { loop.run() }
+        server.stop()
+        core.flights.stop()
+        store.close()
+        log.notice("stopped")
+    }
+}
+
+/// The number of connections, known once the server runs.
+private final class ConnectionCount: Sendable {
+    private let server = Mutex<HTTPServer?>(nil)
+
+    var now: Int { server.withLock { $0?.connectionCount ?? 0 } }
+
+    func follow(_ running: HTTPServer) {
+        server.withLock { $0 = running }
+    }
+}
+
+/// Prints a line to standard error.
+func printError(_ text: String) {
+    let bytes = Array((text + "\n").utf8)
+    _ = write(STDERR_FILENO, bytes, bytes.count)
+}

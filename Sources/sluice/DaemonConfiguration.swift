@@ -1,0 +1,145 @@
+/// The daemon's settings, checked and typed.
+import CachePolicy
+import FoundationEssentials
+import HTTPServer
+import Logging
+import Posix
+import Proxy
+import Routing
+import Store
+import Upstream
+
+/// Everything `serve` needs.
+struct DaemonConfiguration: Sendable {
+    var addresses: [SocketAddress] = []
+    var cacheFolder = ""
+    var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
+    var proxy = ProxySettings()
+    var upstream = UpstreamConfiguration()
+    var limits = ServerLimits()
+    var loops = 1
+    var drain = Interval.seconds(10 as Int64)
+    var logLevel = Logger.Level.notice
+
+    /// True when the daemon can be reached from other machines.
+    var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
+
+    /// Merges and checks all settings; throws `ConfigurationError` with every fault.
+    init(_ options: ServeOptions) async throws {
+        var reader = try await SettingsReader(options)
+        readAddresses(&reader)
+        readStore(&reader)
+        readProxy(&reader)
+        readUpstream(&reader)
+        readLimits(&reader)
+        if let text = reader.text("log-level") {
+            if let level = Logger.Level(rawValue: text.lowercased()) {
+                logLevel = level
+            } else {
+                reader.fault("log-level is trace, debug, info, notice, warning, error or critical, not '\(text)'")
+            }
+        }
+        guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+    }
+
+    private mutating func readAddresses(_ reader: inout SettingsReader) {
+        let port = UInt16(reader.number("port", in: 0...65_535, default: 9_000))
+        let names = reader.list("bind")
+        for name in names.isEmpty ? ["127.0.0.1"] : names {
+            let numeric = name == "localhost" ? "127.0.0.1" : name
+            if let address = SocketAddress(host: numeric, port: port) {
+                addresses.append(address)
+            } else {
+                reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
+            }
+        }
+        let isRemoteAllowed = reader.isOn("allow-remote")
+        if isShared, reader.text("token") == nil, !isRemoteAllowed {
+            reader.fault(
+                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote")
+        }
+    }
+
+    private mutating func readStore(_ reader: inout SettingsReader) {
+        cacheFolder = reader.text("cache-dir") ?? Self.defaultCacheFolder
+        if cacheFolder.isEmpty { reader.fault("cache-dir is empty") }
+        let most: Int64 = 1_000_000_000_000_000
+        store.budgetBytes = reader.bytes("cache-size", in: 1_000_000...most, default: store.budgetBytes)
+        store.minFreeBytes = reader.bytes("min-free", in: 0...most, default: store.minFreeBytes)
+    }
+
+    private static var defaultCacheFolder: String {
+        let environment = ProcessInfo.processInfo.environment
+        if let cache = environment["XDG_CACHE_HOME"], cache.hasPrefix("/") { return cache + "/sluice" }
+        if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache/sluice" }
+        return "/var/cache/sluice"
+    }
+
+    private mutating func readProxy(_ reader: inout SettingsReader) {
+        if let text = reader.text("policy") {
+            if let policy = Policy(rawValue: text) {
+                proxy.policy = policy
+            } else {
+                reader.fault("policy is media, rfc, offline or refresh, not '\(text)'")
+            }
+        }
+        for text in reader.list("mount") {
+            do throws(Mount.Fault) {
+                proxy.mounts.append(try Mount(text))
+            } catch {
+                reader.fault("\(error)")
+            }
+        }
+        let paths = proxy.mounts.map(\.path)
+        if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
+        proxy.hostNames = Set(reader.list("host-name").map { $0.lowercased() })
+        if let token = reader.text("token") {
+            if (8...200).contains(token.count) {
+                proxy.token = token
+            } else {
+                reader.fault("token has 8...200 characters")
+            }
+        }
+        proxy.credentialedOrigins = Set(reader.list("cors-origin"))
+        if let path = reader.text("base-path"), !path.isEmpty, path != "/" {
+            if path.hasPrefix("/"), !path.contains("\""), !path.contains(" ") {
+                proxy.basePath = path.hasSuffix("/") ? String(path.dropLast()) : path
+            } else {
+                reader.fault("base-path starts with a slash and holds no blanks or quotes, unlike '\(path)'")
+            }
+        }
+        proxy.writesAbsoluteURLs = reader.isOn("absolute-urls")
+        proxy.trustsForwarded = reader.isOn("trust-forwarded")
+    }
+
+    private mutating func readUpstream(_ reader: inout SettingsReader) {
+        upstream.slots = reader.number("slots", in: 1...256, default: upstream.slots)
+        upstream.expressCap = reader.number("express-slots", in: 1...256, default: upstream.expressCap)
+        upstream.perHostLimit = reader.number("host-limit", in: 0...256, default: upstream.perHostLimit)
+        upstream.addressPolicy = AddressPolicy(
+            allowsPrivate: reader.isOn("allow-private"),
+            allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() }))
+        upstream.userAgent = "sluice/\(sluiceVersion)"
+        proxy.timeouts.connect = reader.seconds("connect-timeout", in: 1...300, default: proxy.timeouts.connect)
+        proxy.timeouts.firstByte = reader.seconds(
+            "first-byte-timeout", in: 1...300, default: proxy.timeouts.firstByte)
+        proxy.timeouts.stall = reader.seconds("stall-timeout", in: 1...300, default: proxy.timeouts.stall)
+        if let file = reader.text("ca-file") {
+            if (try? openFile(file, flags: 0)) != nil {
+                upstream.caFile = file
+            } else {
+                reader.fault("the ca-file \(file) cannot be read")
+            }
+        }
+    }
+
+    private mutating func readLimits(_ reader: inout SettingsReader) {
+        let cores = ProcessInfo.processInfo.activeProcessorCount
+        loops = reader.number("loops", in: 1...64, default: max(1, min(4, cores)))
+        limits.connections = reader.number("max-connections", in: 1...1_000_000, default: limits.connections)
+        limits.headTimeout = reader.seconds("head-timeout", in: 1...300, default: limits.headTimeout)
+        limits.idleTimeout = reader.seconds("idle-timeout", in: 1...3_600, default: limits.idleTimeout)
+        limits.writeTimeout = reader.seconds("write-timeout", in: 1...3_600, default: limits.writeTimeout)
+        drain = reader.seconds("drain-timeout", in: 0...3_600, default: drain)
+    }
+}

@@ -1,0 +1,135 @@
+/// The daemon's options as flags. Every one of them is also an environment variable (SLUICE_ and
+/// the name in capitals, - as _) and a key of the JSON file, in falling order of precedence.
+import ArgumentParser
+
+struct ServeOptions: ParsableArguments {
+    @Option(help: "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1.")
+    var bind: [String] = []
+
+    @Option(help: "TCP port. 0...65535, 0 takes a free one; default 9000.")
+    var port: String?
+
+    @Option(help: "Folder of the cache. Default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
+    var cacheDir: String?
+
+    @Option(help: "Bytes that the cache may take. 1MB...1000TB with suffix KB, MB, GB, TB; default 10GB.")
+    var cacheSize: String?
+
+    @Option(help: "Bytes to leave free on the disk. 0...1000TB with suffix; default 512MB.")
+    var minFree: String?
+
+    @Option(help: "Origin transfers at once. 1...256; default 32.")
+    var slots: String?
+
+    @Option(help: "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...256; default 16.")
+    var expressSlots: String?
+
+    @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
+    var hostLimit: String?
+
+    @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
+    var policy: String?
+
+    @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
+    var allowPrivate = false
+
+    @Option(help: "Allow this origin host although its address is private; may be given several times.")
+    var allowHost: [String] = []
+
+    @Option(help: ArgumentHelp(
+        "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
+        valueName: "PATH=URL"))
+    var mount: [String] = []
+
+    @Option(help: "A Host name, besides loopback names, that this daemon is known by; several may be given.")
+    var hostName: [String] = []
+
+    @Option(help: "Access token that entry URLs must carry; needed for a bind beyond loopback. 8...200 characters.")
+    var token: String?
+
+    @Flag(help: "Listen beyond loopback without a token; default off.")
+    var allowRemote = false
+
+    @Option(help: "A web origin that may send credentials (scheme://host[:port]); several may be given.")
+    var corsOrigin: [String] = []
+
+    @Option(help: "Path before every URL written into playlists, behind another proxy. /path; default none.")
+    var basePath: String?
+
+    @Flag(help: "Write absolute URLs into playlists instead of root-relative ones; default off.")
+    var absoluteUrls = false
+
+    @Flag(help: "Trust X-Forwarded-Proto, -Host and -Prefix of the proxy before us; default off.")
+    var trustForwarded = false
+
+    @Option(help: "Server threads. 1...64; default one per core, at most 4.")
+    var loops: String?
+
+    @Option(help: "Connections of players at once. 1...1000000; default 20000.")
+    var maxConnections: String?
+
+    @Option(help: "Seconds for an origin to accept a connection. 1...300; default 5.")
+    var connectTimeout: String?
+
+    @Option(help: "Seconds for an origin to begin its answer. 1...300; default 15.")
+    var firstByteTimeout: String?
+
+    @Option(help: "Seconds an origin may send nothing in the middle. 1...300; default 10.")
+    var stallTimeout: String?
+
+    @Option(help: "Seconds for a player to send a whole request head. 1...300; default 10.")
+    var headTimeout: String?
+
+    @Option(help: "Seconds an idle player connection is kept. 1...3600; default 75.")
+    var idleTimeout: String?
+
+    @Option(help: "Seconds a player may take nothing in the middle of a body. 1...3600; default 60.")
+    var writeTimeout: String?
+
+    @Option(help: "Seconds that running responses get to finish on SIGTERM. 0...3600; default 10.")
+    var drainTimeout: String?
+
+    @Option(help: "File of certificates to trust in place of the system's, in PEM form.")
+    var caFile: String?
+
+    @Option(help: "trace, debug, info, notice, warning, error or critical; default notice.")
+    var logLevel: String?
+
+    @Option(help: "JSON file with any of these settings, by their names without dashes before.")
+    var config: String?
+
+    /// The scalars given as flags, by name.
+    var scalars: [String: String] {
+        let given: [(String, String?)] = [
+            ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize), ("min-free", minFree),
+            ("slots", slots), ("express-slots", expressSlots), ("host-limit", hostLimit),
+            ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
+            ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
+            ("first-byte-timeout", firstByteTimeout), ("stall-timeout", stallTimeout),
+            ("head-timeout", headTimeout), ("idle-timeout", idleTimeout),
+            ("write-timeout", writeTimeout), ("drain-timeout", drainTimeout), ("ca-file", caFile),
+            ("log-level", logLevel), ("allow-private", allowPrivate ? "true" : nil),
+            ("allow-remote", allowRemote ? "true" : nil),
+            ("absolute-urls", absoluteUrls ? "true" : nil),
+            ("trust-forwarded", trustForwarded ? "true" : nil),
+        ]
+        return given.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+
+    /// The lists given as flags, by name.
+    var lists: [String: [String]] {
+        [
+            "bind": bind, "allow-host": allowHost, "mount": mount, "host-name": hostName,
+            "cors-origin": corsOrigin,
+        ].filter { !$0.value.isEmpty }
+    }
+
+    /// Every name that a configuration file may hold.
+    static let names: Set<String> = [
+        "bind", "port", "cache-dir", "cache-size", "min-free", "slots", "express-slots", "host-limit",
+        "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
+        "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
+        "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
+        "write-timeout", "drain-timeout", "ca-file", "log-level",
+    ]
+}

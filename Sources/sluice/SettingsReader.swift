@@ -1,0 +1,144 @@
+/// Reads settings from flags, environment, file and defaults, in that order, and collects all that
+/// is wrong instead of stopping at the first.
+import Configuration
+import FoundationEssentials
+import Posix
+import SystemPackage
+
+/// One or more settings are wrong.
+struct ConfigurationError: Error, CustomStringConvertible {
+    let faults: [String]
+
+    var description: String {
+        faults.map { "configuration error: \($0)" }.joined(separator: "\n")
+    }
+}
+
+/// Typed access to the merged settings.
+struct SettingsReader {
+    private let reader: ConfigReader
+    private(set) var faults: [String] = []
+
+    init(_ options: ServeOptions) async throws {
+        var given: [AbsoluteConfigKey: ConfigValue] = [:]
+        for (name, value) in options.scalars {
+            given[AbsoluteConfigKey([name])] = ConfigValue(.string(value), isSecret: name == "token")
+        }
+        for (name, values) in options.lists {
+            given[AbsoluteConfigKey([name])] = ConfigValue(.stringArray(values), isSecret: false)
+        }
+        let environment = EnvironmentVariablesProvider().prefixKeys(with: "sluice")
+        var providers: [any ConfigProvider] = [
+            InMemoryProvider(name: "flags", values: given), environment,
+        ]
+        let file = options.config ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
+        if let file {
+            try Self.checkNames(inFile: file)
+            do {
+                providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(file)))
+            } catch {
+                throw ConfigurationError(faults: ["the file \(file) cannot be used: \(error)"])
+            }
+        }
+        reader = ConfigReader(providers: providers)
+    }
+
+    /// A misspelt name in the file would be a setting that silently does not count.
+    private static func checkNames(inFile path: String) throws {
+        struct AnyName: CodingKey {
+            let stringValue: String
+            var intValue: Int? { nil }
+            init(stringValue: String) { self.stringValue = stringValue }
+            init?(intValue: Int) { nil }
+        }
+        struct Names: Decodable {
+            let all: [String]
+            init(from decoder: any Decoder) throws {
+                all = try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)
+            }
+        }
+        let names: Names
+        do {
+            names = try JSONDecoder().decode(Names.self, from: Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
+        }
+        let unknown = names.all.filter { !ServeOptions.names.contains($0) }.sorted()
+        guard unknown.isEmpty else {
+            throw ConfigurationError(faults: unknown.map { "the file \(path) names an unknown setting '\($0)'" })
+        }
+    }
+
+    /// Notes a fault.
+    mutating func fault(_ text: String) { faults.append(text) }
+
+    /// A text; nil if it is set nowhere.
+    func text(_ name: String) -> String? {
+        let key = ConfigKey([name])
+        return reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
+            ?? reader.bool(forKey: key).map(String.init)
+    }
+
+    /// A list; empty if it is set nowhere. The environment separates by commas.
+    func list(_ name: String) -> [String] {
+        let key = ConfigKey([name])
+        return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
+    }
+
+    /// A switch.
+    mutating func isOn(_ name: String) -> Bool {
+        switch text(name)?.lowercased() {
+        case nil, "false", "no", "0": return false
+        case "true", "yes", "1": return true
+        case let other?:
+            fault("\(name) is true or false, not '\(other)'")
+            return false
+        }
+    }
+
+    /// A whole number within a range.
+    mutating func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int {
+        guard let text = text(name) else { return standard }
+        guard let value = Int(text), range.contains(value) else {
+            fault("\(name) is a number in \(range.lowerBound)...\(range.upperBound), not '\(text)'")
+            return standard
+        }
+        return value
+    }
+
+    /// Seconds, with a fraction if need be.
+    mutating func seconds(_ name: String, in range: ClosedRange<Double>, default standard: Interval) -> Interval {
+        guard let text = text(name) else { return standard }
+        guard let value = Double(text), range.contains(value) else {
+            fault("\(name) is a number of seconds in \(Int(range.lowerBound))...\(Int(range.upperBound)), not '\(text)'")
+            return standard
+        }
+        return Interval(seconds: value)
+    }
+
+    /// Bytes: a number with KB, MB, GB or TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024).
+    mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64) -> Int64 {
+        guard let text = text(name) else { return standard }
+        guard let value = Self.parseBytes(text), range.contains(value) else {
+            fault("\(name) is a size such as 500MB or 10GB, not '\(text)'")
+            return standard
+        }
+        return value
+    }
+
+    /// Reads a size; nil if it is none.
+    static func parseBytes(_ text: String) -> Int64? {
+        let units: [(String, Double)] = [
+            ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
+            ("kb", 1e3), ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1e3), ("m", 1e6), ("g", 1e9),
+            ("t", 1e12), ("b", 1), ("", 1),
+        ]
+        let lower = text.lowercased()
+        for (suffix, factor) in units where lower.hasSuffix(suffix) {
+            let digits = lower.dropLast(suffix.count).filter { $0 != " " && $0 != "_" }
+            guard let number = Double(digits), number >= 0, number * factor < 9e18 else { return nil }
+            return Int64(number * factor)
+        }
+        return nil
+    }
+}

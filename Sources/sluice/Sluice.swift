@@ -1,0 +1,43 @@
+/// The program: `sluice <command>`.
+import ArgumentParser
+import Reactor
+
+/// What scripts can tell failures by.
+enum ExitCodes {
+    /// The address and port are taken by another process.
+    static let portTaken = ExitCode(3)
+    /// The cache folder cannot be used.
+    static let cacheFolder = ExitCode(4)
+    /// The daemon to be asked does not answer.
+    static let unreachable = ExitCode(5)
+    /// A setting is wrong (sysexits.h, EX_CONFIG).
+    static let configuration = ExitCode(78)
+}
+
+/// The version, as `sluice --version` and the pages print it.
+let sluiceVersion = "0.1.0"
+
+@main
+struct Program {
+    static func main() async {
+        // Before any thread is made, or a signal would end the process in one that does not know.
+        if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
+        await SluiceCommand.main()
+    }
+}
+
+struct SluiceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sluice",
+        abstract: "An HLS caching reverse proxy: play through it once, and again without the CDN.",
+        discussion: """
+            Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
+            Exit codes: 0 done, 1 failed, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
+            64 wrong usage, 78 wrong configuration.
+            """,
+        version: "sluice \(sluiceVersion)",
+        subcommands: [
+            ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
+            PurgeCommand.self, ClearCommand.self, CheckCommand.self,
+        ])
+}

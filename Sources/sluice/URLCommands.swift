@@ -1,0 +1,88 @@
+/// `sluice url` and `sluice decode`: between origin URLs and ours, without a daemon.
+import ArgumentParser
+import HTTP
+import Routing
+import URISyntax
+
+struct URLCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "url", abstract: "Print the URL that plays a URL through the daemon.")
+
+    @Argument(help: "The URL of a playlist or media file: http or https.")
+    var url: String
+
+    @Option(help: ArgumentHelp("A request header for the origin; may be given several times.", valueName: "Name: value"))
+    var header: [String] = []
+
+    @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
+    var daemon = "http://127.0.0.1:9000"
+
+    @Option(help: "The daemon's access token, if it needs one.")
+    var token: String?
+
+    func run() throws {
+        do {
+            _ = try AbsoluteURL(url)
+        } catch {
+            throw ValidationError("not usable: \(error)")
+        }
+        let base = daemon.hasSuffix("/") ? String(daemon.dropLast()) : daemon
+        if header.isEmpty, token == nil {
+            print("\(base)/\(url)")
+            return
+        }
+        var query = "url=\(PercentCoding.queryComponent(url))"
+        for line in header {
+            guard let colon = line.firstIndex(of: ":") else {
+                throw ValidationError("a header is written 'Name: value', not '\(line)'")
+            }
+            let value = line[line.index(after: colon)...].drop { $0 == " " }
+            query += "&h_\(line[..<colon])=\(PercentCoding.queryComponent(String(value)))"
+        }
+        if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
+        print("\(base)/proxy?\(query)")
+    }
+}
+
+struct DecodeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "decode", abstract: "Print the origin URL behind each of our URLs.",
+        discussion: "Without arguments, URLs are read from standard input, one a line.")
+
+    @Argument(help: "URLs of the daemon, or their paths.")
+    var urls: [String] = []
+
+    func run() throws {
+        var isGood = true
+        if urls.isEmpty {
+            while let line = readLine() {
+                if !line.isEmpty { isGood = decode(line) && isGood }
+            }
+        } else {
+            for url in urls { isGood = decode(url) && isGood }
+        }
+        if !isGood { throw ExitCode.failure }
+    }
+
+    private func decode(_ text: String) -> Bool {
+        let target = (try? AbsoluteURL(text))?.pathAndQuery ?? (text.hasPrefix("/") ? text : "/" + text)
+        switch Router(mounts: []).route(RequestHead(method: .get, target: target)) {
+        case .entry(let entry):
+            print(entry.url.text)
+            return true
+        case .rewritten(_, let text, _):
+            guard let handle = try? Handle(text: text.utf8) else { break }
+            switch handle.target {
+            case .url(let url):
+                print(url.text)
+                return true
+            case .name:
+                printError("a long URL's short form: only the daemon knows what it stands for: \(target)")
+                return false
+            }
+        default: break
+        }
+        printError("not a URL of ours: \(text)")
+        return false
+    }
+}
