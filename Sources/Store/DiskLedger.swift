@@ -9,8 +9,9 @@ enum Footprint {
     }
 }
 
-/// The sum over all objects, in memory or not. An object at rest counts `Footprint.bytes`; one with
-/// reserved blocks counts those.
+/// The sum over all objects, in memory or not.
+///
+/// An object at rest counts `Footprint.bytes`; one with reserved blocks counts those.
 final class DiskLedger: Sendable {
     let budget: Int64
     private let usedBytes = Atomic<Int64>(0)

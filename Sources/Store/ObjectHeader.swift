@@ -1,10 +1,11 @@
 /// The first pages of an object's file, by which the file describes itself.
 ///
-/// Little-endian, in this order: magic (8 bytes), format version (u32), pages (u32), key (32 bytes),
-/// generation (u64), total (i64, -1 when unknown), created (i64, nanoseconds since 1970), flags (u8,
-/// bit 0: complete), role (u8), two zero bytes, lengths of URL and head and number of spans (three
-/// u32), URL, head, spans (two i64 each), and the first 16 bytes of SHA-256 over all before it.
-/// The body starts at the next multiple of 4096 given by `pages`, for the life of the file.
+/// Little-endian, in this order: magic (8 bytes), format version (u32), pages (u32), key (32
+/// bytes), generation (u64), total (i64, -1 when unknown), created (i64, nanoseconds since 1970),
+/// flags (u8, bit 0: complete), role (u8), two zero bytes, lengths of URL and head and number of
+/// spans (three u32), URL, head, spans (two i64 each), and the first 16 bytes of SHA-256 over all
+/// before it. The body starts at the next multiple of 4096 given by `pages`, for the life of the
+/// file.
 import Posix
 
 /// The fields of one header.
@@ -42,8 +43,8 @@ struct ObjectHeader: Equatable {
 
     /// The bytes to write at offset 0.
     ///
-    /// Spans for which there is no room are left out: the file then claims less than it holds, never
-    /// more. Nil when even without spans the head does not fit any more.
+    /// Spans for which there is no room are left out: the file then claims less than it holds,
+    /// never more. Nil when even without spans the head does not fit any more.
     func encoded() -> [UInt8]? {
         let urlBytes = Array(url.utf8)
         let capacity = Int(bodyOffset) - Self.fixedLength - Self.checksumLength
@@ -111,7 +112,8 @@ struct ObjectHeader: Equatable {
     }
 
     init(
-        pages: UInt32, generation: UInt64, description: ObjectDescription, spans: SpanSet = SpanSet()
+        pages: UInt32, generation: UInt64, description: ObjectDescription,
+        spans: SpanSet = SpanSet()
     ) {
         self.pages = pages
         self.generation = generation
@@ -146,7 +148,8 @@ struct ObjectHeader: Equatable {
         else { return nil }
         if pages > 1 { bytes = try readBytes(file, count: Int(pages) * Int(pageSize)) }
         guard let header = ObjectHeader(decoding: bytes) else { return nil }
-        guard try fileSize(file) >= header.bodyOffset + header.spans.end || header.spans.isEmpty else {
+        guard try fileSize(file) >= header.bodyOffset + header.spans.end || header.spans.isEmpty
+        else {
             return nil
         }
         return header

@@ -18,7 +18,9 @@ struct IndexRow: Sendable, Equatable {
     var lastUsed: WallTime?
 }
 
-/// The database. Safe on every thread: writes are serialised, reads run beside them (WAL).
+/// The database.
+///
+/// Safe on every thread: writes are serialised, reads run beside them (WAL).
 final class ObjectIndex: Sendable {
     private static let keptLongURLs = 100_000
     private let pool: DatabasePool
@@ -35,7 +37,9 @@ final class ObjectIndex: Sendable {
         }
         pool = try DatabasePool(path: path, configuration: configuration)
         let verdict = try pool.read { try String.fetchOne($0, sql: "PRAGMA quick_check(1)") }
-        guard verdict == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: verdict) }
+        guard verdict == "ok" else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: verdict)
+        }
         try Self.migrator.migrate(pool)
         try pool.write { db in
             try db.execute(
@@ -86,7 +90,8 @@ final class ObjectIndex: Sendable {
     /// The number of objects and the sum of their bytes.
     func totals() throws -> (objects: Int, bytes: Int64) {
         try pool.read { db in
-            let row = try Row.fetchOne(db, sql: "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM objects")
+            let row = try Row.fetchOne(
+                db, sql: "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM objects")
             guard let row else { return (0, 0) }
             return (row[0], row[1])
         }
@@ -215,7 +220,8 @@ final class ObjectIndex: Sendable {
 
     func longURL(id: [UInt8]) throws -> String? {
         try pool.read { db in
-            try String.fetchOne(db, sql: "SELECT url FROM long_urls WHERE id = ?", arguments: [Data(id)])
+            try String.fetchOne(
+                db, sql: "SELECT url FROM long_urls WHERE id = ?", arguments: [Data(id)])
         }
     }
 }

@@ -6,7 +6,8 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
     // Four words instead of an array: no allocation, and cheap to hash and compare.
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// Hashes the UTF-8 bytes of a text, normally the cache key's URL with its variant (FIPS 180-4).
+    /// Hashes the UTF-8 bytes of a text, normally the cache key's URL with its variant (FIPS
+    /// 180-4).
     package init(sha256Of text: String) {
         self.init(unchecked: sha256(Array(text.utf8)))
     }

@@ -1,11 +1,12 @@
 /// The guarded part of a stored object, and its life cycle.
 ///
 ///     unpublished ──publish──▶ current ──replaced, removed, evicted──▶ unlinked
-///          │                      │                                       │
-///          └── last holder gone: file removed                             └── last holder gone: space
-///     unnamed (not storable) ── last holder gone: the kernel frees it         given back
+///          │
+///          └── last holder gone: the file is removed
 ///
-/// `isDiscarded` may be set in any of them; a discarded object never becomes current.
+/// An unlinked object's space is given back when its last holder is gone; so is that of an unnamed
+/// one, which is not storable. `isDiscarded` may be set in any state; a discarded object never
+/// becomes current.
 import Posix
 
 /// Where an object's file stands.
@@ -37,7 +38,9 @@ struct WaitingReader: Sendable {
     let waiter: Waiter
 }
 
-/// Everything about an object that changes. One lock guards it: the object's.
+/// Everything about an object that changes.
+///
+/// One lock guards it: the object's.
 struct ObjectState: Sendable {
     var head: [UInt8]
     var total: Int64?
@@ -97,7 +100,9 @@ struct ObjectState: Sendable {
 
     /// Notes that the header on disk is behind; true when the store thread must be told.
     mutating func markDirty() -> Bool {
-        guard place == .current || place == .unpublished, !isDiscarded, !isQueued else { return false }
+        guard place == .current || place == .unpublished, !isDiscarded, !isQueued else {
+            return false
+        }
         isQueued = true
         return true
     }

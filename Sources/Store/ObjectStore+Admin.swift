@@ -29,7 +29,9 @@ extension ObjectStore {
         return statistics
     }
 
-    /// The objects used last, newest first, as of the last batch of index writes. Blocks on the disk.
+    /// The objects used last, newest first, as of the last batch of index writes.
+    ///
+    /// Blocks on the disk.
     package func list(limit: Int) -> [ObjectSummary] {
         let rows = indexed("list objects", []) { try core.index.newest(limit: limit) }
         return rows.map { row in
@@ -47,7 +49,9 @@ extension ObjectStore {
 
     /// Removes the objects whose URL fits, on the store thread; holders of them go on.
     ///
-    /// - Parameter done: called on the store thread with the number of objects removed.
+    /// - Parameters:
+    ///   - fits: asked for each URL, on the store thread.
+    ///   - done: called on the store thread with the number of objects removed.
     package func remove(
         where fits: @escaping @Sendable (_ url: String) -> Bool,
         _ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }
@@ -68,7 +72,9 @@ extension ObjectStore {
     /// Keeps a session's state across restarts; a former one of the same name is replaced.
     package func saveSession(id: [UInt8], blob: [UInt8]) {
         onStoreThread { _ in
-            self.indexed("save a session", ()) { try self.core.index.saveSession(id: id, blob: blob) }
+            self.indexed("save a session", ()) {
+                try self.core.index.saveSession(id: id, blob: blob)
+            }
         }
     }
 
@@ -94,7 +100,9 @@ extension ObjectStore {
         }
     }
 
-    /// The URL kept under a short name. May block on the disk for as long as one SQLite read takes.
+    /// The URL kept under a short name.
+    ///
+    /// May block on the disk for as long as one SQLite read takes.
     package func longURL(id: [UInt8]) -> String? {
         if let url = unsavedLongURLs.withLock({ $0[id] }) { return url }
         return indexed("find a URL", nil) { try core.index.longURL(id: id) }

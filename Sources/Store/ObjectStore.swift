@@ -1,15 +1,17 @@
 /// Objects on disk, found by key.
 ///
 /// The files describe themselves: a lookup opens a file and verifies its header, and the index is
-/// only for order, listing and counts. A header claims bytes only after they were synced, so neither
-/// a killed process nor a power cut leaves an object that says more than it has.
+/// only for order, listing and counts. A header claims bytes only after they were synced, so
+/// neither a killed process nor a power cut leaves an object that says more than it has.
 import Glibc
 package import Logging
 package import Posix
 import Reactor
 import Synchronization
 
-/// An open store. All methods may be called on any thread.
+/// An open store.
+///
+/// All methods may be called on any thread.
 package final class ObjectStore: Sendable {
     let core: StoreCore
     private let thread: LoopThread
@@ -20,8 +22,9 @@ package final class ObjectStore: Sendable {
 
     // MARK: Life
 
-    /// Opens or makes the store of a folder; blocks on the disk. A damaged index is set aside and
-    /// built anew from the objects, in the background.
+    /// Opens or makes the store of a folder; blocks on the disk.
+    ///
+    /// A damaged index is set aside and built anew from the objects, in the background.
     package init(
         folder path: String, configuration: StoreConfiguration, log: Logger
     ) throws(StoreError) {
@@ -54,10 +57,11 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    private static func openIndex(_ folder: StoreFolder, _ log: Logger) throws(StoreError) -> ObjectIndex {
+    private static func openIndex(_ folder: StoreFolder, _ log: Logger) throws(StoreError)
+        -> ObjectIndex
+    {
         do {
-            // Made here, so that SQLite gives its files this one's mode, 0600.
-            _ = try openFile(folder.indexPath, flags: O_RDWR | O_CREAT)
+            try folder.makeIndexFile()
             return try ObjectIndex(path: folder.indexPath)
         } catch let error as SystemError {
             throw .unusable(folder: folder.path, error)
@@ -71,16 +75,18 @@ package final class ObjectStore: Sendable {
         do {
             let aside = try folder.setIndexAside(at: .now())
             log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
-            _ = try openFile(folder.indexPath, flags: O_RDWR | O_CREAT)
+            try folder.makeIndexFile()
             return try ObjectIndex(path: folder.indexPath)
         } catch {
             throw .index(folder: folder.path, reason: "\(error)")
         }
     }
 
-    /// Commits what is open, writes the index, ends the store thread and unlocks the folder; blocks,
-    /// for about the configured time at most. Must be called before the store is let go. Objects can
-    /// be read and filled afterwards, but nothing is found or kept any more.
+    /// Commits what is open, writes the index, ends the store thread and unlocks the folder;
+    /// blocks, for about the configured time at most.
+    ///
+    /// Must be called before the store is let go. Objects can be read and filled afterwards, but
+    /// nothing is found or kept any more.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let deadline = Monotonic.now() + core.configuration.closeTimeout
@@ -139,7 +145,9 @@ package final class ObjectStore: Sendable {
         return object
     }
 
-    /// Makes an object with no bytes. It is found by lookups once it is published.
+    /// Makes an object with no bytes.
+    ///
+    /// It is found by lookups once it is published.
     ///
     /// An object that is not storable, or that the disk cannot take just now (full, failing, out of
     /// descriptors), comes without a name and is not storable. Throws when even that fails.
@@ -147,12 +155,16 @@ package final class ObjectStore: Sendable {
         let generation = lastGeneration.add(1, ordering: .relaxed).newValue
         var hasRoom = false
         if !core.channel.isStoringSuspended, !isClosed.load(ordering: .relaxed) {
-            hasRoom = freeBytes(at: core.folder.path).map { $0 >= core.configuration.minFreeBytes } ?? true
+            hasRoom =
+                freeBytes(at: core.folder.path).map { $0 >= core.configuration.minFreeBytes }
+                ?? true
             if !hasRoom { core.channel.askEviction(bytes: 0) }
         }
         if description.isStorable, hasRoom,
-            let pages = ObjectHeader.pages(url: description.url, head: description.head) {
-            let header = ObjectHeader(pages: pages, generation: generation, description: description)
+            let pages = ObjectHeader.pages(url: description.url, head: description.head)
+        {
+            let header = ObjectHeader(
+                pages: pages, generation: generation, description: description)
             do throws(SystemError) {
                 return try createNamed(header, reservesBlocks: description.expectsWholeBody)
             } catch {
@@ -175,8 +187,10 @@ package final class ObjectStore: Sendable {
             guard let bytes = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
             try write(bytes, to: file.number, at: 0)
             if reservesBlocks, let total = header.total, total > 0,
-                total <= core.configuration.preallocationLimit {
-                isReserved = try Posix.reserve(file.number, offset: header.bodyOffset, length: total)
+                total <= core.configuration.preallocationLimit
+            {
+                isReserved = try Posix.reserve(
+                    file.number, offset: header.bodyOffset, length: total)
             }
         } catch {
             try? removeFile(path)
@@ -198,9 +212,12 @@ package final class ObjectStore: Sendable {
         var failure = SystemError("open", code: ENOENT)
         for folder in folders {
             do throws(SystemError) {
-                let parts = StoredObject.Parts(header: header, place: .unnamed, charge: 0)
+                let parts = StoredObject.Parts(
+                    header: header, place: .unnamed, charge: 0,
+                    countsForBudget: folder == core.folder.newFolder)
                 let file = try openNameless(in: folder, header.generation)
-                return StoredObject(parts, descriptor: SharedDescriptor(file), channel: core.channel)
+                return StoredObject(
+                    parts, descriptor: SharedDescriptor(file), channel: core.channel)
             } catch {
                 failure = error
             }
@@ -225,8 +242,9 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Makes an object the current one of its key; a former one goes when its holders let go. Throws
-    /// when the file cannot be renamed; the object can be read and filled then as before.
+    /// Makes an object the current one of its key; a former one goes when its holders let go.
+    ///
+    /// Throws when the file cannot be renamed; the object can be read and filled then as before.
     ///
     /// Nothing happens for objects that are not storable, discarded, or published already.
     package func publish(_ object: StoredObject) throws(SystemError) {
@@ -239,7 +257,9 @@ package final class ObjectStore: Sendable {
         core.channel.noteFinished(object)
     }
 
-    /// Takes a key's object out of the store; holders of it go on. May block on the disk.
+    /// Takes a key's object out of the store; holders of it go on.
+    ///
+    /// May block on the disk.
     package func remove(_ key: ObjectKey) {
         guard !isClosed.load(ordering: .relaxed) else { return }
         _ = core.remove(key)

@@ -2,8 +2,10 @@
 import Posix
 import Synchronization
 
-/// One shard. Its lock is held over the change of a name on disk as well as the change of the
-/// table, so that a lookup never finds one without the other.
+/// One shard.
+///
+/// Its lock is held over the change of a name on disk as well as the change of the table, so that a
+/// lookup never finds one without the other.
 struct TableShard: Sendable {
     struct Entry: Sendable {
         let key: ObjectKey

@@ -1,6 +1,8 @@
 /// Which bytes of a body are present: sorted, disjoint, half-open ranges.
 
-/// A sparse set of byte offsets. Neighbouring ranges are merged, so that equal sets are equal values.
+/// A sparse set of byte offsets.
+///
+/// Neighbouring ranges are merged, so that equal sets are equal values.
 package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
     /// The present ranges in ascending order; none is empty and none touches the next.
     package private(set) var ranges: [Range<Int64>] = []

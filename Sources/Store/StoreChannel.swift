@@ -23,7 +23,9 @@ struct StoreMail: Sendable {
     var hasTouches = false
 }
 
-/// The mailbox of the store thread. Its lock is the innermost one: nothing is called under it.
+/// The mailbox of the store thread.
+///
+/// Its lock is the innermost one: nothing is called under it.
 final class StoreChannel: Sendable {
     let ledger: DiskLedger
     let configuration: StoreConfiguration
@@ -73,6 +75,13 @@ final class StoreChannel: Sendable {
             swap(&part.hasTouches, &guarded.mail.hasTouches)
             return part
         }
+    }
+
+    /// The change of a key's row that the store thread has not taken yet.
+    ///
+    /// With the key's shard locked, nobody can add one.
+    func pendingRow(of key: ObjectKey) -> RowChange? {
+        guarded.withLock { $0.mail.rows[key] }
     }
 
     /// Cuts the store thread off; mail is kept but nobody reads it.

@@ -10,9 +10,9 @@ package struct StoreConfiguration: Sendable {
     package var minFreeBytes: Int64
     /// Descriptors kept open for objects that nobody uses.
     package var maxOpenObjects: Int
-    /// A growing object's header is brought up to date after so many bytes ...
+    /// A growing object's header is brought up to date after so many bytes, or earlier by time.
     package var commitBytes: Int64 = 4 << 20
-    /// ... or so long after its last commit.
+    /// A growing object's header is brought up to date so long after its last commit.
     package var commitInterval: Interval = .seconds(1 as Int64)
     /// Index writes are gathered for so long.
     package var indexInterval: Interval = .milliseconds(200)
@@ -35,7 +35,9 @@ package struct StoreConfiguration: Sendable {
     }
 }
 
-/// Why a store cannot be opened. None of these changed anything in the folder.
+/// Why a store cannot be opened.
+///
+/// None of these changed anything in the folder.
 package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Another store, in this or another process, has the folder.
     case inUse(folder: String)

@@ -4,7 +4,9 @@ import Logging
 import Posix
 import Synchronization
 
-/// The parts of one open store. Each guards itself.
+/// The parts of one open store.
+///
+/// Each guards itself.
 final class StoreCore: Sendable {
     let folder: StoreFolder
     let index: ObjectIndex
@@ -26,7 +28,9 @@ final class StoreCore: Sendable {
 
     // MARK: Names on disk
 
-    /// Opens a key's file and believes it if its header verifies. The key's shard is locked.
+    /// Opens a key's file and believes it if its header verifies.
+    ///
+    /// The key's shard is locked.
     ///
     /// A file that does not verify is deleted; one that cannot be opened or read just now is left.
     func load(_ key: ObjectKey, _ shard: inout TableShard) -> StoredObject? {
@@ -57,7 +61,9 @@ final class StoreCore: Sendable {
         guard fstat(file, &found) == 0 else { return }
         let claimedEnd = header.bodyOffset + header.spans.end
         let claimed = Footprint.bytes(of: header)
-        guard Int64(found.st_size) > claimedEnd || Int64(found.st_blocks) * 512 > claimed else { return }
+        guard Int64(found.st_size) > claimedEnd || Int64(found.st_blocks) * 512 > claimed else {
+            return
+        }
         keepOnly(header.spans, of: file, bodyOffset: header.bodyOffset, total: header.total)
     }
 
@@ -96,14 +102,18 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Notes that a key's name is gone. The key's shard is locked.
+    /// Notes that a key's name is gone.
+    ///
+    /// The key's shard is locked.
     func noteRemoval(of key: ObjectKey, _ shard: inout TableShard) {
         shard.settled?.insert(key)
         ledger.countObjects(-1)
         channel.noteRow(.delete, of: key)
     }
 
-    /// Removes a key's name; holders of the object keep it. May block on the disk.
+    /// Removes a key's name; holders of the object keep it.
+    ///
+    /// May block on the disk.
     ///
     /// - Returns: the object that was removed.
     func remove(_ key: ObjectKey) -> StoredObject? {
@@ -124,7 +134,9 @@ final class StoreCore: Sendable {
         return object
     }
 
-    /// Makes an object what its key stands for. May block on the disk.
+    /// Makes an object what its key stands for.
+    ///
+    /// May block on the disk.
     func publish(_ object: StoredObject) throws(SystemError) {
         guard let newPath = object.newPath else { return }
         let key = object.key
@@ -159,7 +171,9 @@ final class StoreCore: Sendable {
 }
 
 /// Gives back every block of a body outside its spans, reserved ones too (fallocate(2),
-/// ftruncate(2)). Nobody may be writing the body.
+/// ftruncate(2)).
+///
+/// Nobody may be writing the body.
 func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?) {
     let size = (try? fileSize(file)) ?? 0
     let end = max(size - bodyOffset, total ?? 0, spans.end)

@@ -48,7 +48,9 @@ final class StoreFolder: Sendable {
             lock = Mutex(SharedDescriptor(file))
             if isNew { try Self.furnish(path) }
             for folder in ["/new", "/objects"] { try makeFolder(path + folder) }
-            for entry in try listFolder(path + "/new") { try removeFile("\(path)/new/\(entry.name)") }
+            for entry in try listFolder(path + "/new") {
+                try removeFile("\(path)/new/\(entry.name)")
+            }
         } catch {
             if error.code == EAGAIN { throw .inUse(folder: path) }
             throw .unusable(folder: path, error)
@@ -108,6 +110,14 @@ final class StoreFolder: Sendable {
     /// Lets another store have the folder.
     func unlock() {
         lock.withLock { $0 = nil }
+    }
+
+    /// Makes an empty index if there is none, so that SQLite gives its files this one's mode, 0600.
+    func makeIndexFile() throws(SystemError) {
+        guard access(indexPath, F_OK) != 0 else { return }
+        // A log without its database would be played back into the new one.
+        for suffix in ["-wal", "-shm"] { try removeFile(indexPath + suffix) }
+        _ = try openFile(indexPath, flags: O_RDWR | O_CREAT)
     }
 
     /// Moves the index aside, with what SQLite keeps next to it.

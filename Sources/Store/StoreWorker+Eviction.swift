@@ -21,7 +21,7 @@ extension StoreWorker {
                 let candidates = try core.index.oldest(after: last, limit: Self.batch)
                 guard !candidates.isEmpty else { break }
                 for row in candidates where missing > 0 {
-                    guard !isDeletedInBatch(row.key), let bytes = evict(row) else { continue }
+                    guard let bytes = evict(row) else { continue }
                     missing -= bytes
                     freed += bytes
                 }
@@ -48,9 +48,13 @@ extension StoreWorker {
     private func evict(_ row: IndexRow) -> Int64? {
         let outcome = core.table.withShard(of: row.key) { shard -> (StoredObject?, Int64)? in
             if shard.contains(row.key) {
-                guard shard.isIdle(row.key), let object = core.unlink(row.key, &shard) else { return nil }
+                guard shard.isIdle(row.key), let object = core.unlink(row.key, &shard) else {
+                    return nil
+                }
                 return (object, object.state.withLock { $0.charge })
             }
+            // Removed meanwhile, it is out of the books already.
+            guard let latest = latest(row) else { return nil }
             do throws(SystemError) {
                 try removeFile(core.folder.objectPath(row.key))
             } catch {
@@ -58,8 +62,8 @@ extension StoreWorker {
                 return nil
             }
             core.noteRemoval(of: row.key, &shard)
-            core.ledger.release(row.bytes)
-            return (nil, row.bytes)
+            core.ledger.release(latest.bytes)
+            return (nil, latest.bytes)
         }
         guard let (object, bytes) = outcome else { return nil }
         // The last reference: closing the file here is what frees the space.

@@ -18,7 +18,8 @@ extension StoreWorker {
             finishReconciling(loop)
         } else {
             // A pause, so that commits and eviction are not held up.
-            loop.schedule(after: .zero) { [unowned self] loop in reconcile(from: byte + 1, on: loop) }
+            loop.schedule(after: .zero) { [unowned self] loop in reconcile(from: byte + 1, on: loop)
+            }
         }
     }
 

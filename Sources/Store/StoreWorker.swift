@@ -45,6 +45,8 @@ final class StoreWorker {
             flushIndex()
             if mayTrim { core.table.trimAll() }
             mayTrim = false
+            // What was in use at the last attempt may be idle now.
+            if core.ledger.isOverBudget { evict(wanted: 0) }
             scheduleTick(loop)
         }
     }
@@ -73,7 +75,7 @@ final class StoreWorker {
             case nil: continue
             case false: kept.append((object, since))
             case true:
-                commit(object)
+                settle(object)
                 // A growing object stays on the list while it grows.
                 let isBehind = object.state.withLock { state in
                     state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
@@ -86,7 +88,7 @@ final class StoreWorker {
         dirty = kept
     }
 
-    /// Commits an object that no fill works on any more.
+    /// Commits an object, without the reservation if no fill works on it.
     private func settle(_ object: StoredObject) {
         dropReservation(of: object)
         commit(object)
@@ -99,7 +101,8 @@ final class StoreWorker {
         do throws(SystemError) {
             if newBytes > 0 { try syncData(object.descriptor.number) }
             guard let bytes = header.encoded() else {
-                core.log.debug("a head outgrew its header page", metadata: ["object": "\(object.key)"])
+                core.log.debug(
+                    "a head outgrew its header page", metadata: ["object": "\(object.key)"])
                 return
             }
             try write(bytes, to: object.descriptor.number, at: 0)
@@ -134,6 +137,8 @@ final class StoreWorker {
             let left = Footprint.bytes(header: object.bodyOffset, present: state.spans.totalBytes)
             core.ledger.release(state.charge - left)
             state.charge = left
+            // The index counts the reservation still.
+            state.hasNewFacts = true
         }
     }
 
@@ -171,14 +176,22 @@ final class StoreWorker {
             indexIsFailing = false
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
-            if !indexIsFailing { core.log.error("cannot write the index", metadata: ["error": "\(error)"]) }
+            if !indexIsFailing {
+                core.log.error("cannot write the index", metadata: ["error": "\(error)"])
+            }
             indexIsFailing = true
         }
     }
 
-    /// The changes that are not in the index yet.
-    func isDeletedInBatch(_ key: ObjectKey) -> Bool {
-        if case .delete = rows[key] { true } else { false }
+    /// The row that a key will have once everything is written; nil if it will have none.
+    ///
+    /// The key's shard is locked.
+    func latest(_ row: IndexRow) -> IndexRow? {
+        switch core.channel.pendingRow(of: row.key) ?? rows[row.key] {
+        case .put(let newer): newer
+        case .delete: nil
+        case nil: row
+        }
     }
 
     /// Commits and writes everything there is now, or as much as the deadline allows.
@@ -197,8 +210,8 @@ final class StoreWorker {
 }
 
 extension StoredObject {
-    /// What a header written now may say once the data is synced, and how many body bytes are new in
-    /// it; nil unless the object is current and has something to say.
+    /// What a header written now may say once the data is synced, and how many body bytes are new
+    /// in it; nil unless the object is current and has something to say.
     fileprivate func snapshot() -> (header: ObjectHeader?, newBytes: Int64) {
         state.withLock { state in
             guard state.place == .current, !state.isDiscarded,

@@ -43,7 +43,8 @@ extension StoredObject {
             state.uncommittedBytes += end - start
             chargeForSpans(&state)
             let limit = channel.configuration.commitBytes
-            let isUrgent = before < limit && state.uncommittedBytes >= limit && state.place == .current
+            let isUrgent =
+                before < limit && state.uncommittedBytes >= limit && state.place == .current
             return (state.takeReadyWaiters(), state.markDirty(), isUrgent)
         }
         if mustQueue { channel.noteDirty(self) }
@@ -53,18 +54,26 @@ extension StoredObject {
 
     /// Ends a fill and wakes every waiter, so that each can look for another one.
     ///
-    /// - Parameter failure: why it ended short; nil when it wrote all it had announced.
+    /// - Parameters:
+    ///   - fill: from `beginFill`; one that has ended is ignored.
+    ///   - failure: why it ended short; nil when it wrote all it had announced.
     package func endFill(_ fill: FillID, failure: (any Error)?) {
-        let woken = state.withLock { state -> [Waiter] in
-            guard let index = state.fills.firstIndex(where: { $0.id == fill }) else { return [] }
+        let (woken, mustQueue) = state.withLock { state -> ([Waiter], Bool) in
+            guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
+                return ([], false)
+            }
             state.fills.remove(at: index)
             state.endedFills += 1
             if let failure {
                 state.lastFailure = FillFailure(
                     error: failure, fill: fill, endedFills: state.endedFills)
             }
-            return state.takeAllWaiters()
+            // Blocks that stay reserved are given back with the next commit.
+            let isShort = state.isPreallocated && state.fills.isEmpty
+            state.hasNewFacts = state.hasNewFacts || isShort
+            return (state.takeAllWaiters(), isShort && state.markDirty())
         }
+        if mustQueue { channel.noteDirty(self) }
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
@@ -94,7 +103,9 @@ extension StoredObject {
     }
 
     /// Declares the object dead: no lookup finds it any more, nothing of it is committed, and its
-    /// file goes when the last holder lets go. Waiters are woken.
+    /// file goes when the last holder lets go.
+    ///
+    /// Waiters are woken.
     package func discard() {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
             guard !state.isDiscarded else { return ([], false) }
@@ -107,8 +118,10 @@ extension StoredObject {
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
-    /// Gives the body bytes below an offset back to the disk (fallocate(2)). Only for objects that
-    /// are not storable, once every reader is past the offset; the bytes are holes afterwards.
+    /// Gives the body bytes below an offset back to the disk (fallocate(2)).
+    ///
+    /// Only for objects that are not storable, once every reader is past the offset; the bytes are
+    /// holes afterwards.
     package func punch(upTo offset: Int64) {
         let block = channel.configuration.punchBytes
         state.withLock { state in
@@ -130,7 +143,7 @@ extension StoredObject {
     /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, present: state.spans.totalBytes)
-        guard needed > state.charge else { return }
+        guard countsForBudget, needed > state.charge else { return }
         channel.ledger.charge(needed - state.charge)
         state.charge = needed
         if channel.ledger.isOverBudget, !channel.ledger.isStuck { channel.askEviction(bytes: 0) }

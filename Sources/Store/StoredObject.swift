@@ -1,8 +1,8 @@
 /// One stored representation: a generation of a key, its file, its spans and who waits for them.
 ///
-/// Whoever holds the object, or only its descriptor, can read the body for as long as it likes,
-/// whatever happens to the key meanwhile. Every method may be called on any thread; none blocks,
-/// except for `write` and `punch`, which are the system calls they are named after.
+/// Whoever holds the object can read the present bytes for as long as it likes, whatever happens to
+/// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
+/// none blocks, except for `write` and `punch`, which are the system calls they are named after.
 package import Posix
 import Synchronization
 
@@ -14,13 +14,15 @@ package final class StoredObject: Sendable {
     package let url: String
     package let role: UInt8
     package let created: WallTime
-    /// Keeps the file open; a reader in the middle of a sendfile holds it.
+    /// The open file, for sendfile; a reader holds the object with it.
     package let descriptor: SharedDescriptor
     /// File offset of body offset 0.
     package let bodyOffset: Int64
 
     let state: Mutex<ObjectState>
     let channel: StoreChannel
+    /// False for a temporary file on another disk than the store's.
+    let countsForBudget: Bool
     /// The file's path while it is unpublished.
     let newPath: String?
 
@@ -31,6 +33,7 @@ package final class StoredObject: Sendable {
         var newPath: String?
         var isPreallocated = false
         var charge: Int64
+        var countsForBudget = true
     }
 
     init(_ parts: Parts, descriptor: SharedDescriptor, channel: StoreChannel) {
@@ -41,6 +44,7 @@ package final class StoredObject: Sendable {
         created = parts.header.created
         bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
         newPath = parts.newPath
+        countsForBudget = parts.countsForBudget
         self.descriptor = descriptor
         self.channel = channel
         var initial = ObjectState(
@@ -105,7 +109,9 @@ package final class StoredObject: Sendable {
     package var lastFailure: FillFailure? { state.withLock { $0.lastFailure } }
 
     /// Something of the caller's that should live as long as the object in memory, such as the
-    /// decoded head. `replaceHead` clears it.
+    /// decoded head.
+    ///
+    /// `replaceHead` clears it.
     package var attachment: (any Sendable & AnyObject)? {
         get { state.withLock { $0.attachment } }
         set { state.withLock { $0.attachment = newValue } }
@@ -129,7 +135,9 @@ package final class StoredObject: Sendable {
         }
     }
 
-    /// Takes a waiter back. One that is just being woken on another thread may still be called.
+    /// Takes a waiter back.
+    ///
+    /// One that is just being woken on another thread may still be called.
     package func cancelWait(_ id: UInt64) {
         state.withLock { state in state.waiting.removeAll { $0.waiter.id == id } }
     }

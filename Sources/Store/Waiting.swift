@@ -18,8 +18,9 @@ package enum WakeEvent: Sendable {
 package struct Waiter: Sendable {
     /// Unique in the process; the name to cancel by.
     package let id: UInt64
-    /// Called once, on the thread that made the bytes present, outside every lock of the store. It
-    /// must be quick and must not block: normally it enqueues a job on the reader's loop.
+    /// Called once, on the thread that made the bytes present, outside every lock of the store.
+    ///
+    /// It must be quick and must not block: normally it enqueues a job on the reader's loop.
     package let wake: @Sendable (WakeEvent) -> Void
 
     private static let last = Atomic<UInt64>(0)
@@ -38,8 +39,10 @@ package struct Hole: Sendable, Equatable {
     package let fillDistance: Int64
     /// The first present offset after the hole, or the total, or nil while both are unknown.
     package let end: Int64?
-    /// The number of fills that had ended when this was read. Given to `wait`, it makes sure that
-    /// the end of a fill between looking and waiting is not missed.
+    /// The number of fills that had ended when this was read.
+    ///
+    /// Given to `wait`, it makes sure that the end of a fill between looking and waiting is not
+    /// missed.
     package let endedFills: UInt64
 }
 

@@ -25,7 +25,9 @@ import Testing
     @Test func `a folder with other files in it is refused and not touched`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/letters.txt", [1])
-        #expect(throws: StoreError.foreignFolder(folder: folder.path)) { try openStore(folder.path) }
+        #expect(throws: StoreError.foreignFolder(folder: folder.path)) {
+            try openStore(folder.path)
+        }
         #expect(try listFolder(folder.path).map(\.name) == ["letters.txt"])
     }
 

@@ -6,7 +6,9 @@ import Store
 import Testing
 
 @Suite struct KillTests {
-    /// Trap 30. The process kills itself while objects grow, commit and are replaced.
+    /// Trap 30.
+    ///
+    /// The process kills itself while objects grow, commit and are replaced.
     @Test(.timeLimit(.minutes(1)), arguments: [30, 120, 400])
     func `whatever is found after a kill is exact`(milliseconds: UInt32) async throws {
         let folder = try TemporaryFolder()

@@ -29,7 +29,9 @@ import Testing
             try fill(object, 20..<30)
             #expect(object.state(at: 25) == .present(count: 5))
             #expect(object.state(at: 100) == .end)
-            guard case .hole(let hole) = object.state(at: 0) else { Issue.record("no hole"); return }
+            guard case .hole(let hole) = object.state(at: 0) else {
+                Issue.record("no hole"); return
+            }
             #expect(hole.end == 20)
             #expect(hole.fill == nil)
             #expect(try read(object, 20..<30) == body(20..<30))
@@ -40,7 +42,8 @@ import Testing
         try withObject(total: nil) { object in
             let first = object.beginFill(from: 0, to: nil)
             let second = object.beginFill(from: 50, to: 80)
-            guard case .hole(let near) = object.state(at: 60), case .hole(let far) = object.state(at: 90)
+            guard case .hole(let near) = object.state(at: 60),
+                case .hole(let far) = object.state(at: 90)
             else { Issue.record("no hole"); return }
             #expect(near.fill == second)
             #expect(near.fillDistance == 10)
@@ -85,7 +88,9 @@ import Testing
     @Test func `a fill that ended between looking and waiting is not missed`() throws {
         try withObject(total: 100) { object in
             let fill = object.beginFill(from: 0, to: 100)
-            guard case .hole(let hole) = object.state(at: 10) else { Issue.record("no hole"); return }
+            guard case .hole(let hole) = object.state(at: 10) else {
+                Issue.record("no hole"); return
+            }
             object.endFill(fill, failure: Broken())
             #expect(object.wait(at: 10, since: hole, Calls().waiter) == .ready)
         }
@@ -113,7 +118,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [(Int64?.none, Int64(20), true), (nil, 5, false), (100, 99, false), (100, 100, true)])
+    @Test(arguments: [
+        (Int64?.none, Int64(20), true), (nil, 5, false), (100, 99, false), (100, 100, true),
+    ])
     func `a length that contradicts the object is refused`(
         known: Int64?, learnt: Int64, isTrue: Bool
     ) throws {

@@ -32,7 +32,8 @@ import Testing
 
     private func check(_ set: SpanSet, _ bitmap: [Bool]) {
         #expect(set.totalBytes == Int64(bitmap.count { $0 }))
-        #expect(zip(set.ranges, set.ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound })
+        #expect(
+            zip(set.ranges, set.ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound })
         #expect(set.isComplete(total: Int64(bitmap.count)) == bitmap.allSatisfy { $0 })
         var missing = SpanSet()
         for hole in set.holes(in: 0..<Int64(bitmap.count)) { missing.insert(hole) }

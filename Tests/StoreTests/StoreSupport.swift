@@ -19,7 +19,11 @@ final class TemporaryFolder: Sendable {
 
     private static func remove(_ path: String) {
         for entry in (try? listFolder(path)) ?? [] {
-            if entry.isFolder { remove("\(path)/\(entry.name)") } else { unlink("\(path)/\(entry.name)") }
+            if entry.isFolder {
+                remove("\(path)/\(entry.name)")
+            } else {
+                unlink("\(path)/\(entry.name)")
+            }
         }
         rmdir(path)
     }
