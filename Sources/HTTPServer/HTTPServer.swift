@@ -8,6 +8,7 @@ import Synchronization
 ///
 /// Each loop thread has its own listener (SO_REUSEPORT) and owns the connections that the kernel
 /// gives it, from accept to close. Nothing is shared between loops but a count of connections.
+/// The server runs until `stop`, whether or not anybody still holds it.
 package final class HTTPServer: Sendable {
     /// The addresses listened on, in the order given, with the ports that were free for port 0.
     package let boundAddresses: [SocketAddress]

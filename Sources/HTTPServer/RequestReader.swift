@@ -19,13 +19,21 @@ struct RequestReader {
         case betweenRequests, head, body
     }
 
-    private struct PendingBody {
+    /// A body on its way; apart from the reader, so that idle connections carry only a reference.
+    private final class PendingBody {
         let head: RequestHead
         var decoder: ChunkedDecoder?
         /// Bytes to come of a body with a length.
-        var remaining = 0
+        var remaining: Int
         var collected: [UInt8] = []
         var owesContinue: Bool
+
+        init(_ head: RequestHead, decoder: ChunkedDecoder?, remaining: Int, owesContinue: Bool) {
+            self.head = head
+            self.decoder = decoder
+            self.remaining = remaining
+            self.owesContinue = owesContinue
+        }
     }
 
     private let limits: RequestLimits
@@ -115,10 +123,11 @@ struct RequestReader {
         case .length(let length):
             guard length <= Int64(bodyBytes) else { throw tooLarge }
             return PendingBody(
-                head: head, decoder: nil, remaining: Int(length), owesContinue: owesContinue)
+                head, decoder: nil, remaining: Int(length), owesContinue: owesContinue)
         case .chunked:
             return PendingBody(
-                head: head, decoder: ChunkedDecoder(limits: limits), owesContinue: owesContinue)
+                head, decoder: ChunkedDecoder(limits: limits), remaining: 0,
+                owesContinue: owesContinue)
         }
     }
 
@@ -129,9 +138,7 @@ struct RequestReader {
     private mutating func readBody(
         _ input: Span<UInt8>, _ consumed: inout Int
     ) throws(RequestError) -> Outcome {
-        guard var body = pending else { return .needsMore }
-        // Nothing may share the collected bytes while they grow.
-        pending = nil
+        guard let body = pending else { return .needsMore }
         let isWhole: Bool
         if body.decoder == nil {
             let count = min(body.remaining, input.count)
@@ -140,17 +147,19 @@ struct RequestReader {
             consumed += count
             isWhole = body.remaining == 0
         } else {
-            isWhole = try decode(input, into: &body, &consumed)
+            isWhole = try decode(input, into: body, &consumed)
         }
-        if isWhole { return .request(body.head, body: body.collected) }
+        if isWhole {
+            pending = nil
+            return .request(body.head, body: body.collected)
+        }
         let asks = body.owesContinue
         body.owesContinue = false
-        pending = body
         return asks ? .wantsContinue : .needsMore
     }
 
     private func decode(
-        _ input: Span<UInt8>, into body: inout PendingBody, _ consumed: inout Int
+        _ input: Span<UInt8>, into body: PendingBody, _ consumed: inout Int
     ) throws(RequestError) -> Bool {
         var position = 0
         while true {

@@ -25,9 +25,9 @@ struct CrowdTests {
                 clients.append(client)
             }
             #expect(server.server.connectionCount == 2100)
-            // Half as much again for the clients, who live in this process too.
+            // The clients, who live in this process too, included.
             let cost = (residentBytes() - before) / 2000
-            #expect(cost < 1536, "\(cost) bytes a connection")
+            #expect(cost < 1024, "\(cost) bytes a connection")
             clients[0].get("/b")
             #expect(clients[0].answer()?.text == "/b")
         }

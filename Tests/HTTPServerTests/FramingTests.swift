@@ -112,6 +112,16 @@ struct FramingTests {
         }
     }
 
+    @Test func `a source that has more the moment it is asked to wake is read on`() throws {
+        let server = try TestServer { _, _, exchange in
+            let source = HastySource(waits: 100, on: exchange.loop)
+            exchange.respond(ok(), body: .source(source, length: 100))
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(client.answer()?.body == [UInt8](repeating: 0x2A, count: 100))
+    }
+
     @Test func `long content at hand is sent byte for byte`() throws {
         let server = try TestServer { _, _, exchange in
             exchange.respond(ok(), body: .bytes(pattern(5_000_000)))

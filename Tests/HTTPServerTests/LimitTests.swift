@@ -92,6 +92,20 @@ struct LimitTests {
         }
     }
 
+    @Test func `several addresses are listened on, each with the port it got`() throws {
+        let any = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
+        let server = try HTTPServer(addresses: [any, any], loops: 2, limits: ServerLimits()) { _ in
+            ScriptedHandler(echoPath)
+        }
+        defer { server.stop() }
+        #expect(Set(server.boundAddresses.map(\.port)).count == 2)
+        for address in server.boundAddresses {
+            let client = TestClient(port: address.port)
+            client.get("/here")
+            #expect(client.answer()?.text == "/here")
+        }
+    }
+
     @Test func `a port is free again once its server has stopped`() throws {
         let first = try TestServer(loops: 2, echoPath)
         let client = first.client()

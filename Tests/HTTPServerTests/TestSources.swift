@@ -107,3 +107,35 @@ func temporaryFile(_ bytes: [UInt8]) throws -> SharedDescriptor {
     try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
     return file
 }
+
+/// Waits before each byte, and wakes as soon as it is told how.
+final class HastySource: BodySource {
+    var wake: ((EventLoop) -> Void)? {
+        didSet {
+            guard let wake else { return }
+            isReady = true
+            self.wake = nil
+            wake(loop)
+        }
+    }
+    private var left: Int
+    private var isReady = false
+    private let loop: EventLoop
+
+    init(waits: Int, on loop: EventLoop) {
+        left = waits
+        self.loop = loop
+    }
+
+    func next(limit: Int) -> BodyStep {
+        if left == 0 { return .end }
+        return isReady ? .bytes([0x2A]) : .wait
+    }
+
+    func advance(by count: Int) {
+        left -= count
+        isReady = false
+    }
+
+    func cancel() {}
+}
