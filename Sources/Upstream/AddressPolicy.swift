@@ -7,10 +7,11 @@ package import Posix
 /// Sources: the IANA special-purpose registries (RFC 6890), RFC 6052 and RFC 8215 (NAT64),
 /// RFC 3056 (6to4), RFC 4380 (Teredo).
 package struct AddressPolicy: Sendable, Hashable {
-    /// Lets loopback, private, link-local and shared addresses through. Cloud metadata services,
-    /// multicast and the unspecified address stay refused.
+    /// Lets loopback, private, link-local and shared addresses through.
+    ///
+    /// Cloud metadata services, multicast and the unspecified address stay refused.
     package var allowsPrivate: Bool
-    /// Hosts, in lower case and as their URLs name them, that may have any address.
+    /// Hosts in ASCII, as `AbsoluteURL.asciiHost` gives them, that may have any address.
     package var allowedHosts: Set<String>
 
     package init(allowsPrivate: Bool = false, allowedHosts: Set<String> = []) {
@@ -86,7 +87,8 @@ enum AddressClass: Hashable {
 
     private static let blocks6: [Block] = [
         Block(Array(repeating: 0, count: 15) + [1], 128, .local),
-        Block([0xFD, 0x00, 0x0E, 0xC2] + Array(repeating: 0, count: 10) + [0x02, 0x54], 128, .never),
+        Block(
+            [0xFD, 0x00, 0x0E, 0xC2] + Array(repeating: 0, count: 10) + [0x02, 0x54], 128, .never),
         Block([0xFC], 7, .local),
         Block([0xFE, 0x80], 10, .local),
         Block([0xFE, 0xC0], 10, .local),

@@ -111,11 +111,13 @@ package struct AdmissionQueue {
 extension AdmissionQueue {
     /// Adds a waiter.
     ///
-    /// - Parameter isReturning: true for one that was admitted before and comes back in the course
-    ///   of a redirect: it goes first in its session, and the limit on waiters does not hold it.
+    /// `isReturning` is true for one that was admitted before and comes back in the course of a
+    /// redirect: it goes first in its session, and the limit on waiters does not hold it.
+    ///
     /// - Returns: false, and nothing is added, when the queue is full.
     package mutating func enqueue(_ entry: Entry, isReturning: Bool = false) -> Bool {
-        precondition(waiters[entry.id] == nil && holders[entry.id] == nil, "id \(entry.id) is known")
+        precondition(
+            waiters[entry.id] == nil && holders[entry.id] == nil, "id \(entry.id) is known")
         guard isReturning || waiters.count < limits.waiting else { return false }
         waiters[entry.id] = entry
         lanes[entry.lane.rawValue].add(entry.id, session: entry.session, atFront: isReturning)
@@ -128,8 +130,9 @@ extension AdmissionQueue {
         return lanes[entry.lane.rawValue].remove(id)
     }
 
-    /// Moves a waiter, or a transfer in flight, to another lane. In flight this decides only
-    /// whether its slot may be taken back.
+    /// Moves a waiter, or a transfer in flight, to another lane.
+    ///
+    /// In flight this decides only whether its slot may be taken back.
     package mutating func move(_ id: UInt64, to lane: Lane) {
         if var entry = waiters[id], entry.lane != lane {
             _ = lanes[entry.lane.rawValue].remove(id)
@@ -144,8 +147,9 @@ extension AdmissionQueue {
         }
     }
 
-    /// Takes a slot back from a transfer that ended, whatever the way. Traps on a token that was
-    /// given back before.
+    /// Takes a slot back from a transfer that ended, whatever the way.
+    ///
+    /// Traps on a token that was given back before.
     package mutating func release(_ token: SlotToken) {
         guard let holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("the slot of transfer \(token.id) was given back twice")
@@ -183,7 +187,9 @@ extension AdmissionQueue {
 // MARK: - Deciding
 
 extension AdmissionQueue {
-    /// What to do next; nil when nothing can be done. Call until nil after every change.
+    /// What to do next; nil when nothing can be done.
+    ///
+    /// Call until nil after every change.
     package mutating func next() -> Action? {
         if expressInUse < limits.expressCap, let entry = take(from: .express) {
             return admit(entry, usesExpressPlace: true)
@@ -240,7 +246,8 @@ extension AdmissionQueue {
     /// The least urgent and newest transfer whose end makes room for `entry`.
     private func victim(for entry: Entry) -> UInt64? {
         let needsHost = !hasRoom(entry.host)
-        let hasPlace = slotsInUse < limits.slots
+        let hasPlace =
+            slotsInUse < limits.slots
             || (entry.lane == .express && expressInUse < limits.expressCap)
         let candidates = holders.values.filter { holder in
             Self.isPreemptible(holder) && (!needsHost || holder.host == entry.host)

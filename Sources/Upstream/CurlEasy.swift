@@ -89,8 +89,10 @@ final class CurlEasy {
         list = longer
     }
 
-    /// The size of one read. A handle whose last transfer failed may still hold its buffer; it then
-    /// keeps that one and reads what libcurl reads by default.
+    /// The size of one read.
+    ///
+    /// A handle whose last transfer failed may still hold its buffer; it then keeps that one and
+    /// reads what libcurl reads by default.
     func setReceiveBuffer(_ bytes: Int) {
         let code = sluice_curl_set_long(handle, CURLOPT_BUFFERSIZE, bytes)
         if code != CURLE_BAD_FUNCTION_ARGUMENT { require(CURLOPT_BUFFERSIZE, code) }
@@ -98,7 +100,8 @@ final class CurlEasy {
 
     /// A refused option is a fault of this program or a libcurl built without what we need.
     private func require(_ option: CURLoption, _ code: CURLcode) {
-        precondition(code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
+        precondition(
+            code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
     }
 
     // MARK: Facts

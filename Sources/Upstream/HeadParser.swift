@@ -17,8 +17,10 @@ struct HeadParser {
         case malformed
     }
 
-    /// Takes one line with its line end. Lines that are no well-formed field are left out, so that
-    /// nothing an origin sends can forge one downstream.
+    /// Takes one line with its line end.
+    ///
+    /// Lines that are no well-formed field are left out, so that nothing an origin sends can forge
+    /// one downstream.
     mutating func take(_ line: ArraySlice<UInt8>) -> Event {
         size += line.count
         if line.starts(with: "HTTP/".utf8) {

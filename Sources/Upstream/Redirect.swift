@@ -50,13 +50,15 @@ struct Hop {
         }
     }
 
-    /// The next request of the chain. Cookie and Authorization do not leave the origin they were
-    /// meant for, and do not come back either; a POST becomes a GET as browsers do it
-    /// (RFC 9110 sections 15.4.2 to 15.4.4).
+    /// The next request of the chain.
+    ///
+    /// Cookie and Authorization do not leave the origin they were meant for, and do not come back
+    /// either; a POST becomes a GET as browsers do it (RFC 9110 sections 15.4.2 to 15.4.4).
     mutating func follow(_ redirect: Redirect, cookie: String?) {
         url = redirect.to
         redirects += 1
-        let becomesGet = redirect.status == .seeOther
+        let becomesGet =
+            redirect.status == .seeOther
             ? method != .head
             : method == .post
                 && (redirect.status == .movedPermanently || redirect.status == .found)

@@ -18,6 +18,8 @@ extension CurlEasy {
         set(CURLOPT_FOLLOWLOCATION, flag: false)
         set(CURLOPT_PROXY, "")
         set(CURLOPT_NOSIGNAL, flag: true)
+        // Without it, cancelling during a name lookup blocks the loop until the resolver gives up.
+        set(CURLOPT_QUICK_EXIT, flag: true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
         set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, milliseconds(configuration.happyEyeballs))
         set(CURLOPT_DNS_CACHE_TIMEOUT, milliseconds(configuration.dnsCache) / 1000)
@@ -81,7 +83,8 @@ extension CurlEasy {
     }
 
     /// Lets nothing through that could end the line or begin another.
-    private static func isWellFormed(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> Bool {
+    private static func isWellFormed(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> Bool
+    {
         !name.isEmpty && name.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x3A && $0 != 0x3B }
             && value.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
     }

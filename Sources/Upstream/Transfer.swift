@@ -77,15 +77,17 @@ package final class Transfer {
         lastByteAt = createdAt
     }
 
-    /// Ends the transfer; `didFinish` follows with `cancelled` in this round. The slot is free and
-    /// the connection let go at once, or, from inside a delegate call, when that has returned.
-    /// A finished transfer is left alone.
+    /// Ends the transfer; `didFinish` follows with `cancelled` in this round.
+    ///
+    /// The slot is free and the connection let go at once, or, from inside a delegate call, when
+    /// that has returned. A finished transfer is left alone.
     package func cancel() {
         client?.fail(self, UpstreamError(.cancelled, host: host))
     }
 
-    /// Holds delivery back: the origin is slowed down by its full window. At most what libcurl has
-    /// read already waits in memory.
+    /// Holds delivery back: the origin is slowed down by its full window.
+    ///
+    /// At most what libcurl has read already waits in memory.
     package func pause() {
         isPaused = true
     }
@@ -97,8 +99,9 @@ package final class Transfer {
         client?.resume(self)
     }
 
-    /// Moves the transfer to another lane. For one in flight this decides only whether a playback
-    /// transfer may take its slot.
+    /// Moves the transfer to another lane.
+    ///
+    /// For one in flight this decides only whether a playback transfer may take its slot.
     package func raise(to lane: Lane) {
         guard state != .finished else { return }
         self.lane = lane

@@ -59,8 +59,10 @@ package struct ReceivedCookie: Sendable, Hashable {
 package struct TransferHead: Sendable {
     package var status: HTTPStatus
     package var version: HTTPVersion
-    /// The response's fields in their order. Where `decodedCoding` is set, Content-Encoding and
-    /// Content-Length are taken out, since they describe bytes that are not delivered.
+    /// The response's fields in their order.
+    ///
+    /// Where `decodedCoding` is set, Content-Encoding and Content-Length are taken out, since they
+    /// describe bytes that are not delivered.
     package var fields: Fields
     /// The content coding that is undone before delivery; nil where bytes come as they are.
     package var decodedCoding: String?
@@ -84,8 +86,10 @@ package enum TransferResult: Sendable {
     case failure(UpstreamError)
 }
 
-/// Where the time of a transfer went. Intervals after `queued` run from the handing over of the
-/// last hop and include one another; zero where a step did not happen.
+/// Where the time of a transfer went.
+///
+/// Intervals after `queued` run from the handing over of the last hop and include one another; zero
+/// where a step did not happen.
 package struct TransferTimings: Sendable, Hashable {
     /// From `start` to the granted slot.
     package var queued: Interval = .zero

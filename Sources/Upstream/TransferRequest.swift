@@ -3,7 +3,9 @@ package import HTTP
 package import Posix
 package import URISyntax
 
-/// The class that a transfer waits in. Raw values order the lanes, most urgent first.
+/// The class that a transfer waits in.
+///
+/// Raw values order the lanes, most urgent first.
 package enum Lane: Int, Sendable, CaseIterable, Comparable {
     /// Playlists, keys, initialization sections and readers about to run dry: never waits for a
     /// slot within its own cap.
@@ -52,21 +54,24 @@ package struct TransferRequest: Sendable {
     /// User information in it becomes an Authorization field (Basic) and is not sent in the target.
     package var url: AbsoluteURL
     package var method: HTTPMethod
-    /// Request fields, sent as they are. Left out: ill-formed ones, those of one connection
-    /// (RFC 9110 section 7.6.1), Host, Content-Length, Expect and Accept-Encoding, which follow
-    /// from the rest.
+    /// Request fields, sent as they are.
+    ///
+    /// Left out: ill-formed ones, those of one connection (RFC 9110 section 7.6.1), Host, Content-
+    /// Length, Expect and Accept-Encoding, which follow from the rest.
     package var fields: Fields
     package var body: [UInt8]
-    /// True: asks for gzip, br and deflate and delivers the decoded body. False: asks for the
-    /// identity coding and delivers whatever comes as it is.
+    /// True: asks for gzip, br and deflate and delivers the decoded body.
+    ///
+    /// False: asks for the identity coding and delivers whatever comes as it is.
     package var decodesContent: Bool
     package var lane: Lane
     /// Whose request it is: sessions take turns inside a lane.
     package var session: UInt64
     /// Whether 301, 302, 303, 307 and 308 with a Location are followed.
     package var followsRedirects: Bool
-    /// The most body bytes that are delivered; one more fails the transfer (`tooLarge`). Nil: no
-    /// limit but the configuration's for decoded bodies.
+    /// The most body bytes that are delivered; one more fails the transfer (`tooLarge`).
+    ///
+    /// Nil: no limit but the configuration's for decoded bodies.
     package var bodyLimit: Int64?
     package var timeouts: TransferTimeouts
 

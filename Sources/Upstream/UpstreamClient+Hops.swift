@@ -45,7 +45,8 @@ extension UpstreamClient {
             transfer.setCookies.append(
                 ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
         }
-        let step = transfer.request.followsRedirects
+        let step =
+            transfer.request.followsRedirects
             ? transfer.hop.step(
                 after: transfer.parser.status, transfer.parser.fields,
                 limit: configuration.maxRedirects)
@@ -100,7 +101,8 @@ extension UpstreamClient {
         easy.prepare(transfer, configuration)
         // To wait for a connection in the making pays only where it will be shared: on an HTTP/1.1
         // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
-        let waits = transfer.lane != .express
+        let waits =
+            transfer.lane != .express
             && multiplexingOrigins.contains(transfer.hop.url.origin)
         easy.set(CURLOPT_PIPEWAIT, flag: waits)
         transfer.easy = easy

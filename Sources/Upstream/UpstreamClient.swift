@@ -5,7 +5,9 @@ import Posix
 package import Reactor
 import URISyntax
 
-/// Starts transfers and sees each of them to exactly one `didFinish`. Used on its loop only.
+/// Starts transfers and sees each of them to exactly one `didFinish`.
+///
+/// Used on its loop only.
 ///
 /// Two sets of connections are kept: one for everything, and one for express transfers to a host
 /// whose HTTP/2 connection is busy with bodies, since a playlist that shares a connection with
@@ -57,7 +59,7 @@ package final class UpstreamClient {
 
     /// Queues a transfer; never blocks and calls no delegate before it returns.
     ///
-    /// - Parameter delegate: held until its `didFinish` has returned.
+    /// The delegate is held until its `didFinish` has returned.
     package func start(
         _ request: TransferRequest, delegate: any TransferDelegate
     ) -> Transfer {
@@ -86,7 +88,9 @@ package final class UpstreamClient {
     }
 
     /// Cancels every transfer, tells their delegates at the end of the round, closes all
-    /// connections and refuses what is started later. Not from inside a delegate call.
+    /// connections and refuses what is started later.
+    ///
+    /// Not from inside a delegate call.
     package func shutdown() {
         precondition(depth == 0, "the client is shut down from inside a transfer's callback")
         guard !isShutDown else { return }

@@ -1,7 +1,9 @@
 /// The limits and habits of the upstream client in one table.
 package import Posix
 
-/// Settings of an `UpstreamClient`. `normalised` brings every value into its range.
+/// Settings of an `UpstreamClient`.
+///
+/// `normalised` brings every value into its range.
 ///
 /// | setting | unit | default | range | why |
 /// |---|---|---|---|---|

@@ -46,16 +46,19 @@ package struct UpstreamError: Error, Sendable, Hashable {
     }
 
     package var kind: Kind
-    /// One sentence for people. Names the host at most: never a URL, a field or a body.
+    /// One sentence for people.
+    ///
+    /// Names the host at most: never a URL, a field or a body.
     package var message: String
     /// Whether the same request may well succeed if sent again; says nothing about the method.
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
     package var bytesReceived: Int64
 
-    /// - Parameters:
-    ///   - detail: added to the message; must hold no secret.
-    ///   - isRetryable: nil for what is usual for the kind.
+    /// Makes an error with the message of its kind.
+    ///
+    /// `detail` is added to the message and must hold no secret; `isRetryable` is nil for what is
+    /// usual for the kind.
     package init(
         _ kind: Kind, host: String, detail: String = "", isRetryable: Bool? = nil
     ) {

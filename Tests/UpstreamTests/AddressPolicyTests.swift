@@ -50,7 +50,9 @@ import Upstream
     }
 
     @Test func `a private peer is refused before it is connected to`() throws {
-        let origin = try TestOrigin { $0.respond(); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness { $0.addressPolicy = AddressPolicy() }
         let record = try harness.fetch(origin.url("/"))
         #expect(record.failure?.kind == .addressRefused("127.0.0.1"))
@@ -67,5 +69,34 @@ import Upstream
         let record = try harness.fetch("http://rebind.example/")
         #expect(record.failure?.kind == .addressRefused("10.0.0.1"))
         harness.stop()
+    }
+
+    // Trap 70.
+    @Test func `a dead IPv6 address costs less than 300 ms`() throws {
+        let origin = try TestOrigin {
+            $0.respond(200, body: [1]); return .keep
+        }
+        let port = origin.port
+        let harness = try Harness {
+            $0.resolve = ["dual.example:\(port):[2001:db8::1],127.0.0.1"]
+        }
+        let record = try harness.fetch(origin.url("/", host: "dual.example"))
+        #expect(record.body == [1])
+        #expect(try #require(record.timings).connect < .milliseconds(300))
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a refused address does not spoil the others of its host`() throws {
+        let origin = try TestOrigin {
+            $0.respond(200, body: [1]); return .keep
+        }
+        let port = origin.port
+        let harness = try Harness {
+            $0.resolve = ["dual.example:\(port):169.254.169.254,127.0.0.1"]
+        }
+        #expect(try harness.fetch(origin.url("/", host: "dual.example")).body == [1])
+        harness.stop()
+        origin.stop()
     }
 }

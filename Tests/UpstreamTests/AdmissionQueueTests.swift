@@ -53,7 +53,8 @@ import Upstream
         #expect(order == [0, 4, 6, 1, 5, 2, 3])
     }
 
-    @Test func `express has places of its own and is bounded`() {  // trap 65
+    // Trap 65.
+    @Test func `express has places of its own and is bounded`() {
         var queue = queue(slots: 2, express: 2)
         for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id))) }
         #expect(drained(&queue) == [0, 1])
@@ -73,7 +74,8 @@ import Upstream
         #expect(drained(&queue) == [3])
     }
 
-    @Test func `a host at its limit holds up nobody else, and express neither passes it`() {  // trap 67
+    // Trap 67.
+    @Test func `a host at its limit holds up nobody else, and express neither passes it`() {
         var queue = queue(slots: 8, express: 8, perHost: 1)
         _ = queue.enqueue(entry(0, host: "a"))
         _ = queue.enqueue(entry(1, host: "a"))
@@ -152,7 +154,8 @@ import Upstream
         }
     }
 
-    @Test func `a million cancelled waiters leave nothing behind`() {  // trap 66
+    // Trap 66.
+    @Test func `a million cancelled waiters leave nothing behind`() {
         var queue = queue(slots: 1, waiting: 100)
         _ = queue.enqueue(entry(0))
         let held = drain(&queue)
@@ -233,7 +236,8 @@ private struct RandomLoad {
     }
 
     private mutating func endOne() {
-        guard let id = flying.keys.sorted().dropFirst(Int(random(UInt64(max(1, flying.count))))).first
+        guard
+            let id = flying.keys.sorted().dropFirst(Int(random(UInt64(max(1, flying.count))))).first
         else { return }
         end(id)
     }
@@ -277,7 +281,9 @@ private struct RandomLoad {
 
     private mutating func check() {
         if queue.slotsInUse > 32 { problems.append("\(queue.slotsInUse) slots in use") }
-        if queue.expressInUse > 16 { problems.append("\(queue.expressInUse) express places in use") }
+        if queue.expressInUse > 16 {
+            problems.append("\(queue.expressInUse) express places in use")
+        }
         if queue.inFlight != flying.count { problems.append("flights are lost") }
         if queue.waiting != waiting.count { problems.append("waiters are lost") }
         var hosts: [String: Int] = [:]

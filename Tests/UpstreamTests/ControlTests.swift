@@ -56,7 +56,8 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a waiting transfer that is cancelled never reaches the origin`() throws {  // trap 66
+    // Trap 66.
+    @Test func `a waiting transfer that is cancelled never reaches the origin`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 1 }
         let first = try harness.start(origin.url("/one"))
@@ -72,7 +73,9 @@ import Upstream
 
     @Test func `bytes that were not taken are offered again after a pause`() throws {
         let sent = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-        let origin = try TestOrigin { $0.respond(200, body: sent); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(200, body: sent); return .keep
+        }
         let harness = try Harness()
         let probe = try harness.start(
             origin.url("/"), Script(onBytes: { _, offer in offer == 2 ? .pause : .consumed }))
@@ -87,7 +90,9 @@ import Upstream
 
     @Test func `a transfer paused after taking bytes goes on where it stopped`() throws {
         let sent = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
-        let origin = try TestOrigin { $0.respond(200, body: sent); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(200, body: sent); return .keep
+        }
         let harness = try Harness()
         var request = TransferRequest(url: try AbsoluteURL(origin.url("/")))
         request.timeouts.stall = .milliseconds(200)
@@ -108,7 +113,9 @@ import Upstream
     }
 
     @Test func `a thousand transfers in a row share one connection`() throws {
-        let origin = try TestOrigin { $0.respond(200, body: [1, 2]); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(200, body: [1, 2]); return .keep
+        }
         let harness = try Harness()
         for _ in 0..<1000 { #expect(try harness.fetch(origin.url("/")).body == [1, 2]) }
         #expect(origin.connections == 1)
@@ -117,8 +124,11 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a connection the origin closed while idle costs no failure`() throws {  // trap 72
-        let origin = try TestOrigin { $0.respond(200, body: [1]); return .close }
+    // Trap 72.
+    @Test func `a connection the origin closed while idle costs no failure`() throws {
+        let origin = try TestOrigin {
+            $0.respond(200, body: [1]); return .close
+        }
         let harness = try Harness()
         for _ in 0..<5 {
             #expect(try harness.fetch(origin.url("/")).body == [1])
@@ -164,7 +174,8 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `an express transfer goes out at once with all slots taken`() throws {  // trap 65
+    // Trap 65.
+    @Test func `an express transfer goes out at once with all slots taken`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 4 }
         let busy = try (0..<8).map { try harness.start(origin.url("/\($0)")) }
@@ -202,6 +213,37 @@ import Upstream
         #expect(playback.record.withLock { $0.starts } == 0)
         prefetch.act { $0.cancel() }
         #expect(playback.wait().body == [1])
+        harness.stop()
+        origin.stop()
+    }
+
+    // Trap 67.
+    @Test func `a redirect to a host at its limit waits for it`() throws {
+        let origin = try TestOrigin { exchange in
+            switch exchange.target {
+            case "/start":
+                let port = exchange.field("X-Port") ?? ""
+                exchange.respond(302, ["Location: http://localhost:\(port)/end"])
+            case "/end": exchange.respond(200, body: [1])
+            default:
+                exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+                exchange.holdOpen()
+                return .close
+            }
+            return .keep
+        }
+        let harness = try Harness { $0.perHostLimit = 1 }
+        let busy = try harness.start(origin.url("/", host: "localhost"))
+        busy.wait("bytes") { $0.body.count == 3 }
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/start")))
+        request.fields = ["X-Port": "\(origin.port)"]
+        let redirected = harness.start(request)
+        redirected.wait("the redirect") { !$0.redirects.isEmpty }
+        usleep(30_000)
+        #expect(origin.requests.count == 2 && harness.statistics()?.slotsInUse == 1)
+        busy.act { $0.cancel() }
+        let record = redirected.wait()
+        #expect(record.body == [1] && record.starts == 1)
         harness.stop()
         origin.stop()
     }

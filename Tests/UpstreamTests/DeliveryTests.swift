@@ -8,7 +8,9 @@ import Upstream
 @Suite struct DeliveryTests {
     @Test func `a body arrives whole, with its head, its peer and the URL that answered`() throws {
         let sent = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-        let origin = try TestOrigin { $0.respond(200, ["ETag: \"a\""], body: sent); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(200, ["ETag: \"a\""], body: sent); return .keep
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/seg.ts?a=1"))
         #expect(record.body == sent)
@@ -25,7 +27,9 @@ import Upstream
     }
 
     @Test func `a missing resource is a response like any other`() throws {
-        let origin = try TestOrigin { $0.respond(404, body: Array("gone".utf8)); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(404, body: Array("gone".utf8)); return .keep
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/x"))
         #expect(record.status == 404 && record.text == "gone" && record.failure == nil)
@@ -64,7 +68,9 @@ import Upstream
     }
 
     @Test func `a body that ends with its connection is marked as unproven`() throws {
-        let origin = try TestOrigin { $0.send("HTTP/1.1 200 OK\r\n\r\nabc"); return .close }
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\n\r\nabc"); return .close
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/"))
         #expect(record.text == "abc" && record.heads.first?.provesItsEnd == false)
@@ -73,11 +79,16 @@ import Upstream
     }
 
     @Test(arguments: [
-        "/a%2Fb/c%252F", "/a+b?q=1+2&r=%2B", "/a;b=c;d?x;y", "/p[1]?a[]=1|2", "/%E2%82%AC%e2?u=%c3%a4",
-        "/a/../b/./c", "//double//slash", "/q?a=%20%23%3F&b='\"<>^`{}", "/t?u=https://x.y/z?%26", "/?", "/~a!b$c*d(e),f@g:h",
+        "/a%2Fb/c%252F", "/a+b?q=1+2&r=%2B", "/a;b=c;d?x;y", "/p[1]?a[]=1|2",
+        "/%E2%82%AC%e2?u=%c3%a4",
+        "/a/../b/./c", "//double//slash", "/q?a=%20%23%3F&b='\"<>^`{}", "/t?u=https://x.y/z?%26",
+        "/?", "/~a!b$c*d(e),f@g:h",
     ])
-    func `the target reaches the origin byte for byte`(target: String) throws {  // trap 2
-        let origin = try TestOrigin { $0.respond(); return .keep }
+    // Trap 2.
+    func `the target reaches the origin byte for byte`(target: String) throws {
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         _ = try harness.fetch(origin.url(target))
         #expect(origin.requests.first?.first == "GET \(target) HTTP/1.1")
@@ -85,8 +96,11 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `request fields are sent as they are and nothing is smuggled in`() throws {  // trap 52
-        let origin = try TestOrigin { $0.respond(); return .keep }
+    // Trap 52.
+    @Test func `request fields are sent as they are and nothing is smuggled in`() throws {
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         let fields: Fields = [
             "Referer": "https://site/", "User-Agent": "Player/1", "Range": "bytes=5-9",
@@ -95,9 +109,11 @@ import Upstream
         ]
         _ = try harness.fetch(origin.url("/")) { $0.fields = fields }
         let lines = try #require(origin.requests.first)
-        for line in ["Referer: https://site/", "User-Agent: Player/1", "Range: bytes=5-9",
+        for line in [
+            "Referer: https://site/", "User-Agent: Player/1", "Range: bytes=5-9",
             "If-Range: \"v\"", "X-Empty:", "Accept-Encoding: identity", "Accept: */*",
-            "Host: 127.0.0.1:\(origin.port)"] {
+            "Host: 127.0.0.1:\(origin.port)",
+        ] {
             #expect(lines.contains(line), "\(line) in \(lines)")
         }
         for name in ["Connection", "X-Hop", "X-Bad", "Injected", "Expect", "Content-Type"] {
@@ -108,7 +124,9 @@ import Upstream
     }
 
     @Test func `user information becomes a Basic field and leaves the URL`() throws {
-        let origin = try TestOrigin { $0.respond(); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         let record = try harness.fetch("http://us%40er:pa%3Ass@127.0.0.1:\(origin.port)/x")
         let lines = try #require(origin.requests.first)
@@ -120,7 +138,9 @@ import Upstream
     }
 
     @Test func `a request's body is sent with its length and type only`() throws {
-        let origin = try TestOrigin { $0.respond(200, body: $0.body.reversed()); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(200, body: $0.body.reversed()); return .keep
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/license")) {
             $0.method = .post

@@ -8,7 +8,10 @@ import Upstream
 @Suite struct FailureTests {
     @Test(arguments: [
         ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", AfterRequest.close, "truncated", 3),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", .close, "truncated", 3),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", .close,
+            "truncated", 3
+        ),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc", .close, "truncated", 3),
         ("", .close, "reset", 0),
         ("HTTP/1.1 200 OK\r\nContent-Len", .close, "reset", 0),
@@ -18,7 +21,9 @@ import Upstream
     func `a broken answer is a failure with its kind`(
         answer: String, after: AfterRequest, kind: String, bytes: Int64
     ) throws {
-        let origin = try TestOrigin { $0.send(answer); return after }
+        let origin = try TestOrigin {
+            $0.send(answer); return after
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/"))
         #expect(record.failure?.kind.name == kind)
@@ -43,14 +48,11 @@ import Upstream
     }
 
     @Test func `a port nobody listens on is a failure to connect`() throws {
-        let origin = try TestOrigin { _ in .close }
-        let url = origin.url("/")
-        origin.stop()
         let harness = try Harness()
-        let free = try listen(on: SocketAddress(bytes: [127, 0, 0, 1], port: 0), sharingPort: false)
+        let any = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
+        let free = try listen(on: any, sharingPort: false)
         let port = try localAddress(of: free.number).port
         _ = consume free
-        _ = url
         let record = try harness.fetch("http://127.0.0.1:\(port)/")
         #expect(record.failure?.kind == .connect && record.failure?.isRetryable == true)
         harness.stop()
@@ -65,7 +67,9 @@ import Upstream
     }
 
     @Test func `an origin that never answers ends by the first-byte limit`() throws {
-        let origin = try TestOrigin { $0.holdOpen(); return .close }
+        let origin = try TestOrigin {
+            $0.holdOpen(); return .close
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/")) {
             $0.timeouts.firstByte = .milliseconds(150)
@@ -104,7 +108,8 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a decompression bomb ends at the limit`() throws {  // trap 63
+    // Trap 63.
+    @Test func `a decompression bomb ends at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(200, ["Content-Encoding: gzip"], body: Gzip.bomb)
             return .keep

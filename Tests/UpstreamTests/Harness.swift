@@ -53,8 +53,8 @@ final class Probe: Sendable {
         until condition: (Record) -> Bool = { !$0.results.isEmpty }
     ) -> Record {
         for _ in 0..<20_000 {
-            let now = record.withLock { $0 }
-            if condition(now) { return now }
+            // Copied only when done: a copy in between would make each later append copy the body.
+            if let done = record.withLock({ condition($0) ? $0 : nil }) { return done }
             usleep(500)
         }
         Issue.record("waited in vain for \(what)", sourceLocation: sourceLocation)

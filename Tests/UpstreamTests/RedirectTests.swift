@@ -9,7 +9,8 @@ import Upstream
     private func origin(_ location: String, status: Int = 302) throws -> TestOrigin {
         try TestOrigin {
             if $0.target == "/start" {
-                $0.respond(status, ["Location: \(location)", "Set-Cookie: hop=1"], body: [1, 2, 3])
+                $0.respond(
+                    status, ["Location: \(location)", "Set-Cookie: hop=1"], body: [1, 2, 3])
             } else {
                 $0.respond(200, ["Set-Cookie: end=2"], body: Array($0.method.utf8))
             }
@@ -42,11 +43,16 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `credentials stay with their origin`() throws {  // trap 52
-        let other = try TestOrigin { $0.respond(); return .keep }
+    // Trap 52.
+    @Test func `credentials stay with their origin`() throws {
+        let other = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let origin = try origin(other.url("/there"))
         let harness = try Harness()
-        let fields: Fields = ["Authorization": "Bearer s", "Cookie": "a=b", "Referer": "https://r/"]
+        let fields: Fields = [
+            "Authorization": "Bearer s", "Cookie": "a=b", "Referer": "https://r/",
+        ]
         _ = try harness.fetch(origin.url("/start")) { $0.fields = fields }
         let lines = try #require(other.requests.first)
         #expect(!lines.contains { $0.hasPrefix("Authorization:") || $0.hasPrefix("Cookie:") })
@@ -93,8 +99,11 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect loop ends at the limit`() throws {  // trap 63
-        let origin = try TestOrigin { $0.respond(302, ["Location: /again"]); return .keep }
+    // Trap 63.
+    @Test func `a redirect loop ends at the limit`() throws {
+        let origin = try TestOrigin {
+            $0.respond(302, ["Location: /again"]); return .keep
+        }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/"))
         #expect(record.failure?.kind == .tooManyRedirects)
@@ -129,8 +138,11 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect to a private address is refused before a connection`() throws {  // trap 59
-        let inner = try TestOrigin { $0.respond(); return .keep }
+    // Trap 59.
+    @Test func `a redirect to a private address is refused before a connection`() throws {
+        let inner = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let origin = try origin(inner.url("/", host: "localhost"))
         let harness = try Harness {
             $0.addressPolicy = AddressPolicy(allowedHosts: ["127.0.0.1"])

@@ -73,6 +73,7 @@ final class TestOrigin: Sendable {
         var connections = 0
         var open: Set<CInt> = []
         var isStopping = false
+        var threads: [PosixThread] = []
     }
 
     let port: UInt16
@@ -85,9 +86,10 @@ final class TestOrigin: Sendable {
         listener = try listen(on: address, sharingPort: false)
         port = try localAddress(of: listener.number).port
         self.handler = handler
-        _ = try PosixThread(name: "origin") { [weak self] in
+        let thread = try PosixThread(name: "origin") { [weak self] in
             while let self, self.acceptOne() {}
         }
+        log.withLock { $0.threads.append(thread) }
     }
 
     var connections: Int { log.withLock { $0.connections } }
@@ -97,12 +99,15 @@ final class TestOrigin: Sendable {
         "http://\(host):\(port)\(path)"
     }
 
-    /// Ends all connections; tests call it last.
+    /// Ends all connections and threads; tests call it last.
     func stop() {
-        log.withLock { log in
+        let threads = log.withLock { log in
             log.isStopping = true
             for number in log.open { shutdown(number, CInt(SHUT_RDWR)) }
+            return log.threads
         }
+        shutdown(listener.number, CInt(SHUT_RDWR))
+        for thread in threads { thread.join() }
     }
 
     private func acceptOne() -> Bool {
@@ -116,7 +121,8 @@ final class TestOrigin: Sendable {
             log.connections += 1
             log.open.insert(number)
         }
-        _ = try? PosixThread(name: "origin-conn") { self.serve(number) }
+        let thread = try? PosixThread(name: "origin-conn") { self.serve(number) }
+        if let thread { log.withLock { $0.threads.append(thread) } }
         return true
     }
 
@@ -142,7 +148,8 @@ final class TestOrigin: Sendable {
             if let end = headEnd(buffer) {
                 let lines = String(decoding: buffer[..<end], as: UTF8.self)
                     .split(separator: "\r\n").map(String.init)
-                let length = lines.first { $0.lowercased().hasPrefix("content-length:") }
+                let length =
+                    lines.first { $0.lowercased().hasPrefix("content-length:") }
                     .flatMap { Int($0.dropFirst(15).filter { $0 != " " }) } ?? 0
                 if buffer.count >= end + length {
                     let body = Array(buffer[end..<end + length])
