@@ -1,0 +1,125 @@
+/// What nearly every story needs: a sample CDN, the daemon before it, and a folder for its cache.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Stories that assert on times and counts: they run one after the other, because one that keeps
+/// both cores busy would spoil the figures of its neighbour.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct Stories {}
+
+final class Story {
+    let cdn: FixtureCDN
+    let transcript = Transcript()
+    let cacheFolder: String
+    private(set) var daemon: DaemonProcess
+    private let arguments: [String]
+    private let temporary: TemporaryFolder
+
+    /// Starts both; `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside
+    /// `/bytes/...`, and the cache lies in a folder of its own unless one is given.
+    init(
+        _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil
+    ) throws {
+        temporary = try TemporaryFolder()
+        self.cacheFolder = cacheFolder ?? temporary.makeFolder("cache")
+        cdn = FixtureCDN(folder: cdnFolder)
+        try cdn.start()
+        self.arguments =
+            ["serve", "--port", "0", "--allow-private", "--cache-dir", self.cacheFolder] + arguments
+        daemon = try DaemonProcess(self.arguments, transcript: transcript)
+    }
+
+    deinit {
+        daemon.kill(SIGKILL)
+        _ = try? daemon.waitForExit()
+        cdn.stop()
+    }
+
+    // MARK: Playing
+
+    /// The daemon's URL for a path of the CDN.
+    func url(_ path: String) -> String { url(for: cdn.url(path)) }
+
+    /// The daemon's URL for a URL of any origin.
+    func url(for origin: String) -> String { daemon.baseURL + "/" + origin }
+
+    /// A new player, which may be handed to another thread's work only by that thread making it.
+    func player() -> ScriptedPlayer { ScriptedPlayer(daemon.baseURL) }
+
+    /// Asks the daemon for a path of the CDN, on a new connection, and reads the answer to its end.
+    func get(
+        _ path: String, range: String? = nil, headers: [WireHead.Field] = [],
+        method: String = "GET"
+    ) throws -> PlayerResponse {
+        let fields = headers + (range.map { [("Range", $0)] } ?? [])
+        return try player().get(url(path), headers: fields, method: method)
+    }
+
+    /// Asks the daemon for a path of the CDN and returns the answer unread.
+    func open(
+        _ path: String, range: String? = nil, receiveBuffer: Int32? = nil
+    ) throws -> PlayerStream {
+        let player = player()
+        player.receiveBuffer = receiveBuffer
+        return try player.open(url(path), headers: range.map { [("Range", $0)] } ?? [])
+    }
+
+    // MARK: Life of the daemon
+
+    /// Ends the daemon with a signal and starts it again on the same cache.
+    func restart(_ signal: Int32 = SIGTERM) throws {
+        stop(signal)
+        daemon = try DaemonProcess(arguments, transcript: transcript)
+    }
+
+    /// Ends the daemon with a signal.
+    func stop(_ signal: Int32 = SIGTERM) {
+        daemon.kill(signal)
+        _ = try? daemon.waitForExit(within: .seconds(20))
+    }
+
+    // MARK: Figures
+
+    /// One number of `GET /api/stats`; throws when there is none of that name.
+    func stat(_ name: String) throws -> Int {
+        let text = try player().get("/api/stats").text
+        guard let found = text.firstRange(of: "\"\(name)\":"),
+            let number = Int(text[found.upperBound...].prefix { $0.isNumber || $0 == "-" })
+        else { throw ScenarioFailure("no figure \(name) in \(text)") }
+        return number
+    }
+
+    /// Waits until a figure is what a story expects; the last value otherwise.
+    func settled(
+        _ name: String, within limit: Duration = patience, _ isExpected: (Int) -> Bool
+    ) throws -> Int {
+        var value = try stat(name)
+        _ = try eventually(within: limit) {
+            value = try stat(name)
+            return isExpected(value)
+        }
+        return value
+    }
+}
+
+// MARK: Content
+
+/// A path of the CDN whose bytes follow from its name.
+func segment(_ name: String, _ size: Int) -> String { "/bytes/\(size)/\(name).ts" }
+
+/// Whether `body` is what is under `/bytes/<size>/<name>` from `start` on, and as long as it says.
+///
+/// A plain Bool, since a failed comparison of megabytes would be printed byte by byte.
+func isContent(_ body: [UInt8], of path: String, from start: Int = 0, count: Int? = nil) -> Bool {
+    let parts = path.prefix { $0 != "?" }.split(separator: "/")
+    guard parts.count == 3, let size = Int(parts[1]) else { return false }
+    let end = start + (count ?? size - start)
+    return body.count == end - start
+        && body == FixtureCDN.syntheticBytes(String(parts[2]), start..<end)
+}
+
+extension Duration {
+    var milliseconds: Double { self / .milliseconds(1) }
+}
