@@ -1,0 +1,82 @@
+/// Handles: session and URL in one word, back again, and nothing forged.
+import Routing
+import Testing
+import URISyntax
+
+@Suite struct `Handles` {
+    static let session = SessionID(0x1234_5678_9abc)
+
+    private func text(_ handle: Handle, sign: (([UInt8]) -> [UInt8])? = nil) -> [UInt8] {
+        var output: [UInt8] = []
+        handle.append(to: &output, sign: sign)
+        return output
+    }
+
+    // Trap 2.
+    @Test(arguments: [
+        "https://cdn.example.com/vod/master.m3u8", "http://[2001:db8::1]:8080/a?b=c&d=%2F%25+e;f",
+        "https://user:secret@host/p%20q/[x]|y", "http://h/?", "https://h/ünï/日本.ts?x=ü",
+    ])
+    func `a URL comes back byte for byte`(_ url: String) throws {
+        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL(url))))
+        let read = try Handle(text: made)
+        #expect(read.session == Self.session)
+        guard case .url(let back) = read.target else { return #expect(Bool(false)) }
+        #expect(back.bytes == Array(url.utf8))
+    }
+
+    @Test func `the text is safe in any URL path`() throws {
+        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/?a=1&b=/../"))))
+        let safe = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        #expect(made.allSatisfy(safe.contains))
+    }
+
+    @Test func `a name of a long URL comes back`() throws {
+        let name = (0..<16).map { UInt8($0 * 3) }
+        let read = try Handle(text: text(Handle(session: Self.session, target: .name(name))))
+        #expect(read.target == .name(name))
+    }
+
+    @Test func `a changed byte of a signed handle is noticed`() throws {
+        let sign: ([UInt8]) -> [UInt8] = { bytes in
+            let sum = bytes.reduce(UInt8(7)) { $0 &* 31 &+ $1 }
+            return Array(repeating: sum, count: 32)
+        }
+        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))), sign: sign)
+        #expect(throws: Never.self) { try Handle(text: made, sign: sign, requiresSignature: true) }
+        for index in made.indices {
+            var changed = made
+            changed[index] = changed[index] == 0x41 ? 0x42 : 0x41
+            #expect(throws: Handle.Fault.self, "byte \(index)") {
+                try Handle(text: changed, sign: sign, requiresSignature: true)
+            }
+        }
+    }
+
+    @Test func `an unsigned handle is refused where signatures are needed`() throws {
+        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))))
+        #expect(throws: Handle.Fault.badSignature) { try Handle(text: made, requiresSignature: true) }
+    }
+
+    @Test(arguments: ["", "A", "AAAA", "!!!!", "AAAAAAAAAA", "_____________", "AQAAAAAAAAAgIA"])
+    func `what is no handle is refused`(_ text: String) {
+        #expect(throws: Handle.Fault.malformed) { try Handle(text: text.utf8) }
+    }
+}
+
+@Suite struct `Base64 for URLs` {
+    @Test func `every length comes back`() {
+        for length in 0..<70 {
+            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 73 &+ length) }
+            var text: [UInt8] = []
+            Base64URL.append(bytes, to: &text)
+            #expect(Base64URL.decode(text) == bytes)
+        }
+    }
+
+    @Test func `a value has one spelling only`() {
+        #expect(Base64URL.decode(Array("AA".utf8)) == [0])
+        #expect(Base64URL.decode(Array("AB".utf8)) == nil)
+        #expect(Base64URL.decode(Array("AA==".utf8)) == nil)
+    }
+}
