@@ -149,8 +149,9 @@ package final class ObjectStore: Sendable {
     ///
     /// It is found by lookups once it is published.
     ///
-    /// An object that is not storable, or that the disk cannot take just now (full, failing, out of
-    /// descriptors), comes without a name and is not storable. Throws when even that fails.
+    /// An object that is not storable, that the budget has no room for, or that the disk cannot
+    /// take just now (full, failing, out of descriptors) comes without a name and is not storable.
+    /// Throws when even that fails.
     package func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
         let generation = lastGeneration.add(1, ordering: .relaxed).newValue
         var hasRoom = false
@@ -161,6 +162,7 @@ package final class ObjectStore: Sendable {
             if !hasRoom { core.channel.askEviction(bytes: 0) }
         }
         if description.isStorable, hasRoom,
+            reserve(description.expectsWholeBody ? description.total ?? 0 : 0),
             let pages = ObjectHeader.pages(url: description.url, head: description.head)
         {
             let header = ObjectHeader(

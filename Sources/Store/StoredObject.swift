@@ -125,11 +125,14 @@ package final class StoredObject: Sendable {
     }
 
     /// Registers a waiter for the byte at an offset, unless there is something to look at already:
-    /// the byte, the end, a discarded object, or a fill that ended since `hole` was read.
+    /// the byte, the end, a discarded object without a fill for it, or a fill that ended since
+    /// `hole` was read.
     package func wait(at offset: Int64, since hole: Hole? = nil, _ waiter: Waiter) -> WaitOutcome {
         state.withLock { state in
-            guard case .hole = state.read(at: offset), !state.isDiscarded else { return .ready }
-            if let hole, hole.endedFills != state.endedFills { return .ready }
+            guard case .hole(let now) = state.read(at: offset) else { return .ready }
+            // Nothing more comes into a discarded object, except from a fill that still runs.
+            if state.isDiscarded, now.fill == nil { return .ready }
+            if let hole, hole.endedFills != now.endedFills { return .ready }
             state.waiting.append(WaitingReader(offset: offset, waiter: waiter))
             return .waiting
         }

@@ -131,6 +131,19 @@ import Testing
         #expect(try read(object, 0..<100) == body(0..<100))
     }
 
+    @Test func `a body larger than the budget streams without being stored`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: size)
+        defer { store.close() }
+        var part = describe("b", total: 2 * size)
+        part.expectsWholeBody = false
+        #expect(try store.create(part).isStorable)
+        let large = try store.create(describe("a", total: 2 * size))
+        #expect(!large.isStorable)
+        try fill(large, 0..<2 * size)
+        #expect(try read(large, 0..<2 * size) == body(0..<2 * size))
+    }
+
     @Test func `blocks reserved for a body that did not come are given back`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

@@ -145,6 +145,17 @@ import Testing
         try eventually { !exists(objectPath(folder.path, "a")) }
     }
 
+    @Test func `a reader of a discarded object can wait for a fill that still runs`() throws {
+        try withObject(total: 100) { object in
+            let calls = Calls()
+            let fill = object.beginFill(from: 0, to: 100)
+            object.discard()
+            #expect(object.wait(at: 0, calls.waiter) == .waiting)
+            object.extend(fill, to: 10)
+            #expect(calls.seen == [.progress])
+        }
+    }
+
     /// Trap 31: readers at different offsets and speeds of a growing object.
     @Test func `readers on several threads get exact bytes of a growing object`() throws {
         try withObject(total: 1 << 20) { object in
