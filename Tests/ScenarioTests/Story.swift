@@ -123,3 +123,16 @@ func isContent(_ body: [UInt8], of path: String, from start: Int = 0, count: Int
 extension Duration {
     var milliseconds: Double { self / .milliseconds(1) }
 }
+
+/// The object files of a cache folder, the index and locks left out.
+func storedFiles(_ folder: String) -> [String] {
+    listFolder(folder).flatMap { name -> [String] in
+        let path = folder + "/" + name
+        let inside = listFolder(path)
+        if inside.isEmpty { return name.contains(".") || name == "lock" ? [] : [] }
+        return inside.flatMap { entry -> [String] in
+            let deeper = listFolder(path + "/" + entry)
+            return deeper.isEmpty ? [path + "/" + entry] : deeper.map { path + "/" + entry + "/" + $0 }
+        }
+    }
+}
