@@ -10,6 +10,7 @@ package import Posix
 /// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for a request body |
 /// | `idleTimeout` | time | 75 s | 50 ms to 1 h | players pause between segments |
 /// | `writeTimeout` | time | 60 s | 50 ms to 1 h | without any progress the reader is gone |
+/// | `halfCloseTimeout` | time | 500 ms | 50 ms to 1 h | a closed client looks half-closed until it is sent something |
 /// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the answer before the end |
 /// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what it may send meanwhile |
 /// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
@@ -26,6 +27,8 @@ package struct ServerLimits: Sendable, Hashable {
     package var idleTimeout = Interval.milliseconds(75_000)
     /// How long the kernel may take no byte of a response; slow readers that progress live on.
     package var writeTimeout = Interval.milliseconds(60_000)
+    /// How long a client that shut its sending side is waited with while there is nothing to send.
+    package var halfCloseTimeout = Interval.milliseconds(500)
     /// How long the client may take to read the last answer and close.
     package var lingerTimeout = Interval.milliseconds(2_000)
     /// What a client may still send after the last answer.
@@ -51,6 +54,7 @@ package struct ServerLimits: Sendable, Hashable {
         limits.bodyTimeout = bodyTimeout.clamped(to: times)
         limits.idleTimeout = idleTimeout.clamped(to: times)
         limits.writeTimeout = writeTimeout.clamped(to: times)
+        limits.halfCloseTimeout = halfCloseTimeout.clamped(to: times)
         limits.lingerTimeout = lingerTimeout.clamped(to: .zero ... .milliseconds(60_000))
         limits.lingerBytes = lingerBytes.clamped(to: 0...1 << 30)
         limits.drainTimeout = drainTimeout.clamped(to: .zero ... .milliseconds(3_600_000))

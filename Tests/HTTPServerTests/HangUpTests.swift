@@ -83,6 +83,19 @@ struct HangUpTests {
         #expect(record.outcomes.map(\.ending) == [.complete, .complete])
     }
 
+    // Trap 68: what a player no longer waits for must not go on.
+    @Test func `a client that closed while there was nothing to send is given up`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+        }
+        let client = server.client()
+        client.get("/")
+        client.halfClose()
+        #expect(eventually { record.count("cancelled") == 1 })
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
     @Test func `a half-closed client costs no spinning loop`() throws {
         let server = try TestServer { request, _, exchange in
             exchange.loop.schedule(after: .milliseconds(300)) { _ in
