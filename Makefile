@@ -1,0 +1,88 @@
+# The verbs of this project; `make` alone lists them.
+
+SWIFT ?= swift
+# An import that Package.swift does not name is an error: this is what holds the layers apart.
+CHECKED := --explicit-target-dependency-import-check error
+# One release configuration for running, installing and measuring.
+RELEASE := -c release --static-swift-stdlib $(CHECKED)
+PREFIX ?= /usr/local
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+FUZZ_SECONDS ?= 60
+BENCH_FLAGS ?=
+TEST_FLAGS ?=
+TOOLS := Fixtures/tools
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup run demo build release test tsan lint format layers bench fuzz docs install clean ci
+
+help:
+	@echo 'setup    install the Debian packages that are missing'
+	@echo 'run      build, start the daemon and the sample CDN, print what to play'
+	@echo 'demo     play the sample twice, the second time without the CDN, and compare'
+	@echo 'build    build everything for debugging'
+	@echo 'test     run every test'
+	@echo 'tsan     run the tests of loops, store and scenarios under the thread sanitizer'
+	@echo 'lint     check style, file lengths and unproved claims of safety'
+	@echo 'format   rewrite the sources in the house style'
+	@echo 'layers   build with the import check and print who may import whom'
+	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
+	@echo 'fuzz     fuzz playlists, request heads and handles, FUZZ_SECONDS=60 each'
+	@echo 'docs     write the documentation of all layers to .build/docs'
+	@echo 'install  install below DESTDIR and PREFIX=/usr/local'
+	@echo 'clean    remove what was built'
+	@echo 'ci       what a change must pass'
+
+setup:
+	@$(TOOLS)/setup all
+
+run:
+	@$(TOOLS)/setup play
+	@$(MAKE) --no-print-directory release
+	@exec $(TOOLS)/run "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
+
+demo:
+	@$(TOOLS)/setup play
+	@$(MAKE) --no-print-directory release
+	@exec $(TOOLS)/demo "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
+
+build:
+	$(SWIFT) build $(CHECKED)
+
+release:
+	$(SWIFT) build $(RELEASE) --product sluice
+	$(SWIFT) build $(RELEASE) --product sample-cdn
+
+test:
+	$(SWIFT) test $(CHECKED) $(TEST_FLAGS)
+
+tsan:
+	@$(TOOLS)/tsan $(SWIFT) test $(CHECKED) --sanitize thread --scratch-path .build-tsan
+
+lint:
+	@$(TOOLS)/lint $(SWIFT)
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive Sources Tests Fixtures/fuzz Package.swift
+
+layers: build
+	@$(TOOLS)/layers $(SWIFT)
+
+bench: release
+	$(SWIFT) build $(RELEASE) --product Bench
+	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
+
+fuzz:
+	@$(TOOLS)/fuzz $(FUZZ_SECONDS)
+
+docs:
+	@$(TOOLS)/docs $(SWIFT)
+
+install: release
+	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
+
+clean:
+	rm -rf .build .build-tsan .build-fuzz
+
+ci:
+	@.ci/run
