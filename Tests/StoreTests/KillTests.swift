@@ -9,7 +9,7 @@ import Testing
     /// Trap 30.
     ///
     /// The process kills itself while objects grow, commit and are replaced.
-    @Test(.timeLimit(.minutes(1)), arguments: [30, 120, 400])
+    @Test(.timeLimit(.minutes(4)), arguments: [30, 120, 400])
     func `whatever is found after a kill is exact`(milliseconds: UInt32) async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
