@@ -23,6 +23,9 @@ package final class CachingProxy: RequestHandler {
     package func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange) {
         core.counters.add(.requests)
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
+        if core.isLooped(request) {
+            return refuse(ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
+        }
         if request.method == .options {
             return exchange.respond(CrossOrigin.preflight(request, settings: core.settings), body: .none)
         }
@@ -38,7 +41,7 @@ package final class CachingProxy: RequestHandler {
             handleRewritten(role, handle, directives, exchange)
         case .mount(_, let url):
             if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
-            handleMounted(url, exchange)
+            handleMounted(core.settings.token == nil ? url : Self.withoutToken(url), exchange)
         }
     }
 
@@ -67,16 +70,18 @@ package final class CachingProxy: RequestHandler {
 
     private func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
-        var offered = given
-        if offered == nil, let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") {
-            offered = String(field.dropFirst(7))
-        }
-        if offered == nil {
-            offered = request.queryItems.first { $0.rawName == "token" }?.value()
-        }
+        let offered = given ?? bearer(request)
+            ?? request.queryItems.first { $0.rawName == Self.tokenArgument }?.value()
         if let offered, Signer.isEqual(offered, token) { return nil }
         return ProxyFailure(
             .client, .unauthorized, "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
+    }
+
+    private static let tokenArgument = "token"
+
+    private func bearer(_ request: RequestHead) -> String? {
+        guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else { return nil }
+        return String(field.dropFirst(7))
     }
 
     private func methodFault(_ request: RequestHead) -> ProxyFailure? {
@@ -142,8 +147,9 @@ package final class CachingProxy: RequestHandler {
         }
         var forwarded = Fields()
         if let agent = exchange.request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
+        forwarded.append("CDN-Loop", core.cdnLoop(after: exchange.request))
         let resource = Resource(
-            url: target, keyText: core.keyText(target, session: session, isPlaylist: role == .playlist),
+            url: target, keyText: core.keyText(target, session: session, mayBePlaylist: role == nil || role == .playlist),
             session: session, role: role, policy: core.settings.policy, mayStore: directives.isEmpty,
             forwardedFields: forwarded, isMounted: false)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
@@ -160,6 +166,16 @@ package final class CachingProxy: RequestHandler {
         return try? AbsoluteURL(bytes: bytes)
     }
 
+    /// A mount's URL without our access token, which came as an argument to us.
+    private static func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
+        guard let query = url.queryRange else { return url }
+        let kept = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+            .filter { !$0.starts(with: Array("\(tokenArgument)=".utf8)) }
+        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+
     private func handleMounted(_ url: AbsoluteURL, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         guard !core.isOwn(url) else {
@@ -168,20 +184,23 @@ package final class CachingProxy: RequestHandler {
         let session = core.sessions.session(for: Entry(url: url))
         let policy: Policy = core.settings.policy == .media ? .rfc : core.settings.policy
         let resource = Resource(
-            url: url, keyText: core.keyText(url, session: session, isPlaylist: false), session: session,
+            url: url, keyText: core.keyText(url, session: session, mayBePlaylist: false), session: session,
             role: nil, policy: policy, mayStore: true,
-            forwardedFields: Self.forwardedFields(exchange.request.fields), isMounted: true)
+            forwardedFields: forwardedFields(exchange.request), isMounted: true)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
     }
 
     /// The fields that go on to a mounted origin: end-to-end ones (RFC 9110 section 7.6.1) except
     /// those about ranges, conditions and codings, which the store answers for.
-    private static func forwardedFields(_ fields: Fields) -> Fields {
-        var forwarded = endToEndFields(fields)
+    private func forwardedFields(_ request: RequestHead) -> Fields {
+        var forwarded = endToEndFields(request.fields)
         for name: FieldName in [
             .host, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
             .acceptEncoding, .expect, .contentLength,
         ] { forwarded.remove(name) }
+        // The access token is ours and no origin's.
+        if core.settings.token != nil, bearer(request) != nil { forwarded.remove(.authorization) }
+        forwarded.set("CDN-Loop", core.cdnLoop(after: request))
         forwarded.append(.via, "1.1 sluice")
         return forwarded
     }

@@ -1,4 +1,4 @@
-/// Playlists: read back from the store, rewritten for the session, answered from memory.
+/// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
 import CachePolicy
 import HLS
 import HTTP
@@ -41,7 +41,7 @@ extension OriginExchange {
         let base: AbsoluteURL
         do {
             body = try read(object)
-            base = try AbsoluteURL(facts.head.finalURL)
+            base = try withOurUserinfo(AbsoluteURL(facts.head.finalURL))
         } catch {
             return .failure(
                 ProxyFailure(.us, .internalServerError, "a stored playlist could not be read: \(error)", allowsStale: true))
@@ -49,17 +49,8 @@ extension OriginExchange {
         let links = LinkWriter(
             session: resource.session.id, prefix: key.prefix, signer: core.signer,
             handle: core.handle(for:session:))
-        var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
         do throws(PlaylistError) {
-            let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { reference, output in
-                // What leads to us already is left alone: a second handle around it would loop.
-                if core.isOwn(reference.url) { return false }
-                links.append(reference.url, role: reference.role, hasMap: reference.hasMap, to: &output)
-                return true
-            }
-            core.counters.add(.playlistsRewritten)
-            let prepared = PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary))
+            let prepared = try rewrite(body, base: base, links)
             facts.keep(prepared, for: key)
             return .success(prepared)
         } catch {
@@ -68,6 +59,44 @@ extension OriginExchange {
                     .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
                     originStatus: facts.head.status, allowsStale: true))
         }
+    }
+
+    /// User information is not stored; what the playlist names at the same origin needs it again.
+    private func withOurUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
+        guard let userinfo = resource.url.userinfoRange, base.origin == resource.url.origin else { return base }
+        var bytes = base.bytes
+        bytes.insert(contentsOf: resource.url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
+        return try AbsoluteURL(bytes: bytes)
+    }
+
+    private func rewrite(
+        _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter
+    ) throws(PlaylistError) -> PreparedPlaylist {
+        var hasMap = false
+        let map = { (reference: ResourceReference, output: inout [UInt8]) -> Bool in
+            // What leads to us already is left alone: a second handle around it would loop.
+            if self.core.isOwn(reference.url) { return false }
+            if reference.hasMap { hasMap = true }
+            links.append(reference.url, role: reference.role, hasMap: reference.hasMap, to: &output)
+            return true
+        }
+        if resource.role == .json {
+            let bytes = try JSONRewriter.rewrite(body, base: base, map: map)
+            return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false))
+        }
+        let list = PlaylistMemory.Key(list: resource.url, session: resource.session.id)
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
+        options.assumesMap = core.playlistMemory.hasMap(list)
+        let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
+        core.counters.add(.playlistsRewritten)
+        if made.summary.kind == .multivariant {
+            core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
+        } else if hasMap, !made.summary.isSkipDelta {
+            core.playlistMemory.rememberMap(list)
+        }
+        return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary))
     }
 
     private static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
@@ -98,12 +127,12 @@ extension OriginExchange {
         return body
     }
 
-    /// Sends a rewritten playlist: always whole, whatever range was asked for.
+    /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
     func servePlaylist(_ playlist: PreparedPlaylist, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
             request: request, resource: resource, settings: core.settings, now: exchange.loop.wallNow)
         var fields = Fields()
-        fields.append(.contentType, ContentTypes.playlist)
+        fields.append(.contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
         fields.append(.cacheControl, "no-cache")
         builder.finish(&fields, facts.head, how.disposition, how.ttl, how.status)
         let isHit = how.disposition == .hit

@@ -38,7 +38,7 @@ final class OriginExchange {
         guard let object = core.store.lookup(resource.key), let facts = ObjectFacts.of(object) else {
             return fetchMissing()
         }
-        if facts.head.isPlaylist { return startPlaylist(object, facts) }
+        if facts.head.isPlaylist || resource.role == .json { return startText(object, facts) }
         // A playlist's place that holds something else, or half a decoded body, cannot be used.
         if resource.role == .playlist || (resource.decodesContent && !object.isComplete && object.total == nil) {
             return fetchMissing()
@@ -46,7 +46,7 @@ final class OriginExchange {
         decide(object, facts, playlist: nil)
     }
 
-    private func startPlaylist(_ object: StoredObject, _ facts: ObjectFacts) {
+    private func startText(_ object: StoredObject, _ facts: ObjectFacts) {
         guard object.isComplete else { return fetchMissing() }
         switch prepare(object, facts) {
         case .success(let prepared): decide(object, facts, playlist: prepared)
@@ -63,8 +63,16 @@ final class OriginExchange {
             requestFields: request.fields, now: exchange.loop.wallNow, isShared: core.isShared)
     }
 
+    /// The question of what may be used as it is. Playlists say themselves how long they hold;
+    /// steering manifests and asset lists do not, and change by the minute: HTTP decides.
+    private func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question {
+        var question = question(facts, playlist)
+        if resource.role == .json, question.policy == .media { question.policy = .rfc }
+        return question
+    }
+
     private func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
-        switch Freshness.decide(question(facts, playlist)) {
+        switch Freshness.decide(freshnessQuestion(facts, playlist)) {
         case .fresh(let ttl):
             serve(object, facts, playlist: playlist, as: .init(disposition: .hit, ttl: ttl))
         case .stale(let reason):
@@ -91,12 +99,15 @@ final class OriginExchange {
         fetch(
             FetchRequest(
                 resource: resource, wanted: wanted,
-                delivery: resource.role == .playlist ? .completion : .head, lane: lane))
+                delivery: isText ? .completion : .head, lane: lane))
     }
 
-    /// What to ask an origin for when nothing is stored. A playlist is always asked for whole.
+    /// Whether the place says that the body is read and rewritten here, so that it must be whole.
+    private var isText: Bool { resource.role == .playlist || resource.role == .json }
+
+    /// What to ask an origin for when nothing is stored. Text is always asked for whole.
     private var wantedOfMissing: Wanted {
-        guard resource.role != .playlist, resource.role != .json else { return .whole }
+        guard !isText else { return .whole }
         if request.method == .head { return resource.decodesContent ? .whole : .span(start: 0, end: 2) }
         guard case .ranges(let specs) = range, specs.count == 1, Preconditions.useRange(
             request.fields, validators: Validators()) || !request.fields.contains(.ifRange)
@@ -131,11 +142,15 @@ final class OriginExchange {
         case .notModified(let object):
             guard let facts = ObjectFacts.of(object) else { return fetchMissing() }
             var playlist: PreparedPlaylist?
-            if facts.head.isPlaylist, case .success(let made) = prepare(object, facts) { playlist = made }
+            if isRewritten(facts), case .success(let made) = prepare(object, facts) { playlist = made }
             serve(object, facts, playlist: playlist, as: .init(disposition: .revalidated, status: .notModified))
         case .failure(let failure):
             serveStale(instead: failure)
         }
+    }
+
+    private func isRewritten(_ facts: ObjectFacts) -> Bool {
+        facts.head.isPlaylist || resource.role == .json
     }
 
     private func hear(_ object: StoredObject, _ outcome: FetchOutcome) {
@@ -146,7 +161,7 @@ final class OriginExchange {
         if let staleReason { disposition = .refreshed(staleReason) }
         if let reason = outcome.notStored { disposition = .bypass(reason) }
         let how = Serving(disposition: disposition, status: outcome.status)
-        guard facts.head.isPlaylist else {
+        guard isRewritten(facts) else {
             return serve(object, facts, playlist: nil, as: how)
         }
         switch prepare(object, facts) {
@@ -163,7 +178,7 @@ final class OriginExchange {
             return fail(failure)
         }
         var playlist: PreparedPlaylist?
-        if facts.head.isPlaylist {
+        if isRewritten(facts) {
             guard case .success(let made) = prepare(fallback, facts) else { return fail(failure) }
             playlist = made
         }

@@ -22,6 +22,9 @@ package final class ProxyCore: Sendable {
     let readers: ReaderCounts
     let signer: Signer?
     let router: Router
+    let playlistMemory = PlaylistMemory()
+    /// Names this run of the daemon in requests to origins, so that one that comes back is known.
+    let loopMark: String
     /// Bytes of rewritten playlists in memory.
     let rewrittenBytes = Atomic<Int>(0)
     private let ownAuthorities = Mutex<Set<String>>([])
@@ -40,6 +43,7 @@ package final class ProxyCore: Sendable {
         sessions = SessionTable(store: store)
         signer = settings.token.map(Signer.init(token:))
         router = Router(mounts: settings.mounts)
+        loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
@@ -82,11 +86,27 @@ package final class ProxyCore: Sendable {
 
     // MARK: Links
 
-    /// The key text of a resource: shared by all sessions, except where credentials or delivery
-    /// directives make each answer its own.
-    func keyText(_ url: AbsoluteURL, session: Session, isPlaylist: Bool) -> String {
-        CacheKeyText.text(
-            for: url, session: isPlaylist && session.hasCredentials ? session.id.text : nil)
+    /// The key text of a resource: shared by all sessions, except where credentials may make a
+    /// playlist its viewer's own; user information in a URL counts by its digest.
+    func keyText(_ url: AbsoluteURL, session: Session, mayBePlaylist: Bool) -> String {
+        guard mayBePlaylist else { return CacheKeyText.text(for: url) }
+        var viewer = session.hasCredentials ? session.id.text : ""
+        if let userinfo = url.userinfo {
+            viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
+        }
+        return CacheKeyText.text(for: url, session: viewer.isEmpty ? nil : viewer)
+    }
+
+    /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if
+    /// it is a proxy itself, and us.
+    func cdnLoop(after request: RequestHead) -> String {
+        let before = request.fields.combined("CDN-Loop").map { $0 + ", " } ?? ""
+        return before + loopMark
+    }
+
+    /// Whether a request is one of our own that came back to us over others.
+    func isLooped(_ request: RequestHead) -> Bool {
+        request.fields.combined("CDN-Loop")?.contains(loopMark) ?? false
     }
 
     /// The handle of a URL in a session; long URLs go to the persistent table.

@@ -39,6 +39,7 @@ package final class SessionTable: Sendable {
     /// The session of an entry: the same entry with the same headers is the same session.
     package func session(for entry: Entry) -> Session {
         var text = entry.url.normalisedForKey
+        if let userinfo = entry.url.userinfo { text += "\nuserinfo: \(userinfo)" }
         var fields = Fields()
         for header in entry.headers {
             text += "\n\(header.name): \(header.value)"

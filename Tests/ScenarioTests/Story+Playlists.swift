@@ -1,0 +1,83 @@
+/// What stories about playlists need beside the common beginning: fixtures, entries, links.
+import FixtureCDN
+import ScenarioSupport
+
+extension Story {
+    /// A story whose CDN serves the files of `Fixtures/media`.
+    convenience init(playing arguments: [String]) throws {
+        try self.init(arguments, cdnFolder: Fixture.path("media"))
+    }
+
+    /// Starts a daemon on a cache folder; `arguments` go behind those that every story has.
+    static func serve(
+        _ cacheFolder: String, _ arguments: [String] = [],
+        _ environment: [(name: String, value: String)] = []
+    ) throws -> DaemonProcess {
+        let usual = ["serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder]
+        return try DaemonProcess(usual + arguments, environment: environment)
+    }
+
+    /// Ends this story's daemon and starts one with other settings on the same cache.
+    func succeed(_ arguments: [String]) throws -> DaemonProcess {
+        stop()
+        return try Self.serve(cacheFolder, arguments)
+    }
+
+    /// The entry of a path with further arguments: `h_Referer=x` and the like, encoded already.
+    func entry(_ path: String, _ arguments: String) -> String {
+        "\(daemon.baseURL)/proxy?url=\(percentEncoded(cdn.url(path)))&\(arguments)"
+    }
+
+    /// Asks for a link as it stands in a rewritten playlist, or for any path of the daemon.
+    func follow(
+        _ link: String, headers: [WireHead.Field] = [], method: String = "GET"
+    ) throws -> PlayerResponse {
+        try player().get(link, headers: headers, method: method)
+    }
+
+    /// The links of the playlist under a path of the CDN, in order.
+    func links(in path: String) throws -> [String] {
+        ScenarioTests.links(try get(path).text)
+    }
+}
+
+/// Every URI of a playlist in its order: URI lines and `URI="..."` attributes.
+func links(_ playlist: String) -> [String] {
+    playlist.split(separator: "\n").flatMap { line -> [String] in
+        guard line.hasPrefix("#") else { return [String(line)] }
+        return line.split(separator: "URI=\"", omittingEmptySubsequences: false).dropFirst()
+            .map { String($0.prefix { $0 != "\"" }) }
+    }
+}
+
+/// The URI lines alone.
+func uriLines(_ playlist: String) -> [String] {
+    playlist.split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init)
+}
+
+/// Percent-encodes all but the unreserved characters of RFC 3986.
+func percentEncoded(_ text: String) -> String {
+    let digits = Array("0123456789ABCDEF")
+    return text.utf8.reduce(into: "") { output, byte in
+        let character = Character(UnicodeScalar(byte))
+        if byte < 0x80, character.isLetter || character.isNumber || "-._~".contains(character) {
+            output.append(character)
+        } else {
+            output += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+        }
+    }
+}
+
+/// A VOD media playlist of these URIs, each four seconds long.
+func vod(_ uris: [String], head: [String] = []) -> String {
+    let lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-TARGETDURATION:4"] + head
+    let segments = uris.flatMap { ["#EXTINF:4.0,", $0] }
+    return (lines + segments + ["#EXT-X-ENDLIST"]).joined(separator: "\n") + "\n"
+}
+
+/// A live window of one-second segments `s0.ts`, `s1.ts`, ... that is stepped by hand.
+func liveWindow(target: Int = 1, window: Int = 3) -> LiveWindow {
+    LiveWindow(
+        segments: (0..<100).map { .init(uri: "s\($0).ts", duration: Double(target)) },
+        targetDuration: target, windowSize: window)
+}
