@@ -100,8 +100,7 @@ let package = Package(
             name: "sluice",
             dependencies: [
                 "URISyntax", "HTTP", "Posix", "Reactor", "Routing", "CachePolicy", "HTTPServer",
-                "Store",
-                "Upstream", "Proxy", "CLinux", "CCurl",
+                "Store", "Upstream", "Proxy", "CLinux", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -154,10 +153,6 @@ let package = Package(
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(
             name: "ScenarioTests",
-            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "PlayerTests",
             dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
             swiftSettings: strict),
         .testTarget(
