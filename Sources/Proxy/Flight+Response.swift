@@ -26,9 +26,11 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer else { return }
         table.take(head.setCookies, of: resource.session)
         switch head.status.rawValue {
+        case 200 where isVerifyingEnd: endVerification(isProven: false)
         case 200, 203: receiveWhole(head)
         case 206: receivePart(head)
         case 304 where revalidates: receiveNotModified(head)
+        case 416 where isVerifyingEnd: endVerification(isProven: true)
         case 416: receiveUnsatisfiable(head)
         case 408, 425, 429, 500, 502, 503, 504:
             refusal = (head.status, Self.retryAfter(head.fields, now: table.loop.wallNow))
@@ -132,6 +134,8 @@ extension Flight: TransferDelegate {
             fields: StoredHead.keptFields(of: head.fields), requestTime: requestTime,
             responseTime: table.loop.wallNow, finalURL: head.finalURL.withoutUserinfo.text,
             isPlaylist: isPlaylist)
+        endIsProven = head.provesItsEnd
+        isVerifyingEnd = false
         let former = object
         let writerBefore = writer
         writer = nil
@@ -142,15 +146,12 @@ extension Flight: TransferDelegate {
             if let former, !revalidates { former.discard() }
             guard create(stored, total: total, isWhole: start == 0 && end == nil) else { return }
         }
-        if former === object {
-            writerBefore?.end(failure: nil)
-        } else {
-            writerBefore?.end(failure: FillEnd.representationChanged)
-        }
         guard let object else { return }
         let last = end ?? total
         wanted = .span(start: start, end: end)
         writer = FillWriter(object, from: start, to: last)
+        // Only now, so that a reader that is woken by it finds the fill that goes on.
+        writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling
         isSniffing = start == 0 && former !== object && (resource.role == nil || isPlaylist) && head.status == .ok
         if outcome == nil || former !== object {
@@ -277,7 +278,12 @@ extension Flight: TransferDelegate {
         }
         if isSniffing { sniff([], isAtEnd: true) }
         guard state != .ended else { return }
-        if object.total == nil, case .span(_, nil) = wanted { object.markBodyEnd(writer.offset) }
+        if object.total == nil, case .span(_, nil) = wanted {
+            if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
+            object.markBodyEnd(writer.offset)
+            // The player gets what there was; but what may have been cut is not kept.
+            if !endIsProven, !isPlaylist { object.discard() }
+        }
         state = .ended
         table.remove(self)
         writer.end(failure: nil)
@@ -285,6 +291,30 @@ extension Flight: TransferDelegate {
         if object.isStorable, !object.isCurrent, !object.isDiscarded { publish(object) }
         table.store.finish(object)
         answer(isComplete: true)
+    }
+
+    /// Asks the origin whether the body goes on after its last byte: the only way to tell the end
+    /// of a body that ends with its connection from a cut (RFC 9112 section 8).
+    ///
+    /// - Returns: false where that cannot be asked.
+    private func verifyEnd(at offset: Int64) -> Bool {
+        guard !isVerifyingEnd, offset > 0, let object, !resource.decodesContent || isHandedOut,
+            ObjectFacts.of(object)?.head.strongValidator != nil
+        else { return false }
+        isVerifyingEnd = true
+        wanted = .span(start: offset, end: nil)
+        table.counters.add(.originResumes)
+        ask()
+        return true
+    }
+
+    /// The origin's answer to that question: there is nothing more, or the question is not understood.
+    private func endVerification(isProven: Bool) {
+        endIsProven = isProven
+        let running = transfer
+        transfer = nil
+        running?.cancel()
+        finish()
     }
 
     static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {

@@ -62,6 +62,10 @@ final class Flight {
     /// The first bytes, while they do not tell yet.
     var prefix: [UInt8] = []
     var isPlaylist: Bool
+    /// False while the body's end would only be the connection's end, which a cut looks like too.
+    var endIsProven = true
+    /// True while the origin is asked whether there is anything after the last byte.
+    var isVerifyingEnd = false
     /// True once readers may hold the object: from then on its bytes cannot be taken back.
     var isHandedOut = false
     /// The status that made this response useless; its body is not read.
