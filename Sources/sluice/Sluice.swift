@@ -1,5 +1,6 @@
 /// The program: `sluice <command>`.
 import ArgumentParser
+import Glibc
 import Reactor
 
 /// What scripts can tell failures by.
@@ -19,10 +20,16 @@ let sluiceVersion = "0.1.0"
 
 @main
 struct Program {
-    static func main() async {
+    /// Not async: an async main leaves its thread to libdispatch, which parks it with all signals
+    /// unblocked, and a SIGTERM that finds one such thread ends the process instead of draining it.
+    static func main() {
         // Before any thread is made, or a signal would end the process in one that does not know.
         if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
-        await SluiceCommand.main()
+        Task.detached {
+            await SluiceCommand.main()
+            exit(0)
+        }
+        while true { pause() }
     }
 }
 

@@ -1,0 +1,256 @@
+/// Stories of the program itself: commands, exit codes, settings, start and end.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct CommandLineTests {}
+}
+
+/// Runs `sluice` with arguments to its end.
+private func sluice(
+    _ arguments: String..., environment: [String] = []
+) throws -> Tool.Result {
+    try Tool.run(["env"] + environment + [DaemonProcess.builtBinary()] + arguments)
+}
+
+// MARK: Commands
+
+extension Stories.CommandLineTests {
+    @Test
+    func `url prints an entry, and decode turns every form back`() throws {
+        let origin = "https://cdn.example.com/v/a.m3u8?x=1&y=%2F"
+        let raw = try sluice("url", origin).stdout
+        #expect(raw == "http://127.0.0.1:9000/\(origin)\n")
+        let full = try sluice("url", origin, "--header", "Referer: https://a.b/", "--daemon", "http://tv:1/").stdout
+        #expect(full == "http://tv:1/proxy?url=\(percentEncoded(origin))&h_Referer=\(percentEncoded("https://a.b/"))\n")
+        #expect(try sluice("decode", String(raw.dropLast()), String(full.dropLast())).stdout == "\(origin)\n\(origin)\n")
+    }
+
+    @Test
+    func `decode reads links and says which are none`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["a.ts?b=1"]))
+        let link = try story.links(in: "/l.m3u8")[0]
+        let good = try sluice("decode", link, story.daemon.baseURL + link)
+        #expect(good.status == 0)
+        #expect(good.stdout == story.cdn.url("/a.ts?b=1") + "\n" + story.cdn.url("/a.ts?b=1") + "\n")
+        let bad = try sluice("decode", "/s/AAAA/x.ts", link)
+        #expect(bad.status == 1)
+        #expect(bad.stderr.contains("not a URL of ours") && bad.stdout.hasSuffix("/a.ts?b=1\n"))
+    }
+
+    @Test
+    func `stats, purge and clear ask the daemon`() throws {
+        let story = try Story()
+        let daemon = story.daemon.baseURL
+        for name in ["/a.ts", "/b.ts"] {
+            story.cdn.put(name, Array("bytes".utf8))
+            _ = try story.get(name)
+        }
+        #expect(try sluice("stats", "--daemon", daemon).stdout.contains("misses_total 2\n"))
+        #expect(try sluice("stats", "--json", "--daemon", daemon).stdout.hasPrefix("{\"version\""))
+        #expect(try sluice("purge", story.cdn.url("/a.ts"), "--daemon", daemon).stdout == "{\"removed\":1}\n")
+        #expect(try sluice("purge", story.url("/b.ts"), "--daemon", daemon).stdout == "{\"removed\":1}\n")
+        _ = try story.get("/a.ts")
+        #expect(try sluice("clear", "--daemon", daemon).stdout == "{\"removed\":1}\n")
+        _ = try story.get("/a.ts")
+        #expect(story.cdn.requestCount("/a.ts") == 3)
+    }
+
+    @Test
+    func `without a daemon its commands end with 5`() throws {
+        for command in ["stats", "clear"] {
+            let result = try sluice(command, "--daemon", "http://127.0.0.1:1")
+            #expect(result.status == 5 && result.stderr.contains("no daemon answers"))
+        }
+        #expect(try sluice("purge", "http://h/x", "--daemon", "http://127.0.0.1:1").status == 5)
+    }
+
+    @Test
+    func `version, help and completion scripts are there`() throws {
+        #expect(try sluice("--version").stdout.hasPrefix("sluice "))
+        #expect(try sluice("serve", "--help").stdout.contains("--cache-size"))
+        for shell in ["bash", "zsh", "fish"] {
+            let script = try sluice("--generate-completion-script", shell)
+            #expect(script.status == 0 && script.stdout.contains("sluice"))
+        }
+        #expect(try sluice("serve", "--no-such-flag").status == 64)
+        #expect(try sluice("url", "no-url").status == 64)
+    }
+}
+
+// MARK: Settings
+
+extension Stories.CommandLineTests {
+    @Test
+    func `check says what is wrong, all of it, and ends with 78`() throws {
+        let bad = try sluice(
+            "check", "--port", "70000", "--policy", "often", "--cache-size", "much", "--mount", "/api/=http://h/")
+        #expect(bad.status == 78)
+        for name in ["port", "policy", "cache-size", "mount"] { #expect(bad.stderr.contains(name), "\(bad.stderr)") }
+        let good = try sluice("check", "--cache-dir", "/tmp/none", "--cache-size", "5GB", "--policy", "rfc")
+        #expect(good.status == 0 && good.stdout.contains("5000000000 bytes, policy rfc"))
+        #expect(access("/tmp/none", F_OK) != 0)
+    }
+
+    @Test
+    func `a flag wins over the environment, that over the file, that over the default`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        try writeFile(file, #"{"policy":"refresh","port":1234,"cache-dir":"/f","mount":["/demo/=http://h/"]}"#.utf8)
+        let all = try sluice("check", "--config", file, "--policy", "rfc", environment: ["SLUICE_POLICY=offline", "SLUICE_PORT=2345"])
+        #expect(all.stdout.contains("127.0.0.1:2345, cache in /f,"), "\(all.stdout)\(all.stderr)")
+        #expect(all.stdout.contains("policy rfc, 1 mounts"))
+        let some = try sluice("check", environment: ["SLUICE_CONFIG=\(file)", "SLUICE_CACHE_DIR=/e"])
+        #expect(some.stdout.contains("127.0.0.1:1234, cache in /e,"))
+        #expect(some.stdout.contains("policy refresh"))
+        let none = try sluice("check", environment: ["XDG_CACHE_HOME=/x"])
+        #expect(none.stdout.contains("127.0.0.1:9000, cache in /x/sluice,"))
+    }
+
+    @Test(arguments: [#"{"prot":1}"#, "[1]", "{", ""])
+    func `a file that cannot be meant ends with 78`(_ text: String) throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("c.json"), text.utf8)
+        let result = try sluice("check", "--config", folder.file("c.json"))
+        #expect(result.status == 78)
+        #expect(result.stderr.contains(text.contains("prot") ? "unknown setting 'prot'" : "c.json"))
+    }
+
+    @Test
+    func `a wrong switch in the environment is an error too`() throws {
+        #expect(try sluice("check", environment: ["SLUICE_ALLOW_PRIVATE=perhaps"]).status == 78)
+        #expect(try sluice("check", "--config", "/nowhere/at/all.json").status == 78)
+    }
+}
+
+// MARK: Start and end
+
+extension Stories.CommandLineTests {
+    @Test  // trap 74
+    func `a taken port is said so and ends with 3`() throws {
+        let story = try Story()
+        let port = String(story.daemon.baseURL.split(separator: ":")[2])
+        let folder = try TemporaryFolder()
+        let second = try sluice("serve", "--port", port, "--cache-dir", folder.path)
+        #expect(second.status == 3)
+        #expect(second.stderr.contains("another process has the port") && second.stdout.isEmpty)
+    }
+
+    @Test
+    func `a cache folder has one daemon, and stays whole`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        _ = try story.get("/a.ts")
+        let second = try sluice("serve", "--port", "0", "--cache-dir", story.cacheFolder)
+        #expect(second.status == 4)
+        #expect(second.stderr.contains(story.cacheFolder), "\(second.stderr)")
+        #expect(try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 1)
+    }
+
+    @Test
+    func `a folder of somebody else is not taken as cache`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("thesis.txt"), "dear".utf8)
+        let result = try sluice("serve", "--port", "0", "--cache-dir", folder.path)
+        #expect(result.status == 4, "\(result.stderr)")
+        #expect(listFolder(folder.path) == ["thesis.txt"])
+        let file = try sluice("serve", "--port", "0", "--cache-dir", folder.file("thesis.txt"))
+        #expect(file.status == 4)
+    }
+
+    @Test
+    func `a damaged index is built anew from the objects`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        _ = try story.get("/a.ts")
+        story.stop()
+        for name in listFolder(story.cacheFolder) where name.hasPrefix("index.sqlite") {
+            try writeFile("\(story.cacheFolder)/\(name)", [UInt8](repeating: 0x5A, count: 40_000))
+        }
+        try story.restart()
+        let isBack = try eventually {
+            story.cdn.resetLog()
+            return try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 0
+        }
+        #expect(isBack)
+        #expect(story.daemon.standardError.contains("index is damaged"))
+    }
+
+    @Test  // trap 74
+    func `the service manager and a waiting script hear when players can connect`() throws {
+        let folder = try TemporaryFolder()
+        let notices = try NoticeSocket(folder.file("notify"))
+        let daemon = try Story.serve(
+            folder.makeFolder("cache"), [], [("NOTIFY_SOCKET", folder.file("notify"))])
+        #expect(try notices.next().contains("READY=1"))
+        #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
+        #expect(daemon.standardOutput == "sluice ready \(daemon.baseURL)\n")
+        #expect(try daemon.terminate() == .code(0))
+        #expect(try notices.next().contains("STOPPING=1"))
+    }
+
+    @Test
+    func `SIGTERM lets a running response finish and takes no new player`() throws {
+        let story = try Story(["--drain-timeout", "20"])
+        let path = segment("long", 2_000_000)
+        story.cdn.hold(path, afterBytes: 1_000_000)
+        let stream = try story.open(path)
+        let head = try stream.read(1_000_000)
+        story.daemon.kill(SIGTERM)
+        let refuses = eventually { (try? story.player().get("/api/health")) == nil }
+        #expect(refuses && story.daemon.isRunning)
+        story.cdn.release(path)
+        #expect(isContent(head + (try stream.readRest()), of: path) && stream.broken == nil)
+        #expect(try story.daemon.waitForExit() == .code(0))
+    }
+
+    @Test
+    func `a second SIGTERM waits for nobody, and what came is kept`() throws {
+        let story = try Story(["--drain-timeout", "60"])
+        let path = segment("long", 2_000_000)
+        story.cdn.hold(path, afterBytes: 1_000_000)
+        _ = try story.open(path).read(1_000_000)
+        story.daemon.kill(SIGTERM)
+        _ = eventually { story.daemon.standardError.contains("stopping") }
+        story.daemon.kill(SIGTERM)
+        #expect(try story.daemon.waitForExit() == .code(0))
+        story.cdn.release(path)
+        try story.restart()
+        #expect(isContent(try story.get(path).body, of: path))
+        #expect(story.cdn.requests.last?.range?.hasPrefix("bytes=") == true)
+    }
+}
+
+/// A datagram socket as systemd's that NOTIFY_SOCKET names.
+private final class NoticeSocket {
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let failed = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard failed == 0 else { throw ScenarioFailure("cannot bind \(path)") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// The next notice; throws when none comes.
+    func next() throws -> String {
+        var watch = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&watch, 1, Int32(patience / .milliseconds(1))) == 1 else {
+            throw ScenarioFailure("no notice came")
+        }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    }
+}

@@ -1,0 +1,124 @@
+/// Stories of entries: every way in which a person or a program may name what is to be played.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct EntryTests {}
+}
+
+extension Stories.EntryTests {
+    @Test(arguments: [
+        "/proxy?url=ENCODED", "/proxy/?url=ENCODED", "/proxy?url=RAW", "/RAW", "/ENCODED", "/proxy?x=1&url=ENCODED",
+    ])
+    func `every form of an entry asks for the same URL`(_ form: String) throws {
+        let story = try Story()
+        story.cdn.put("/v/l.m3u8", text: vod(["a.ts"]))
+        let origin = story.cdn.url("/v/l.m3u8?token=a%26b&part=1")
+        let entry = form.split(separator: "ENCODED", omittingEmptySubsequences: false)
+            .joined(separator: percentEncoded(origin))
+            .split(separator: "RAW", omittingEmptySubsequences: false).joined(separator: origin)
+        let list = try story.follow(entry)
+        #expect(list.status == 200)
+        #expect(story.cdn.requests.last?.target == "/v/l.m3u8?token=a%26b&part=1")
+        #expect(links(list.text)[0].hasPrefix("/s/"))
+    }
+
+    @Test
+    func `a collapsed double slash after the scheme is mended`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        #expect(try story.follow("/http:/127.0.0.1:\(story.cdn.port)/l.m3u8").status == 200)
+    }
+
+    @Test
+    func `an entry may be a plain media file`() throws {
+        let story = try Story(playing: [])
+        let file = try Fixture.bytes("media/plain/clip.mp4")
+        let whole = try story.get("/plain/clip.mp4")
+        #expect(whole.body == file && whole["Content-Type"] == "video/mp4")
+        let part = try story.get("/plain/clip.mp4", range: "bytes=100-199")
+        #expect(part.status == 206 && part.body == Array(file[100..<200]))
+        #expect(part["Content-Range"] == "bytes 100-199/\(file.count)")
+    }
+
+    @Test  // trap 14
+    func `an entry without an ending is known by its first bytes`() throws {
+        let story = try Story()
+        story.cdn.put("/stream", text: "\u{FEFF}\n#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST\n", contentType: "video/mp4")
+        story.cdn.put("/film", Array("no playlist at all".utf8), contentType: "text/html")
+        #expect(uriLines(try story.get("/stream").text)[0].hasPrefix("/s/"))
+        let film = try story.get("/film")
+        #expect(film.text == "no playlist at all")
+        #expect(film["Content-Type"]?.hasPrefix("text/html") == false)
+    }
+
+    @Test  // trap 7
+    func `links work with their query dropped or another one put on`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=1&x=2"]))
+        let link = try story.links(in: "/l.m3u8")[0]
+        #expect(!link.contains("?"))
+        for tail in ["", "?", "?sluice=1", "?a=b&c"] { _ = try story.follow(link + tail) }
+        #expect(story.cdn.requests.dropFirst().allSatisfy { $0.target == "/a.ts?sig=1&x=2" })
+    }
+
+    @Test  // trap 6
+    func `a URL of four kilobytes has a short link that outlives a restart`() throws {
+        let story = try Story()
+        let query = String(repeating: "0123456789abcdef", count: 256)
+        story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=\(query)"]))
+        let link = try story.links(in: "/l.m3u8")[0]
+        #expect(link.utf8.count < 2_000)
+        try story.restart()
+        _ = try story.follow(link)
+        #expect(story.cdn.requests.last?.target == "/a.ts?sig=\(query)")
+    }
+
+    @Test  // trap 18
+    func `an explicit default port and the host's case make no second object`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let port = story.cdn.port
+        for host in ["localhost", "LOCALHOST", "LocalHost"] {
+            #expect(try story.follow("/http://\(host):\(port)/a.ts").text == "bytes")
+        }
+        #expect(story.cdn.requestCount("/a.ts") == 1)
+    }
+
+    @Test  // trap 18
+    func `user information becomes Authorization for the whole tree and shows nowhere`() throws {
+        let story = try Story(["--log-level", "trace"])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        // "Basic " and the Base64 of ann:s3cret
+        story.cdn.setBehaviour("needheader=Authorization:Basic%20YW5uOnMzY3JldA==", for: "/*")
+        let entry = "/http://ann:s3cret@127.0.0.1:\(story.cdn.port)/l.m3u8"
+        let list = try story.follow(entry)
+        #expect(list.status == 200)
+        #expect(try story.follow(uriLines(list.text)[0]).text == "bytes")
+        #expect(try story.get("/l.m3u8").status == 403)
+        let said = story.daemon.standardError
+        #expect(!said.contains("s3cret") && !said.contains("YW5uOnMzY3JldA"))
+    }
+
+    @Test(arguments: [
+        "/proxy", "/proxy?url=", "/proxy?url=ftp%3A%2F%2Fh%2Fx", "/proxy?url=nonsense", "/http://", "/https://:80/x",
+        "/http://host:99999/x", "/proxy?url=http%3A%2F%2Fh%2Fx&h_Host=evil", "/proxy?url=http%3A%2F%2Fh%2Fx&h_A%0D%0AB=c",
+        "/proxy?url=http%3A%2F%2Fh%2Fx&h_A=b%0D%0AC:%20d", "/http://h%0D%0A/x",
+    ])  // trap 62
+    func `an entry that names no URL is the client's fault`(_ entry: String) throws {
+        let story = try Story()
+        let answer = try story.follow(entry)
+        #expect(answer.status == 400, "\(answer.text)")
+        #expect(answer.text.hasPrefix("client error: "))
+    }
+
+    @Test
+    func `a link that was tampered with is not found`() throws {
+        let story = try Story()
+        for link in ["/s/x/a.ts", "/s/AAAA/a.ts", "/p//x.m3u8", "/s/%2e%2e/a.ts"] {
+            #expect(try story.follow(link).status == 404)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+/// Stories of texts that are not plainly a playlist: encoded, mislabelled, JSON, or half of a pair.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct TextTests {}
+}
+
+extension Stories.TextTests {
+    @Test(arguments: ["gzip=always", "gzip=1"])  // trap 13
+    func `a gzipped playlist is decoded and sent with its own length`(_ coding: String) throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts"]))
+        story.cdn.setBehaviour(Behaviour(query: coding), for: "/l.m3u8")
+        let list = try story.get("/l.m3u8", headers: [("Accept-Encoding", "gzip")])
+        #expect(uriLines(list.text).count == 2)
+        #expect(list["Content-Encoding"] == nil)
+        #expect(list["Content-Length"] == "\(list.body.count)")
+        #expect(list["ETag"]?.contains("-gzip") != true)
+    }
+
+    @Test(arguments: ["text/html", "text/plain", "application/octet-stream", ""])  // trap 14
+    func `a playlist of a wrong type is known by its first line`(_ type: String) throws {
+        let story = try Story()
+        story.cdn.put("/watch", text: vod(["a.ts"]))
+        story.cdn.setBehaviour(Behaviour(query: "type=\(type)"), for: "/watch")
+        let list = try story.get("/watch")
+        #expect(list["Content-Type"] == "application/vnd.apple.mpegurl")
+        #expect(uriLines(list.text)[0].hasPrefix("/s/"))
+    }
+
+    @Test  // trap 14
+    func `a page under a playlist's name is a bad gateway and is not kept`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: "<!DOCTYPE html><html><body>Sign in</body></html>")
+        let first = try story.get("/l.m3u8")
+        #expect(first.status == 502)
+        #expect(first.text.hasPrefix("origin error:") && !first.text.contains("Sign in"))
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        #expect(try story.get("/l.m3u8").status == 200)
+        #expect(story.daemon.standardError.contains("origin=200"), "\(story.daemon.standardError)")
+    }
+
+    @Test  // trap 8
+    func `a steering manifest leads back to the daemon`() throws {
+        let story = try Story()
+        story.cdn.put("/m/master.m3u8", text: """
+            #EXTM3U
+            #EXT-X-CONTENT-STEERING:SERVER-URI="steer.json?v=1",PATHWAY-ID="a"
+            #EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID="a"
+            v.m3u8
+
+            """)
+        let manifest = #"{"VERSION":1,"TTL":300,"RELOAD-URI":"next?s=1","PATHWAY-PRIORITY":["a"]}"#
+        story.cdn.put("/m/steer.json", text: manifest)
+        story.cdn.put("/m/next", text: manifest)
+        let link = try #require(try story.links(in: "/m/master.m3u8").first { $0.hasPrefix("/j/") })
+        let steering = try story.follow(link + "?_HLS_pathway=a&_HLS_throughput=5")
+        #expect(steering["Content-Type"] == "application/json")
+        #expect(story.cdn.requests.last?.target == "/m/steer.json?v=1&_HLS_pathway=a&_HLS_throughput=5")
+        #expect(steering.text.hasPrefix(#"{"VERSION":1,"TTL":300,"RELOAD-URI":"/j/"#))
+        let next = String(steering.text.split(separator: "\"")[7])
+        #expect(try story.follow(next).status == 200)
+        #expect(story.cdn.requests.last?.target == "/m/next?s=1")
+    }
+
+    @Test  // trap 8
+    func `an asset list names playlists of ours, and errors are the origin's`() throws {
+        let story = try Story()
+        let range = "#EXT-X-DATERANGE:ID=\"1\",START-DATE=\"2026-01-01T00:00:00Z\",X-ASSET-LIST=\"ads\""
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
+        story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"ad1/master.m3u8","DURATION":15.0}]}"#)
+        let line = try #require(try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
+        let link = try #require(line.split(separator: "\"").first { $0.hasPrefix("/j/") })
+        let assets = try story.follow(String(link))
+        #expect(assets.text.contains(#"{"ASSETS":[{"URI":"/p/"#), "\(assets.text)")
+        story.cdn.put("/ads", text: "<html>busy</html>")
+        #expect(try story.follow(link + "?_HLS_primary_id=x").status == 502)
+    }
+
+    @Test  // trap 8
+    func `a manifest is kept no longer than HTTP allows, and serves when the origin is gone`() throws {
+        let story = try Story()
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"s\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv\n")
+        story.cdn.put("/s", text: #"{"VERSION":1}"#)
+        story.cdn.setBehaviour("cc=max-age=0", for: "/s")
+        let link = try #require(try story.links(in: "/m.m3u8").first { $0.hasPrefix("/j/") })
+        for _ in 0..<2 { _ = try story.follow(link) }
+        #expect(story.cdn.requestCount("/s") == 2)
+        story.cdn.stop()
+        #expect(try story.follow(link).text == #"{"VERSION":1}"#)
+    }
+
+    @Test  // trap 11
+    func `variables come from the list, its parent and the final URL`() throws {
+        let story = try Story()
+        story.cdn.put("/m.m3u8", text: """
+            #EXTM3U
+            #EXT-X-DEFINE:NAME="host",VALUE="\(story.cdn.baseURL)"
+            #EXT-X-DEFINE:QUERYPARAM="tok"
+            #EXT-X-STREAM-INF:BANDWIDTH=1
+            {$host}/v.m3u8?t={$tok}
+
+            """)
+        story.cdn.put("/v.m3u8", text: vod(["{$host}/seg.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"host\""]))
+        story.cdn.setBehaviour("location=/m.m3u8?tok=secret", for: "/old.m3u8")
+        let variant = try story.follow(try story.links(in: "/old.m3u8")[0])
+        #expect(story.cdn.requests.last?.target == "/v.m3u8?t=secret")
+        _ = try story.follow(uriLines(variant.text)[0])
+        #expect(story.cdn.requests.last?.target == "/seg.ts")
+    }
+
+    @Test  // trap 40
+    func `a delta update keeps the endings of the full list`() throws {
+        let story = try Story()
+        let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]
+        story.cdn.put("/l.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n")
+        let full = vod(["a", "b"], head: head + ["#EXT-X-MAP:URI=\"i\""])
+        story.cdn.put("/v.m3u8", text: full)
+        let link = try story.links(in: "/l.m3u8")[0]
+        _ = try story.follow(link)
+        story.cdn.put("/v.m3u8", text: vod(["b"], head: head + ["#EXT-X-SKIP:SKIPPED-SEGMENTS=1"]))
+        let delta = try story.follow(link + "?_HLS_skip=YES")
+        #expect(uriLines(delta.text)[0].hasSuffix(".m4s"))
+        #expect(links(try story.follow(link).text).count == 3)
+    }
+}
