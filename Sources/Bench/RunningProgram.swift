@@ -1,0 +1,94 @@
+/// A program that is measured: started, waited for, watched through proc(5), ended by its id.
+import Glibc
+import Posix
+
+final class RunningProgram {
+    let pid: pid_t
+    /// The port its ready line names.
+    let address: SocketAddress
+
+    /// Starts `arguments[0]` and waits for a line that begins with `ready` and names a URL.
+    init(_ arguments: [String], ready: String) throws {
+        var pipes: [CInt] = [0, 0]
+        guard pipe(&pipes) == 0 else { throw SystemError("pipe", code: errno) }
+        defer { close(pipes[0]) }
+        pid = try Self.spawn(arguments, output: pipes)
+        close(pipes[1])
+        guard let address = Self.readAddress(from: pipes[0], after: ready) else {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+            throw BenchError("\(arguments[0]) did not say '\(ready)'")
+        }
+        self.address = address
+    }
+
+    deinit {
+        kill(pid, SIGTERM)
+        waitpid(pid, nil, 0)
+    }
+
+    private static func spawn(_ arguments: [String], output pipes: [CInt]) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO)
+        for end in pipes { posix_spawn_file_actions_addclose(&actions, end) }
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { (word: String) in strdup(word) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        let code = posix_spawnp(&pid, arguments[0], &actions, nil, &words, environ)
+        guard code == 0 else { throw SystemError("posix_spawn", code: code) }
+        return pid
+    }
+
+    /// Reads lines until one names the address; nil when the output ends or 20 s pass.
+    private static func readAddress(from pipe: CInt, after ready: String) -> SocketAddress? {
+        var text: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4096)
+        var poll = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
+        while Glibc.poll(&poll, 1, 20_000) > 0 {
+            let count = read(pipe, &piece, piece.count)
+            guard count > 0 else { return nil }
+            text += piece[..<count]
+            for line in text.split(separator: 0x0A) {
+                let words = String(decoding: line, as: UTF8.self)
+                guard words.hasPrefix(ready), let scheme = words.firstRange(of: "://") else {
+                    continue
+                }
+                let place = words[scheme.upperBound...].prefix { $0 != "/" }.split(separator: ":")
+                guard place.count == 2, let port = UInt16(place[1]) else { continue }
+                return SocketAddress(host: String(place[0]), port: port)
+            }
+        }
+        return nil
+    }
+
+    /// Processor time of all its threads so far in seconds (proc(5), schedstat).
+    var processorSeconds: Double {
+        let tasks = (try? listFolder("/proc/\(pid)/task")) ?? []
+        return tasks.reduce(0) { sum, task in
+            let text = readText("/proc/\(pid)/task/\(task.name)/schedstat")
+            return sum + (Double(text.prefix { $0 != " " }) ?? 0) / 1e9
+        }
+    }
+
+    /// Its share of memory in bytes (smaps_rollup, Pss).
+    var memoryBytes: Double {
+        for line in readText("/proc/\(pid)/smaps_rollup").split(separator: "\n")
+        where line.hasPrefix("Pss:") {
+            return (Double(line.filter(\.isNumber)) ?? 0) * 1024
+        }
+        return 0
+    }
+}
+
+/// The text of a small file; empty when it cannot be read.
+func readText(_ path: String) -> String {
+    let file = open(path, O_RDONLY)
+    guard file >= 0 else { return "" }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 16_384)
+    let count = read(file, &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
