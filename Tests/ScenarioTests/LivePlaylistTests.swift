@@ -1,0 +1,149 @@
+/// Stories of lists that change: how long one is reused, and what happens when it cannot be renewed.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LivePlaylistTests {}
+}
+
+private func sequence(_ playlist: PlayerResponse) -> String? {
+    playlist.text.split(separator: "\n").first { $0.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") }
+        .map { String($0.dropFirst(22)) }
+}
+
+extension Stories.LivePlaylistTests {
+    @Test  // trap 36
+    func `a live list is reused for half a target duration and no longer`() throws {
+        let story = try Story()
+        let window = story.cdn.live("/l.m3u8", liveWindow(target: 4))
+        let begin = ContinuousClock.now
+        #expect(sequence(try story.get("/l.m3u8")) == "0")
+        window.advance()
+        let reused = try story.get("/l.m3u8")
+        #expect(sequence(reused) == "0" && story.cdn.requestCount("/l.m3u8") == 1)
+        #expect(reused["Cache-Status"]?.contains("hit") == true)
+        let renewed = try eventually { sequence(try story.get("/l.m3u8")) == "1" }
+        let age = ContinuousClock.now - begin
+        #expect(renewed && age >= .seconds(1.9) && age < .seconds(2.6), "\(age)")
+    }
+
+    @Test  // traps 36 and 80
+    func `many players of a live list cost the origin one request each half target duration`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow(target: 2))
+        story.cdn.setBehaviour("fb=100", for: "/l.m3u8")
+        let url = story.url("/l.m3u8")
+        let lists = try inParallel(20) { _ in try ScriptedPlayer(url).get(url) }
+        #expect(lists.allSatisfy { $0.status == 200 && sequence($0) == "0" })
+        #expect(story.cdn.requestCount("/l.m3u8") == 1)
+    }
+
+    @Test  // trap 36
+    func `with its origin gone a live list is stale for three target durations, then an error`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow(target: 1))
+        _ = try story.get("/l.m3u8")
+        story.cdn.stop()
+        let begin = ContinuousClock.now
+        var stale: PlayerResponse?
+        _ = try eventually {
+            let list = try story.get("/l.m3u8")
+            if list["Cache-Status"]?.contains("origin-unreachable") == true { stale = list }
+            return stale != nil
+        }
+        #expect(stale?.status == 200 && stale?["Age"] != nil)
+        var last: PlayerResponse?
+        _ = try eventually {
+            last = try story.get("/l.m3u8")
+            return last?.status != 200
+        }
+        let age = ContinuousClock.now - begin
+        #expect(age > .seconds(2.5) && age < .seconds(5), "\(age)")
+        #expect(last?.status == 502 || last?.status == 504)
+        #expect(last?.text.hasPrefix("origin error: ") == true)
+    }
+
+    @Test  // trap 42
+    func `a list that gains ENDLIST is asked for no more, an EVENT without it is`() throws {
+        let story = try Story()
+        let window = story.cdn.live("/l.m3u8", liveWindow())
+        _ = try story.get("/l.m3u8")
+        window.end()
+        let ended = try eventually { try story.get("/l.m3u8").text.contains("#EXT-X-ENDLIST") }
+        #expect(ended)
+        story.cdn.put("/e.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:1,\na.ts\n")
+        _ = try story.get("/e.m3u8")
+        let again = try eventually {
+            _ = try story.get("/e.m3u8")
+            return story.cdn.requestCount("/e.m3u8") >= 2
+        }
+        let count = story.cdn.requestCount("/l.m3u8")
+        _ = try story.get("/l.m3u8")
+        #expect(again && story.cdn.requestCount("/l.m3u8") == count)
+    }
+
+    @Test  // trap 45
+    func `Age counts from the origin, Date is ours, and pages may read both`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.cdn.setBehaviour("header=Age:100&header=Date:Thu,%2001%20Jan%202026%2000:00:00%20GMT", for: "/a.ts")
+        let first = try story.get("/a.ts")
+        #expect((first["Age"].flatMap { Int($0) } ?? 0) >= 100)
+        #expect(first.head.all("Date").count == 1 && first["Date"]?.contains("Jan 2026 00:00:00") == false)
+        let exposed = first["Access-Control-Expose-Headers"] ?? ""
+        for name in ["Age", "Date", "Cache-Status"] { #expect(exposed.contains(name)) }
+    }
+
+    @Test  // trap 36
+    func `a live list is asked about, not loaded, when the origin has a tag for it`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow())
+        _ = try story.get("/l.m3u8")
+        var answer: PlayerResponse?
+        _ = try eventually {
+            answer = try story.get("/l.m3u8")
+            return story.cdn.requestCount("/l.m3u8") == 2
+        }
+        #expect(story.cdn.requests.last?["If-None-Match"] != nil)
+        #expect(story.cdn.requests.last?.status == 304)
+        #expect(answer?.status == 200 && answer.flatMap(sequence) == "0")
+        #expect(try story.stat("revalidated_total") == 1)
+    }
+
+    @Test  // trap 37
+    func `a segment that is not there yet is not remembered as missing`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow())
+        let link = try story.links(in: "/l.m3u8")[0]
+        #expect(try story.follow(link).status == 404)
+        story.cdn.put("/s0.ts", Array("here now".utf8))
+        #expect(try story.follow(link).text == "here now")
+    }
+
+    @Test  // trap 38
+    func `delivery directives reach the origin, split the key, and are asked once`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow(target: 4))
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8?t=1\n")
+        let link = try story.links(in: "/m.m3u8")[0]
+        let base = story.daemon.baseURL
+        story.cdn.setBehaviour("fb=200", for: "/l.m3u8")
+        let same = try inParallel(5) { _ in
+            try ScriptedPlayer(base).get(link + "?_HLS_msn=7&_HLS_part=2&cmcd=x")
+        }
+        #expect(same.allSatisfy { $0.status == 200 })
+        #expect(story.cdn.requestCount("/l.m3u8?t=1&_HLS_msn=7&_HLS_part=2") == 1)
+        _ = try story.follow(link + "?_HLS_msn=8")
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+    }
+
+    @Test(arguments: ["no-store", "private, no-store"])  // trap 46
+    func `a list that may not be stored is not shared`(_ control: String) throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        story.cdn.setBehaviour(Behaviour(query: "cc=\(percentEncoded(control))"), for: "/l.m3u8")
+        for _ in 0..<2 { #expect(try story.get("/l.m3u8").status == 200) }
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+    }
+}
