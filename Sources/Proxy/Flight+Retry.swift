@@ -85,6 +85,8 @@ extension Flight {
         guard failuresInARow <= limit else { return nil }
         let base = Int64(100_000_000) << Int64(min(failuresInARow - 1, 6))
         let delay = Interval(nanoseconds: base + Int64.random(in: 0...(base / 2)))
+        // A stall is noticed late; the player that sat through it must not be cut off untried.
+        if hasBody, failuresInARow == 1 { return delay }
         let waited = table.loop.now - lastProgress
         guard (waited.nanoseconds + delay.nanoseconds) <= table.settings.patience.nanoseconds else {
             return nil

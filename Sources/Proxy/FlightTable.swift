@@ -1,5 +1,6 @@
 /// All flights, by what they fetch; lives on the upstream loop.
 import CachePolicy
+import HLS
 import HTTP
 import Posix
 import Reactor
@@ -41,6 +42,10 @@ final class FlightTable {
     /// Joins a flight that serves the wish, or starts one.
     func fetch(_ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void) {
         let key = request.resource.key
+        if let object = stored(for: request), let facts = ObjectFacts.of(object) {
+            let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
+            return reply(.object(object, outcome))
+        }
         let known = flights[key]?.first { $0.covers(request) }
         let flight = known ?? Flight(request, table: self)
         let waiting = Flight.Waiting(
@@ -49,6 +54,23 @@ final class FlightTable {
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
         if known == nil { flight.ask() }
+    }
+
+    /// What came in while the wish was on its way here from another thread: asking for it again
+    /// would fetch the same bytes twice.
+    private func stored(for request: FetchRequest) -> StoredObject? {
+        let resource = request.resource
+        guard !request.revalidates, case .span(let start, _) = request.wanted else { return nil }
+        guard let object = request.object ?? (resource.mayStore ? store.lookup(resource.key) : nil),
+            !object.isDiscarded, let facts = ObjectFacts.of(object)
+        else { return nil }
+        if request.object == nil, !object.isComplete {
+            if facts.head.isPlaylist || resource.role == .playlist { return nil }
+            if resource.decodesContent, object.total == nil { return nil }
+        }
+        if resource.role == .playlist, !facts.head.isPlaylist { return nil }
+        guard case .hole = object.state(at: start) else { return object }
+        return nil
     }
 
     /// Forgets a wish that was answered.
@@ -83,7 +105,7 @@ final class FlightTable {
 
     /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
     /// equal tags if both have one, else equal dates; and never another length.
-    private static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
+    static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
         guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
         if let known = object.total, let total, known != total { return false }
         if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {

@@ -2,6 +2,7 @@
 ///
 /// Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
 /// for one of its own; when that fails for good, the player is made to see a broken body.
+import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
@@ -182,7 +183,8 @@ final class Reader: BodySource {
     /// The object takes no more bytes: fetch the rest into a file that is not kept, once.
     private func goOnElsewhere() {
         let isStorageFault = object.lastFailure?.error is SystemError
-        guard isStorageFault, !isDetoured, let total = object.total, resource.mayStore else {
+        let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
+        guard isStorageFault, !isDetoured, canBeTold, resource.mayStore else {
             isBroken = true
             stopWaiting()
             return wakeNow()
@@ -200,14 +202,17 @@ final class Reader: BodySource {
         wish = id
         let bound = LoopBound(self, to: loop)
         core.flights.fetch(request, id: id) { reply in
-            bound.enqueue { reader, _ in reader.hearDetour(reply, total: total) }
+            bound.enqueue { reader, _ in reader.hearDetour(reply) }
         }
     }
 
-    private func hearDetour(_ reply: FetchReply, total: Int64) {
+    private func hearDetour(_ reply: FetchReply) {
         wish = nil
         guard !isOver else { return }
-        guard case .object(let other, _) = reply, other.total == total else {
+        // Never the rest of another version behind the start of this one.
+        guard case .object(let other, _) = reply, let head = ObjectFacts.of(other)?.head,
+            FlightTable.isSame(object, as: head, total: other.total)
+        else {
             isBroken = true
             return wakeNow()
         }
