@@ -2,6 +2,7 @@
 import FixtureCDN
 import Glibc
 import ScenarioSupport
+import Synchronization
 import Testing
 
 /// Stories that assert on times and counts: they run one after the other, because one that keeps
@@ -9,26 +10,38 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct Stories {}
 
-final class Story {
+final class Story: Sendable {
     let cdn: FixtureCDN
     let transcript = Transcript()
     let cacheFolder: String
-    private(set) var daemon: DaemonProcess
+    private let running: Shared<DaemonProcess>
     private let arguments: [String]
+    private let program: String?
     private let temporary: TemporaryFolder
 
-    /// Starts both; `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside
-    /// `/bytes/...`, and the cache lies in a folder of its own unless one is given.
+    /// Starts both.
+    ///
+    /// `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside `/bytes/...`,
+    /// and the cache lies in a folder of its own unless one is given. Without `mayWriteAnywhere`
+    /// the modes of folders bind the daemon even when it runs as root.
     init(
-        _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil
+        _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil,
+        mayWriteAnywhere: Bool = true
     ) throws {
         temporary = try TemporaryFolder()
         self.cacheFolder = cacheFolder ?? temporary.makeFolder("cache")
         cdn = FixtureCDN(folder: cdnFolder)
         try cdn.start()
-        self.arguments =
+        var command =
             ["serve", "--port", "0", "--allow-private", "--cache-dir", self.cacheFolder] + arguments
-        daemon = try DaemonProcess(self.arguments, transcript: transcript)
+        program = mayWriteAnywhere ? nil : "setpriv"
+        if !mayWriteAnywhere {
+            let bounds = ["--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
+            command = bounds + [try DaemonProcess.builtBinary()] + command
+        }
+        self.arguments = command
+        running = Shared(
+            try DaemonProcess(command, binary: program, transcript: transcript))
     }
 
     deinit {
@@ -36,6 +49,9 @@ final class Story {
         _ = try? daemon.waitForExit()
         cdn.stop()
     }
+
+    /// The daemon that runs now.
+    var daemon: DaemonProcess { running.value }
 
     // MARK: Playing
 
@@ -71,7 +87,8 @@ final class Story {
     /// Ends the daemon with a signal and starts it again on the same cache.
     func restart(_ signal: Int32 = SIGTERM) throws {
         stop(signal)
-        daemon = try DaemonProcess(arguments, transcript: transcript)
+        let next = try DaemonProcess(arguments, binary: program, transcript: transcript)
+        running.update { $0 = next }
     }
 
     /// Ends the daemon with a signal.
@@ -124,15 +141,21 @@ extension Duration {
     var milliseconds: Double { self / .milliseconds(1) }
 }
 
-/// The object files of a cache folder, the index and locks left out.
+/// The files of objects in a cache folder, those being made included.
 func storedFiles(_ folder: String) -> [String] {
-    listFolder(folder).flatMap { name -> [String] in
-        let path = folder + "/" + name
-        let inside = listFolder(path)
-        if inside.isEmpty { return name.contains(".") || name == "lock" ? [] : [] }
-        return inside.flatMap { entry -> [String] in
-            let deeper = listFolder(path + "/" + entry)
-            return deeper.isEmpty ? [path + "/" + entry] : deeper.map { path + "/" + entry + "/" + $0 }
-        }
+    let shards = listFolder(folder + "/objects").map { "\(folder)/objects/\($0)" }
+    return ([folder + "/new"] + shards).flatMap { shard in
+        listFolder(shard).map { "\(shard)/\($0)" }
     }
+}
+
+/// A value that threads of a story share.
+final class Shared<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+
+    var value: Value { state.withLock { $0 } }
+
+    func update(_ change: (inout Value) -> Void) { state.withLock { change(&$0) } }
 }

@@ -1,0 +1,73 @@
+/// Players that hang up: the origin is left alone soon, unless the bytes are as good as there.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct AbandonTests {
+        @Test func `the fetch ends within a second of the only player's leaving`() throws {
+            let story = try Story()  // trap 68
+            let path = segment("left", 20_000_000)
+            story.cdn.setBehaviour("rate=1000000", for: path)
+            let stream = try story.open(path)
+            _ = try stream.read(100_000)
+            stream.abort()
+            #expect(eventually(within: .seconds(1)) { story.cdn.activeRequests == 0 })
+            #expect(try story.stat("flights_abandoned_total") == 1)
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+        }
+
+        @Test func `what came before the hang-up is used by the next player`() throws {
+            let story = try Story()
+            let path = segment("again", 4_000_000)
+            story.cdn.hold(path, afterBytes: 1_000_000)
+            let stream = try story.open(path)
+            _ = try stream.read(1_000_000)
+            stream.abort()
+            #expect(eventually { story.cdn.activeRequests == 0 })
+            story.cdn.release(path)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.bytesServedRanges(path) == [0..<1_000_000, 1_000_000..<4_000_000])
+        }
+
+        @Test func `a fetch that is more than half done is finished`() throws {
+            let story = try Story()
+            let path = segment("nearly", 4_000_000)
+            story.cdn.hold(path, afterBytes: 2_500_000)
+            let stream = try story.open(path)
+            _ = try stream.read(2_500_000)
+            stream.abort()
+            #expect(try story.settled("connections") { $0 == 1 } == 1)
+            story.cdn.release(path)
+            #expect(eventually { story.cdn.bytesSent(path) == 4_000_000 })
+            #expect(eventually { story.cdn.activeRequests == 0 })
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test func `the fetch goes on while one of two players stays`() throws {
+            let story = try Story()
+            let path = segment("stays", 4_000_000)
+            story.cdn.hold(path, afterBytes: 500_000)
+            let streams = try (0..<2).map { _ in try story.open(path) }
+            for stream in streams { _ = try stream.read(500_000) }
+            streams[0].abort()
+            #expect(try story.settled("connections") { $0 == 2 } == 2)
+            story.cdn.release(path)
+            #expect(try streams[1].readRest().count == 3_500_000)
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
+        @Test func `a player that leaves before the origin answers leaves nothing behind`() throws {
+            let story = try Story()
+            let path = segment("early", 1_000)
+            story.cdn.hold(path)
+            let stream = try story.open(path)
+            #expect(eventually { story.cdn.activeRequests == 1 })
+            stream.abort()
+            #expect(eventually(within: .seconds(1)) { story.cdn.activeRequests == 0 })
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+        }
+    }
+}

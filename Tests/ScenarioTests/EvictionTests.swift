@@ -1,0 +1,146 @@
+/// A cache that is small, a disk that is full, a folder that takes nothing: streaming goes on.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Whether this machine lets tests mount file systems and drop capabilities.
+private let isRoot = geteuid() == 0
+
+extension Stories {
+    @Suite struct EvictionTests {
+        @Test func `the cache keeps to its size and the oldest go first`() throws {
+            let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
+            let paths = (0..<30).map { segment("seg\($0)", 500_000) }
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            #expect(try story.settled("stored_bytes") { $0 <= 5_000_000 } <= 5_000_000)
+            #expect(eventually { diskBytes(story.cacheFolder) <= 5_000_000 })
+            story.cdn.resetLog()
+            #expect(isContent(try story.get(paths[29]).body, of: paths[29]))
+            #expect(story.cdn.requestCount() == 0)
+            #expect(isContent(try story.get(paths[0]).body, of: paths[0]))
+            #expect(story.cdn.requestCount() == 1)
+        }
+
+        @Test func `what is used stays, what is not goes`() throws {  // trap 80
+            let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
+            let favourite = segment("favourite", 500_000)
+            _ = try story.get(favourite)
+            for index in 0..<20 {
+                _ = try story.get(segment("other\(index)", 500_000))
+                #expect(isContent(try story.get(favourite).body, of: favourite))
+            }
+            #expect(story.cdn.requestCount(favourite) == 1)
+        }
+
+        @Test func `a reader goes on with what is evicted under it`() throws {
+            let story = try Story(["--cache-size", "6MB", "--min-free", "0"])
+            let path = segment("read", 5_000_000)
+            _ = try story.get(path)
+            let stream = try story.open(path, receiveBuffer: 4_096)
+            let begin = try stream.read(100_000)
+            let others = (0..<20).map { segment("push\($0)", 1_000_000) }
+            for other in others { #expect(isContent(try story.get(other).body, of: other)) }
+            #expect(isContent(begin + (try stream.readRest()), of: path))
+            #expect(try story.settled("stored_bytes") { $0 <= 6_000_000 } <= 6_000_000)
+        }
+
+        @Test func `a body larger than the whole cache streams`() throws {
+            let story = try Story(["--cache-size", "2MB", "--min-free", "0"])
+            let path = segment("whale", 12_000_000)
+            let answers = try inParallel(3) { _ in try story.get(path) }
+            for answer in answers { #expect(isContent(answer.body, of: path)) }
+            #expect(try story.settled("stored_bytes") { $0 <= 2_000_000 } <= 2_000_000)
+        }
+
+        @Test(
+            .enabled(if: isRoot, "mounting a small file system needs root"),
+            arguments: [("fb=0", 12_000_000), ("chunked=1", 12_000_000), ("fb=0", 72_000_000)])
+        func `a disk that fills up in the middle does not stop the stream`(
+            framing: String, size: Int
+        ) throws {
+            let disk = try SmallDisk(megabytes: 8)
+            let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
+            let small = segment("small", 100_000)
+            _ = try story.get(small)
+            let path = segment("flood", size)
+            story.cdn.setBehaviour(Behaviour(query: framing), for: path)
+            let answers = try inParallel(2) { _ in try story.get(path) }
+            for answer in answers { #expect(answer.complete && isContent(answer.body, of: path)) }
+            #expect(try story.stat("storage_failures_total") > 0)
+            #expect(isContent(try story.get(path).body, of: path))
+            try story.restart()
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(isContent(try story.get(small).body, of: small))
+            story.stop()
+        }
+
+        @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
+        func `a full disk gives way to new objects`() throws {
+            let disk = try SmallDisk(megabytes: 8)
+            let story = try Story(["--min-free", "1MB"], cacheFolder: disk.path)
+            for index in 0..<40 {
+                let path = segment("roll\(index)", 500_000)
+                #expect(isContent(try story.get(path).body, of: path))
+            }
+            // Eviction has made room; after the pause for a full disk storing goes on.
+            let path = segment("kept", 500_000)
+            let isKept = try eventually(within: .seconds(15)) {
+                try story.get(path)["Cache-Status"]?.contains("hit") == true
+            }
+            #expect(isKept)
+            #expect(isContent(try story.get(path).body, of: path))
+            story.stop()
+        }
+
+        @Test(.enabled(if: isRoot && Tool.exists("setpriv"), "needs setpriv and root"))
+        func `a folder that takes nothing any more stops no stream`() throws {
+            let story = try Story(mayWriteAnywhere: false)
+            let before = segment("before", 300_000)
+            _ = try story.get(before)
+            let modes: (mode_t) -> Void = { mode in
+                for name in ["/new", "/objects", ""] { chmod(story.cacheFolder + name, mode) }
+                for name in listFolder(story.cacheFolder + "/objects") {
+                    chmod(story.cacheFolder + "/objects/" + name, mode)
+                }
+            }
+            modes(0o555)
+            for index in 0..<5 {
+                let path = segment("during\(index)", 300_000)
+                #expect(isContent(try story.get(path).body, of: path))
+            }
+            #expect(isContent(try story.get(before).body, of: before))
+            modes(0o755)
+            try story.restart()
+            #expect(isContent(try story.get(before).body, of: before))
+            #expect(story.cdn.requestCount(before) == 1)
+        }
+
+        /// Bytes that the files of objects really take.
+        private func diskBytes(_ folder: String) -> Int {
+            storedFiles(folder).reduce(0) { sum, path in
+                var status = stat()
+                return stat(path, &status) == 0 ? sum + Int(status.st_blocks) * 512 : sum
+            }
+        }
+    }
+}
+
+/// A file system of a few megabytes that goes with this value.
+private final class SmallDisk {
+    let path: String
+    private let folder: TemporaryFolder
+
+    init(megabytes: Int) throws {
+        folder = try TemporaryFolder()
+        path = folder.makeFolder("disk")
+        let size = "size=\(megabytes)m"
+        let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", path])
+        guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
+    }
+
+    deinit {
+        // Lazily, since a failed story may leave a daemon on it for a moment.
+        _ = try? Tool.run(["umount", "-l", path])
+    }
+}

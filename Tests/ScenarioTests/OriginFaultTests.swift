@@ -1,0 +1,154 @@
+/// Origins that break, lie or are slow to work: what the player sees, and what the cache keeps.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct OriginFaultTests {
+        /// How an origin breaks after the first megabyte of two.
+        static let breaks = [
+            "reset=1000000", "trunc=1000000", "stall=1000000", "reset=1000000&chunked=1",
+            "trunc=1000000&chunked=1", "stall=1000000&chunked=1",
+        ]
+
+        @Test(arguments: breaks)
+        func `an origin that breaks once in the middle is resumed and nobody notices`(
+            fault: String
+        ) throws {  // trap 29
+            let story = try Story(["--stall-timeout", "1"])
+            let path = segment("broken", 2_000_000)
+            story.cdn.setBehaviour(Behaviour(query: fault + "&fails=1"), for: path)
+            let answer = try story.get(path)
+            #expect(answer.complete && isContent(answer.body, of: path))
+            #expect(story.cdn.requestCount(path) == 2)
+            #expect(story.cdn.bytesSent(path) <= 2_100_000)
+            #expect(story.cdn.requests.last?["If-Range"] != nil)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 2)
+        }
+
+        @Test func `a stall longer than the daemon's patience is still taken up once`() throws {
+            let story = try Story(["--stall-timeout", "8"])
+            let path = segment("patience", 2_000_000)
+            story.cdn.setBehaviour("stall=1000000&fails=1", for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test(arguments: ["reset=1000000", "trunc=1000000", "trunc=1000000&chunked=1"])
+        func `an origin that stays down gives a broken body, and the half is of use`(
+            fault: String
+        ) throws {  // trap 29
+            let story = try Story()
+            let path = segment("down", 2_000_000)
+            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
+            let stream = try story.open(path)
+            _ = try stream.read(900_000)
+            story.cdn.setBehaviour("status=503", for: path)
+            _ = try stream.readRest()
+            #expect(stream.broken != nil)
+            story.cdn.resetLog()
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<2_000_000])
+        }
+
+        @Test(arguments: ["trunc=1000000&chunked=1&noetag=1", "reset=1000000&eof=1&noetag=1"])
+        func `without validator and length a cut body is cut visibly and not kept`(
+            fault: String
+        ) throws {
+            let story = try Story()
+            let path = segment("blind", 2_000_000)
+            story.cdn.setBehaviour(Behaviour(query: fault + "&lastmod=&fails=1"), for: path)
+            let answer = try story.get(path)
+            #expect(!answer.complete)
+            #expect(isContent(answer.body, of: path, count: answer.body.count))
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requests.last?.range == nil)
+        }
+
+        @Test(arguments: ["", "&chunked=1"])
+        func `halves of two versions are never mixed`(framing: String) throws {
+            let story = try Story()
+            let path = segment("changing", 2_000_000)
+            story.cdn.setBehaviour(
+                Behaviour(query: "reset=1000000&etag=one" + framing), for: path)
+            let stream = try story.open(path)
+            let begin = try stream.read(900_000)
+            story.cdn.setBehaviour("etag=two&as=/bytes/2000000/other.ts", for: path)
+            let rest = try stream.readRest()
+            #expect(stream.broken != nil)
+            #expect(isContent(begin + rest, of: path, count: 1_000_000))
+            let again = try story.get(path)
+            #expect(isContent(again.body, of: "/bytes/2000000/other.ts"))
+            #expect(again["ETag"] == "\"two\"")
+        }
+
+        @Test func `a body shorter than promised is never a whole one`() throws {
+            let story = try Story()
+            let path = segment("short", 500_000)
+            story.cdn.setBehaviour("wronglength=1000&noetag=1&lastmod=", for: path)
+            let answer = try story.get(path)
+            #expect(!answer.complete)
+            #expect(try !story.get(path).complete)
+        }
+
+        @Test func `two 503s before a 200 are not seen`() throws {
+            let story = try Story()
+            let path = segment("busy", 100_000)
+            story.cdn.setBehaviour("status=503&fails=2", for: path)
+            let answer = try story.get(path)
+            #expect(answer.status == 200 && isContent(answer.body, of: path))
+            #expect(story.cdn.requestCount(path) == 3)
+        }
+
+        @Test func `a 503 that stays is told as the origin's fault and not kept`() throws {
+            let story = try Story()
+            let path = segment("out", 100_000)
+            story.cdn.setBehaviour("status=503", for: path)
+            let answer = try story.get(path)
+            #expect(answer.status == 502 && answer.text.hasPrefix("origin error:"))
+            #expect(answer["Cache-Status"]?.contains("fwd-status=503") == true)
+            #expect(answer.duration < .seconds(8))
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test(arguments: [404, 403, 410, 401])
+        func `a refusal passes as it is and is not kept`(status: Int) throws {  // trap 80
+            let story = try Story()
+            let path = segment("refused", 100_000)
+            story.cdn.setBehaviour(Behaviour(query: "status=\(status)"), for: path)
+            #expect(try story.get(path).status == status)
+            #expect(try story.get(path, range: "bytes=0-1").status == status)
+            #expect(story.cdn.requestCount(path) == 2)
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test func `Retry-After is waited for, and told to the player when it is too long`() throws
+        {
+            let story = try Story()
+            let soon = segment("soon", 10_000)
+            story.cdn.setBehaviour("status=503&fails=1&header=Retry-After:1", for: soon)
+            let answer = try story.get(soon)
+            #expect(answer.status == 200 && answer.duration >= .milliseconds(900))
+            let later = segment("later", 10_000)
+            story.cdn.setBehaviour("status=503&header=Retry-After:3600", for: later)
+            let refused = try story.get(later)
+            #expect(refused.status == 502 && refused.duration < .seconds(2))
+            #expect(story.cdn.requestCount(later) == 1)
+        }
+
+        @Test func `an origin that cannot be reached is a 502, and later works`() throws {
+            let story = try Story()
+            let path = segment("dead", 10_000)
+            story.cdn.stop()
+            let answer = try story.get(path)
+            #expect(answer.status == 502 && answer.complete)
+            #expect(answer.duration < .seconds(8))
+            try story.cdn.start()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+    }
+}

@@ -1,0 +1,183 @@
+/// Ranges: exact parts of what is stored, of what is growing, and of what was never asked for.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct RangeTests {
+        static let big = segment("big", 64_000_000)
+
+        @Test func `parts and the whole of a 64 MB object are exact and no byte comes twice`()
+            throws
+        {
+            let story = try Story()  // traps 19, 20, 21
+            let size = 64_000_000
+            let wishes: [(String, Range<Int>)] = [
+                ("0-1", 0..<2), ("0-999", 0..<1000), ("1000-50000", 1000..<50_001),
+                ("2000-3000", 2000..<3001), ("-1000", (size - 1000)..<size), ("0-", 0..<size),
+            ]
+            for (text, range) in wishes {
+                let answer = try story.get(Self.big, range: "bytes=\(text)")
+                #expect(answer.status == 206 && answer.complete, "bytes=\(text)")
+                #expect(answer["Content-Range"] == contentRange(range, size))
+                #expect(answer["Content-Length"] == "\(range.count)")
+                let isExact = isContent(
+                    answer.body, of: Self.big, from: range.lowerBound, count: range.count)
+                #expect(isExact, "bytes=\(text)")
+            }
+            #expect(story.cdn.firstByteServedTwice(Self.big) == nil)
+            #expect(story.cdn.bytesSent(Self.big) == size)
+            story.cdn.stop()
+            let whole = try story.get(Self.big)
+            #expect(whole.status == 200 && isContent(whole.body, of: Self.big))
+        }
+
+        @Test func `a probe of two bytes does not fetch the object`() throws {  // trap 20
+            let story = try Story()
+            let answer = try story.get(Self.big, range: "bytes=0-1")
+            #expect(answer["Content-Range"] == "bytes 0-1/64000000")
+            #expect(story.cdn.bytesSent(Self.big) == 2)
+        }
+
+        @Test func `a range far ahead of the start gets a flight of its own`() throws {  // trap 32
+            let story = try Story()
+            story.cdn.setBehaviour("rate=2000000", for: Self.big)
+            let first = try story.open(Self.big)
+            _ = try first.read(100_000)
+            let ahead = try story.open(Self.big, range: "bytes=40000000-40000999")
+            let bytes = try ahead.readRest()
+            #expect(ahead.age < .seconds(1))
+            #expect(isContent(bytes, of: Self.big, from: 40_000_000, count: 1000))
+            #expect(story.cdn.requests.last?.range == "bytes=40000000-40000999")
+            first.abort()
+        }
+
+        @Test func `a range a little ahead of the watermark waits for it`() throws {
+            let story = try Story()
+            let path = segment("near", 2_000_000)
+            story.cdn.hold(path, afterBytes: 500_000)
+            let first = try story.open(path)
+            _ = try first.read(500_000)
+            let near = try story.open(path, range: "bytes=600000-600999")
+            #expect(try near.readHead().status == 206)
+            story.cdn.release(path)
+            #expect(isContent(try near.readRest(), of: path, from: 600_000, count: 1000))
+            #expect(try first.readRest().count == 1_500_000)
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
+        @Test(arguments: ["bytes=5000-", "bytes=1000-2000", "bytes=9999999999-"])
+        func `a range beyond the end is a 416 that tells the length`(text: String) throws {
+            let story = try Story()  // trap 21
+            let path = segment("small", 1_000)
+            for _ in 0..<2 {
+                let answer = try story.get(path, range: text)
+                #expect(answer.status == 416 && answer.complete)
+                #expect(answer["Content-Range"] == "bytes */1000")
+                #expect(try story.get(path).body.count == 1_000)
+            }
+        }
+
+        @Test(arguments: [
+            "bytes=5-2", "bytes=a-b", "bytes=", "bytes=--5", "octets=0-1", "bytes 0-1", "bytes=-",
+        ])
+        func `a range that is none is ignored`(text: String) throws {  // trap 21
+            let story = try Story()
+            let path = segment("small", 1_000)
+            for _ in 0..<2 {
+                let answer = try story.get(path, range: text)
+                #expect(answer.status == 200 && isContent(answer.body, of: path))
+                #expect(answer["Content-Range"] == nil)
+            }
+        }
+
+        @Test func `several ranges at once are answered legally`() throws {  // trap 21
+            let story = try Story()
+            let path = segment("small", 10_000)
+            for _ in 0..<2 {
+                let answer = try story.get(path, range: "bytes=0-99,200-299")
+                #expect(answer.complete)
+                let isMultipart =
+                    answer.status == 206
+                    && answer["Content-Type"]?.hasPrefix("multipart/byteranges") == true
+                #expect(isMultipart || answer.status == 200 && isContent(answer.body, of: path))
+            }
+        }
+
+        @Test func `If-Range lets a range through only for the same representation`() throws {
+            let story = try Story()
+            let path = segment("guarded", 10_000)
+            let tag = try #require(try story.get(path)["ETag"])
+            let same = try story.get(path, range: "bytes=5-9", headers: [("If-Range", tag)])
+            #expect(same.status == 206 && isContent(same.body, of: path, from: 5, count: 5))
+            let other = try story.get(path, range: "bytes=5-9", headers: [("If-Range", "\"no\"")])
+            #expect(other.status == 200 && isContent(other.body, of: path))
+            let fresh = segment("fresh", 10_000)
+            let miss = try story.get(fresh, range: "bytes=5-9", headers: [("If-Range", "\"no\"")])
+            #expect(miss.status == 200 && isContent(miss.body, of: fresh))
+        }
+
+        @Test func `an origin without ranges is sliced here`() throws {  // trap 23
+            let story = try Story()
+            let path = segment("plain", 3_000_000)
+            story.cdn.setBehaviour("norange=1", for: path)
+            let part = try story.get(path, range: "bytes=1000-50000")
+            #expect(part.status == 206)
+            #expect(part["Content-Range"] == contentRange(1000..<50_001, 3_000_000))
+            #expect(isContent(part.body, of: path, from: 1000, count: 49_001))
+            let tail = try story.get(path, range: "bytes=-1000")
+            #expect(tail.status == 206)
+            #expect(isContent(tail.body, of: path, from: 2_999_000, count: 1000))
+            let whole = try story.get(path)
+            #expect(whole.status == 200 && isContent(whole.body, of: path))
+        }
+
+        @Test func `a part of the origin's is never the whole`() throws {  // trap 23
+            let story = try Story()
+            let path = segment("part", 100_000)
+            _ = try story.get(path, range: "bytes=0-999")
+            let whole = try story.get(path)
+            #expect(whole.status == 200 && isContent(whole.body, of: path))
+            #expect(whole["Content-Length"] == "100000")
+        }
+
+        @Test(arguments: ["bytes=1000-1999", "bytes=0-1", "bytes=-500", "bytes=2000-"])
+        func `a range of a body whose length is not told is right all the same`(text: String) throws
+        {
+            let story = try Story()
+            let path = segment("unknown", 500_000)
+            story.cdn.setBehaviour("chunked=1&norange=1", for: path)
+            for _ in 0..<2 {
+                let answer = try story.get(path, range: text)
+                #expect(answer.complete)
+                guard answer.status == 206 else {
+                    #expect(answer.status == 200 && isContent(answer.body, of: path))
+                    continue
+                }
+                let field = try #require(answer["Content-Range"])
+                let first = Int(field.dropFirst(6).prefix { $0 != "-" }) ?? -1
+                #expect(isContent(answer.body, of: path, from: first, count: answer.body.count))
+            }
+        }
+
+        @Test func `HEAD says what GET would, without a body, on a miss and on a hit`() throws {
+            let story = try Story()  // trap 34
+            let path = segment("head", 100_000)
+            let names = ["Content-Length", "Content-Type", "ETag", "Accept-Ranges"]
+            let miss = try story.get(path, method: "HEAD")
+            #expect(story.cdn.bytesSent(path) <= 2)
+            let got = try story.get(path)
+            let hit = try story.get(path, method: "HEAD")
+            for answer in [miss, hit] {
+                #expect(answer.status == 200 && answer.body.isEmpty)
+                for name in names { #expect(answer[name] == got[name], "\(name)") }
+            }
+            #expect(got["Content-Type"] == "video/mp2t")
+        }
+
+        private func contentRange(_ range: Range<Int>, _ size: Int) -> String {
+            "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
+        }
+    }
+}

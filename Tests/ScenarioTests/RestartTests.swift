@@ -1,0 +1,122 @@
+/// The end of the daemon at any instant, and what is there afterwards.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct RestartTests {
+        @Test func `what is complete is served after a restart with the origin gone`() throws {
+            let story = try Story()
+            let paths = (0..<20).map { segment("kept\($0)", 300_000) }
+            for path in paths { _ = try story.get(path) }
+            try story.restart()
+            story.cdn.stop()
+            for path in paths {
+                let answer = try story.get(path)
+                #expect(answer.status == 200 && isContent(answer.body, of: path))
+                #expect(answer["Cache-Status"]?.contains("hit") == true)
+            }
+        }
+
+        @Test func `a killed daemon keeps what it had committed and mixes nothing up`() throws {
+            let story = try Story()  // trap 30
+            let done = (0..<20).map { segment("done\($0)", 200_000) }
+            for path in done { #expect(isContent(try story.get(path).body, of: path)) }
+            // Commits follow within the configured second.
+            #expect(eventually { (try? self.indexed(story)) == 20 })
+            story.cdn.setBehaviour("rate=500000", for: "/bytes/*")
+            let storm = (0..<40).map { segment("storm\($0)", 1_000_000) }
+            let streams = try storm.map { try story.open($0) }
+            for stream in streams.prefix(30) { _ = try stream.read(300_000) }
+            story.stop(SIGKILL)
+            story.cdn.resetLog()
+            story.cdn.setBehaviour(nil, for: "/bytes/*")
+            try story.restart()
+            for path in done + storm {
+                let answer = try story.get(path)
+                #expect(answer.complete && isContent(answer.body, of: path), "\(path)")
+            }
+            for path in done { #expect(story.cdn.requestCount(path) == 0, "\(path)") }
+            let again = story.cdn.bytesSent()
+            print("after the kill: \(40_000_000 - again) of 40000000 storm bytes were kept")
+            #expect(again <= 40_000_000)
+            for path in storm { #expect(story.cdn.firstByteServedTwice(path) == nil) }
+        }
+
+        @Test func `kills in a row never leave anything wrong`() throws {  // trap 30
+            let story = try Story()
+            let paths = (0..<12).map { segment("round\($0)", 400_000) }
+            story.cdn.setBehaviour("rate=1000000", for: "/bytes/*")
+            for round in 0..<5 {
+                let streams = try paths.map { try story.open($0) }
+                for stream in streams { _ = try stream.read(40_000 * (round + 1)) }
+                story.stop(SIGKILL)
+                try story.restart()
+            }
+            story.cdn.setBehaviour(nil, for: "/bytes/*")
+            for path in paths { #expect(isContent(try story.get(path).body, of: path), "\(path)") }
+            #expect(try story.stat("damaged_objects_total") == 0)
+            #expect(listFolder(story.cacheFolder + "/new").isEmpty)
+            let before = story.cdn.requestCount()
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            #expect(story.cdn.requestCount() == before)
+        }
+
+        @Test func `a half that was stored before a restart is only completed`() throws {
+            let story = try Story()
+            let path = segment("half", 4_000_000)
+            story.cdn.hold(path, afterBytes: 1_000_000)
+            let stream = try story.open(path)
+            _ = try stream.read(1_000_000)
+            stream.abort()
+            #expect(eventually { story.cdn.activeRequests == 0 })
+            story.cdn.release(path)
+            try story.restart()
+            story.cdn.resetLog()
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<4_000_000])
+        }
+
+        @Test func `an index that is garbage costs nothing that is stored`() throws {
+            let story = try Story()
+            let path = segment("found", 100_000)
+            _ = try story.get(path)
+            story.stop()
+            for suffix in ["-wal", "-shm"] { unlink(story.cacheFolder + "/index.sqlite" + suffix) }
+            try writeFile(story.cacheFolder + "/index.sqlite", Array("this is no database".utf8))
+            try story.restart()
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test func `a damaged object is fetched again and never served`() throws {
+            let story = try Story()
+            let path = segment("rotten", 100_000)
+            _ = try story.get(path)
+            story.stop()
+            let file = try #require(storedFiles(story.cacheFolder).first)
+            #expect(truncate(file, 50_000) == 0)
+            try story.restart()
+            let answer = try story.get(path)
+            #expect(answer.complete && isContent(answer.body, of: path))
+        }
+
+        @Test func `SIGTERM lets a running body finish`() throws {
+            let story = try Story()
+            let path = segment("finishing", 1_000_000)
+            story.cdn.setBehaviour("rate=2000000", for: path)
+            let stream = try story.open(path)
+            let begin = try stream.read(100_000)
+            story.daemon.kill(SIGTERM)
+            #expect(isContent(begin + (try stream.readRest()), of: path))
+            #expect(try story.daemon.waitForExit() == .code(0))
+        }
+
+        /// Objects whose headers on the disk say that all is there, told by the daemon's own index.
+        private func indexed(_ story: Story) throws -> Int {
+            usleep(100_000)
+            return try story.stat("stored_objects")
+        }
+    }
+}

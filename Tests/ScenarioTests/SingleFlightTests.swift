@@ -1,0 +1,92 @@
+/// Many players, one origin request: collapsing, joining late, and what may not be shared.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct SingleFlightTests {
+        @Test func `fifty players of one missing segment cost one origin request`() throws {
+            let story = try Story()
+            let waits = try (0..<3).map { try crowdWait(story, segment("crowd\($0)", 1_000_000)) }
+            print("fifty players: a byte for all after \(waits.map(\.milliseconds)) ms")
+            #expect(waits.contains { $0 <= .milliseconds(50) })
+        }
+
+        /// Lets fifty players wait for a held segment, and says how long after its release the last
+        /// of them has a byte.
+        private func crowdWait(_ story: Story, _ path: String) throws -> Duration {
+            story.cdn.hold(path)
+            let known = try story.stat("requests_total")
+            let streams = try (0..<50).map { _ in try story.open(path) }
+            #expect(try story.settled("requests_total") { $0 > known + 50 } > known + 50)
+            let released = ContinuousClock.now
+            story.cdn.release(path)
+            // One after the other: the last one's byte was there no later than it is read here.
+            let firsts = try streams.map { try $0.read(1) }
+            let wait = ContinuousClock.now - released
+            for (first, stream) in zip(firsts, streams) {
+                #expect(isContent(first + (try stream.readRest()), of: path))
+            }
+            #expect(story.cdn.requestCount(path) == 1)
+            return wait
+        }
+
+        @Test func `a player that joins a second late starts at once with all that is there`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("late", 4_000_000)
+            story.cdn.setBehaviour("rate=1000000", for: path)
+            let first = try story.open(path)
+            // What has come in the first second, whatever the machine's speed.
+            let begin = try first.read(1_000_000)
+            let late = try story.open(path)
+            let same = try late.read(1_000_000)
+            print("late player: 1 MB after \(late.age.milliseconds) ms")
+            #expect(late.age <= .milliseconds(250))
+            #expect(same == begin && isContent(same, of: path, count: 1_000_000))
+            #expect(isContent(same + (try late.readRest()), of: path))
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
+        @Test func `no-store goes to all who wait for it, and nowhere else`() throws {
+            let story = try Story()
+            let path = segment("private", 3_000_000)
+            story.cdn.setBehaviour("cc=no-store", for: path)
+            story.cdn.hold(path, afterBytes: 1_000_000)
+            let players = (0..<5).map { _ in Background { try story.get(path) } }
+            #expect(try story.settled("requests_total") { $0 >= 5 } >= 5)
+            #expect(eventually { story.cdn.bytesSent(path) == 1_000_000 })
+            story.cdn.release(path)
+            for player in players { #expect(isContent(try player.value().body, of: path)) }
+            #expect(try story.stat("stored_objects") == 0)
+            #expect(storedFiles(story.cacheFolder).isEmpty)
+            let before = story.cdn.requestCount(path)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == before + 1)
+        }
+
+        @Test func `a no-store body gives its disk space back while it is read`() throws {
+            let story = try Story()
+            let path = segment("long", 24_000_000)
+            story.cdn.setBehaviour("cc=no-store", for: path)
+            let stream = try story.open(path)
+            let begin = try stream.read(16_000_000)
+            #expect(try story.settled("stored_bytes") { $0 < 12_000_000 } < 12_000_000)
+            #expect(isContent(begin + (try stream.readRest()), of: path))
+            #expect(try story.settled("stored_bytes") { $0 == 0 } == 0)
+        }
+
+        @Test func `players of a failing segment all hear of it and cost one chain of requests`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("gone", 1_000)
+            story.cdn.setBehaviour("status=404&fb=200", for: path)
+            let answers = try inParallel(20) { _ in try story.get(path) }
+            #expect(answers.count { $0.status == 404 && $0.complete } == 20)
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/// The slots towards origins: never more than there are, and playlists do not wait for one.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct SlotTests {
+        @Test func `250 segments at once take 32 slots, and a playlist passes them all`() throws {
+            let story = try Story()  // trap 65
+            story.cdn.setBehaviour("rate=400000&fb=30", for: "/bytes/*")
+            story.cdn.put("/live.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            story.cdn.setBehaviour("fb=100", for: "/live.m3u8")
+            let feeds = (0..<250).map { index in
+                Background {
+                    let path = segment("feed\(index / 50)-\(index % 50)", 40_000)
+                    let answer = try story.get(path)
+                    return answer.status == 200 && isContent(answer.body, of: path)
+                }
+            }
+            #expect(try story.settled("slots_in_use") { $0 == 32 } == 32)
+            let list = try story.get("/live.m3u8")
+            #expect(list.status == 200)
+            print("playlist among 250 segments: \(list.timeToFirstByte.milliseconds) ms of 100")
+            #expect(list.timeToFirstByte <= .milliseconds(150))
+            #expect(try feeds.count { try $0.value(within: .seconds(30)) } == 250)
+            #expect(try story.stat("peak_slots_in_use") == 32)
+            #expect(story.cdn.peakConcurrentRequests <= 33)
+            #expect(story.cdn.requestCount() == 251)
+        }
+
+        @Test func `waiters that leave give their place and their slot back`() throws {  // trap 66
+            let story = try Story(["--slots", "2"])
+            story.cdn.hold(segment("a", 1_000_000), afterBytes: 1_000)
+            story.cdn.hold(segment("b", 1_000_000), afterBytes: 1_000)
+            let running = try ["a", "b"].map { try story.open(segment($0, 1_000_000)) }
+            for stream in running { _ = try stream.read(1_000) }
+            let waiting = try (0..<20).map { try story.open(segment("w\($0)", 1_000)) }
+            #expect(try story.settled("transfers_waiting") { $0 == 20 } == 20)
+            for stream in waiting { stream.abort() }
+            #expect(try story.settled("transfers_waiting") { $0 == 0 } == 0)
+            for stream in running { stream.abort() }
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            let next = segment("next", 1_000)
+            #expect(isContent(try story.get(next).body, of: next))
+            #expect(story.cdn.requestCount() == 3)
+        }
+
+        @Test func `a host limit of one is never passed`() throws {  // trap 67
+            let story = try Story(["--host-limit", "1"])
+            story.cdn.setBehaviour("fb=20", for: "/bytes/*")
+            let answers = try inParallel(12) { try story.get(segment("h\($0)", 5_000)) }
+            #expect(answers.count { $0.status == 200 && $0.body.count == 5_000 } == 12)
+            #expect(story.cdn.peakConcurrentRequests == 1)
+        }
+
+        @Test func `fixed slots are kept by every way a transfer can end`() throws {
+            let story = try Story(["--slots", "4"])
+            let ends = ["status=404", "reset=1000", "status=503&fails=1", "trunc=10&fails=1", ""]
+            for (index, end) in ends.enumerated() {
+                story.cdn.setBehaviour(Behaviour(query: end), for: "/bytes/5000/end\(index)*")
+            }
+            _ = try inParallel(60) { index in
+                // Some of these end in a broken connection before a head, which is right here.
+                _ = try? story.get(segment("end\(index % 5)-\(index)", 5_000))
+            }
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            #expect(try story.stat("transfers_waiting") == 0)
+            #expect(try story.stat("peak_slots_in_use") <= 4)
+        }
+    }
+}

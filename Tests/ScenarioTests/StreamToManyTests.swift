@@ -1,0 +1,98 @@
+/// Bytes on their way: when the first one reaches a player, and what slow readers cost the others.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct StreamToManyTests {
+        @Test func `the first body byte is there before the segment has arrived`() throws {
+            let story = try Story()
+            let path = segment("first", 2_000_000)
+            story.cdn.hold(path, afterBytes: 100_000)
+            let stream = try story.open(path)
+            let begin = try stream.read(100_000)
+            #expect(story.cdn.bytesSent(path) == 100_000)
+            #expect(isContent(begin, of: path, count: 100_000))
+            story.cdn.release(path)
+            #expect(isContent(begin + (try stream.readRest()), of: path))
+        }
+
+        @Test(arguments: ["chunked=1", "eof=1"])
+        func `a body without a length is streamed as it comes and kept after a clean end`(
+            framing: String
+        ) throws {  // trap 28
+            let story = try Story()
+            let path = segment("open", 1_000_000)
+            story.cdn.setBehaviour(Behaviour(query: framing), for: path)
+            story.cdn.hold(path, afterBytes: 300_000)
+            let stream = try story.open(path)
+            #expect(try stream.readHead()["Transfer-Encoding"] == "chunked")
+            // One byte less: the player looks for the next chunk as soon as one is read.
+            let begin = try stream.read(299_999)
+            story.cdn.release(path)
+            #expect(isContent(begin + (try stream.readRest()), of: path))
+            #expect(stream.broken == nil)
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test func `a 2 MB segment at 1 MB a second costs at most 20 ms at first byte`() throws {
+            let story = try Story()
+            story.cdn.setBehaviour("rate=1000000", for: "/bytes/*")
+            let direct = try bestFirstByte(5) { try story.player().open(story.cdn.url($0)) }
+            let through = try bestFirstByte(5) { try story.open($0 + "?through") }
+            print("first byte: \(direct.milliseconds) ms, through \(through.milliseconds) ms")
+            #expect(through - direct <= .milliseconds(20))
+        }
+
+        /// The shortest time to the first body byte of several tries, each of an object of its own.
+        private func bestFirstByte(
+            _ tries: Int, open: (String) throws -> PlayerStream
+        ) throws -> Duration {
+            try (0..<tries).map { index in
+                let stream = try open(segment("rated\(index)", 2_000_000))
+                _ = try stream.read(1)
+                defer { stream.abort() }
+                return stream.age
+            }.min() ?? .zero
+        }
+
+        @Test func `a reader that takes nothing holds nobody up`() throws {  // traps 31, 33
+            let story = try Story()
+            let path = segment("slow", 8_000_000)
+            let slow = try story.open(path, receiveBuffer: 4_096)
+            _ = try slow.read(1)
+            let others = try inParallel(3) { _ in try story.get(path) }
+            for other in others { #expect(isContent(other.body, of: path)) }
+            #expect(story.cdn.requestCount(path) == 1)
+            _ = try slow.read(500_000)
+            slow.abort()
+        }
+
+        @Test func `two readers of a growing object at two speeds get exact bytes of one request`()
+            throws
+        {  // trap 31
+            let story = try Story()
+            let path = segment("pair", 3_000_000)
+            story.cdn.setBehaviour("rate=3000000", for: path)
+            let slow = Background {
+                try story.open(path).readRest(bytesPerSecond: 1_500_000)
+            }
+            let fast = try story.get(path)
+            #expect(isContent(fast.body, of: path))
+            #expect(isContent(try slow.value(), of: path))
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
+        @Test func `a thousand segments come over one player connection`() throws {  // trap 64
+            let story = try Story()
+            let player = story.player()
+            for index in 0..<1000 {
+                let answer = try player.get(story.url(segment("s\(index % 50)", 1_000)))
+                #expect(answer.status == 200 && answer.reusedConnection == (index > 0))
+            }
+            #expect(story.cdn.requestCount() == 50)
+        }
+    }
+}
