@@ -1,0 +1,107 @@
+/// The stage players perform on: the sample CDN with the bundled streams, and the daemon before it.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Players that decode as fast as they can, one after the other: each keeps the cores busy.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct Players {}
+
+/// The bundled streams, one of every kind the daemon must carry.
+enum Stream: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case transportStream = "/ts/master.m3u8"
+    case fragmentedMP4 = "/fmp4/master.m3u8"
+    case byteRanges = "/byterange/master.m3u8"
+    case rotatedKey = "/aes/master.m3u8"
+    case packedAudio = "/audio/master.m3u8"
+    case plainFile = "/plain/clip.mp4"
+
+    var path: String { rawValue }
+    var testDescription: String { rawValue }
+    /// What the script that made them put in: 12 seconds at 24 frames per second.
+    var videoFrames: Int { self == .packedAudio ? 0 : 288 }
+}
+
+/// A sample CDN and a daemon with an empty cache; both end with this value.
+final class Stage: Sendable {
+    let cdn: FixtureCDN
+    let daemon: DaemonProcess
+    private let folder: TemporaryFolder
+
+    /// Starts both; `arguments` are added to those of `serve`.
+    init(_ arguments: [String] = []) throws {
+        folder = try TemporaryFolder()
+        cdn = FixtureCDN(folder: Fixture.path("media"))
+        try cdn.start()
+        daemon = try DaemonProcess(
+            [
+                "serve", "--port", "0", "--allow-private", "--cache-dir",
+                folder.makeFolder("cache"),
+            ] + arguments)
+    }
+
+    deinit {
+        daemon.kill(SIGKILL)
+        _ = try? daemon.waitForExit()
+        cdn.stop()
+    }
+
+    /// The URL a player is given for an origin's URL: that URL after the daemon's slash.
+    func through(_ origin: String) -> String { "\(daemon.baseURL)/\(origin)" }
+
+    /// The same for a bundled stream.
+    func through(_ stream: Stream) -> String { through(cdn.url(stream.path)) }
+
+    /// The other form of an entry: that URL, percent-encoded, as an argument.
+    func asArgument(_ stream: Stream) -> String {
+        let encoded = cdn.url(stream.path).map { character in
+            switch character {
+            case ":": "%3A"
+            case "/": "%2F"
+            default: String(character)
+            }
+        }
+        return "\(daemon.baseURL)/proxy?url=\(encoded.joined())"
+    }
+
+    /// One of the daemon's figures; `GET /api/stats` is flat JSON.
+    func figure(_ name: String) throws -> Int {
+        let text = try ScriptedPlayer(daemon.baseURL).get("/api/stats").text
+        let parts = text.split(whereSeparator: { "{},".contains($0) })
+        guard let part = parts.first(where: { $0.hasPrefix("\"\(name)\":") }),
+            let value = Int(part.drop { $0 != ":" }.dropFirst())
+        else { throw ScenarioFailure("no figure \(name) in \(text)") }
+        return value
+    }
+}
+
+/// What a player made of a stream: one line for every decoded frame.
+struct Performance: Equatable, CustomTestStringConvertible {
+    let lines: [Substring]
+
+    init(_ lines: [Substring]) { self.lines = lines }
+
+    var testDescription: String { "\(lines.count) lines, last \(lines.last ?? "none")" }
+}
+
+/// Plays a stream direct, through the daemon, and through the daemon with the origin gone: the
+/// three must be the same, and the last must not cost the origin a single attempt.
+///
+/// The second and third are given the stream in different forms, which are one entry to the daemon.
+func expectSamePerformance(
+    of stream: Stream, by play: (_ url: String) throws -> Performance
+) throws {
+    let stage = try Stage()
+    let direct = try play(stage.cdn.url(stream.path))
+    #expect(!direct.lines.isEmpty)
+    stage.cdn.resetLog()
+
+    #expect(try play(stage.through(stream)) == direct)
+    let asked = try stage.figure("origin_requests_total")
+    #expect(asked == stage.cdn.requestCount())
+
+    stage.cdn.stop()
+    #expect(try play(stage.asArgument(stream)) == direct)
+    #expect(try stage.figure("origin_requests_total") == asked)
+}

@@ -1,0 +1,33 @@
+/// VLC, which remultiplexes what it plays; the result is decoded and compared.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Players {
+    @Suite(.enabled(if: Tool.exists("cvlc") && Tool.exists("ffmpeg"), "needs vlc-bin and ffmpeg"))
+    struct VLC {
+        @Test(arguments: Stream.allCases)
+        func `VLC plays to the end, also with the origin gone`(stream: Stream) throws {
+            let folder = try TemporaryFolder()
+            try expectSamePerformance(of: stream) { url in
+                let result = try Tool.run(
+                    Self.asSomebody + [
+                        "cvlc", "--quiet", "--play-and-exit", "--adaptive-logic=highest", url,
+                        "--sout", "#std{access=file,mux=ts,dst=-}",
+                    ])
+                #expect(result.status == 0, "\(result.stderr)")
+                try writeFile(folder.file("played.ts"), result.output)
+                // Its multiplexer cuts the first and last access units, direct too.
+                let frames = try Tool.framemd5(folder.file("played.ts")) ?? ""
+                return Performance(frames.split(separator: "\n"))
+            }
+        }
+
+        /// VLC refuses to run as root.
+        private static var asSomebody: [String] {
+            guard geteuid() == 0 else { return [] }
+            return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        }
+    }
+}
