@@ -57,7 +57,10 @@ enum ContentTypes {
         case .playlist?: return playlist
         default: break
         }
-        if let stated, let type, ["video", "audio", "image"].contains(type.type) { return stated }
+        // An SVG is markup too, and may hold scripts.
+        if let stated, let type, ["video", "audio", "image"].contains(type.type), type.subtype != "svg+xml" {
+            return stated
+        }
         return byName[resource.nameExtension] ?? fallback(resource.role)
     }
 

@@ -1,0 +1,219 @@
+/// Stories of those who mean harm: whom the daemon answers, where it goes, and what it keeps to itself.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct SecurityTests {}
+}
+
+// MARK: Who may ask
+
+extension Stories.SecurityTests {
+    @Test(arguments: ["evil.example", "evil.example:9000", "127.0.0.1:1", "127.0.0.1.evil.example", "", "localhost"])
+    func `a Host that is not ours is misdirected`(_ host: String) throws {  // trap 58
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let answer = try story.get("/a.ts", headers: [("Host", host)])
+        #expect(answer.status == 421 || answer.status == 400, "\(answer.status)")
+        #expect(story.cdn.requestCount() == 0)
+        #expect(try story.follow("/api/stats", headers: [("Host", host)]).status == answer.status)
+    }
+
+    @Test  // trap 58
+    func `loopback names and names that were configured are ours`() throws {
+        let story = try Story(["--host-name", "tv.example"])
+        let port = story.daemon.baseURL.split(separator: ":")[2]
+        for host in ["localhost:\(port)", "LOCALHOST:\(port)", "127.0.0.1:\(port)", "tv.example", "TV.example:443"] {
+            #expect(try story.follow("/api/health", headers: [("Host", host)]).status == 200)
+        }
+    }
+
+    @Test  // trap 60
+    func `a wider bind demands a token or a word of consent`() throws {
+        let folder = try TemporaryFolder()
+        let program = try DaemonProcess.builtBinary()
+        for address in ["0.0.0.0", "::"] {
+            let result = try Tool.run([program, "serve", "--port", "0", "--bind", address, "--cache-dir", folder.file("c")])
+            #expect(result.status == 78 && result.stderr.contains("--token"))
+        }
+        for consent in [["--allow-remote"], ["--token", "correct horse"]] {
+            let daemon = try Story.serve(folder.makeFolder("cache"), ["--bind", "0.0.0.0"] + consent)
+            #expect(try daemon.terminate() == .code(0))
+        }
+    }
+
+    @Test  // trap 60
+    func `with a token entries need it, links are signed, and a bent one is forbidden`() throws {
+        let story = try Story(["--token", "s3cret-token"])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        #expect(try story.get("/l.m3u8").status == 401)
+        #expect(try story.follow(story.entry("/l.m3u8", "token=wrong-token")).status == 401)
+        #expect(try story.follow("/api/stats").status == 401 && story.follow("/metrics").status == 401)
+        let list = try story.follow(story.entry("/l.m3u8", "token=s3cret-token"))
+        let bearer = try story.get("/l.m3u8", headers: [("Authorization", "Bearer s3cret-token")])
+        #expect(list.status == 200 && bearer.text == list.text && !list.text.contains("s3cret"))
+        let link = uriLines(list.text)[0]
+        #expect(try story.follow(link).text == "bytes")
+        var bent = Array(link.utf8)
+        bent[20] = bent[20] == 0x41 ? 0x42 : 0x41
+        #expect(try story.follow(String(decoding: bent, as: UTF8.self)).status == 403)
+        #expect(!story.cdn.requests.contains { $0.target.contains("token") || $0["Authorization"] != nil })
+    }
+
+    @Test  // trap 60
+    func `a link that was not signed does not pass where links are`() throws {
+        let open = try Story()
+        open.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        let link = try open.links(in: "/l.m3u8")[0]
+        let closed = try Story(["--token", "s3cret-token"])
+        #expect(try closed.follow(link).status == 403)
+        #expect(open.cdn.requestCount("/a.ts") == 0)
+    }
+
+    @Test
+    func `pages of other sites may not change the cache`() throws {
+        let story = try Story()
+        let foreign = try story.follow("/api/clear", headers: [("Origin", "https://evil.example")], method: "POST")
+        #expect(foreign.status == 403)
+        #expect(try story.follow("/api/clear").status == 405)
+        #expect(try story.follow("/api/clear", headers: [("Origin", story.daemon.baseURL)], method: "POST").status == 200)
+    }
+}
+
+// MARK: Where it goes
+
+extension Stories.SecurityTests {
+    private func guarded(_ arguments: [String] = []) throws -> (DaemonProcess, ScriptedPlayer, FixtureCDN, TemporaryFolder) {
+        let folder = try TemporaryFolder()
+        let daemon = try DaemonProcess(["serve", "--port", "0", "--cache-dir", folder.file("cache")] + arguments)
+        let cdn = FixtureCDN()
+        try cdn.start()
+        return (daemon, ScriptedPlayer(daemon.baseURL), cdn, folder)
+    }
+
+    @Test(arguments: [
+        "127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1",
+        "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]",
+    ])  // trap 59
+    func `private addresses are refused however they are written`(_ host: String) throws {
+        let (daemon, player, cdn, folder) = try guarded(["--connect-timeout", "2"])
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        let answer = try player.get("/http://\(host):\(cdn.port)/a.ts")
+        #expect([400, 403, 502].contains(answer.status), "\(answer.status) \(answer.text)")
+        #expect(cdn.acceptedConnections == 0)
+    }
+
+    @Test  // trap 59
+    func `a host that was allowed does not vouch for where it leads`() throws {
+        let (daemon, player, cdn, folder) = try guarded(["--allow-host", "localhost"])
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        cdn.put("/secret.ts", Array("secret".utf8))
+        cdn.setBehaviour(Behaviour(query: "location=\(cdn.url("/secret.ts"))"), for: "/a.ts")
+        cdn.put("/l.m3u8", text: vod([cdn.url("/secret.ts")]))
+        let here = "/http://localhost:\(cdn.port)"
+        #expect(try player.get(here + "/a.ts").status == 403)
+        let list = try player.get(here + "/l.m3u8")
+        #expect(list.status == 200)
+        #expect(try player.get(uriLines(list.text)[0]).status == 403)
+        #expect(cdn.requestCount("/secret.ts") == 0)
+    }
+
+    @Test  // trap 63
+    func `redirects without an end are a bad gateway`() throws {
+        let story = try Story()
+        story.cdn.setBehaviour("location=/b.m3u8", for: "/a.m3u8")
+        story.cdn.setBehaviour("location=/a.m3u8", for: "/b.m3u8")
+        let answer = try story.get("/a.m3u8")
+        #expect(answer.status == 502 && answer.text.hasPrefix("origin error: "))
+        #expect(story.cdn.requestCount() <= 12)
+    }
+
+    @Test  // traps 10 and 59
+    func `redirects to other schemes are not followed`() throws {
+        let story = try Story()
+        story.cdn.setBehaviour("location=file:///etc/passwd", for: "/a.ts")
+        let answer = try story.get("/a.ts")
+        #expect(answer.status == 502 && !answer.text.contains("root:"))
+    }
+
+    @Test  // trap 63
+    func `a decompression bomb ends in a bad gateway`() throws {
+        let story = try Story()
+        let bomb = "#EXTM3U\n" + String(repeating: "#", count: 20 << 20)
+        story.cdn.put("/l.m3u8", text: bomb)
+        story.cdn.setBehaviour("gzip=always", for: "/l.m3u8")
+        #expect(try story.get("/l.m3u8").status == 502)
+        #expect(story.daemon.rssBytes < 120 << 20)
+    }
+}
+
+// MARK: What it keeps to itself
+
+extension Stories.SecurityTests {
+    @Test  // trap 61
+    func `secrets show in no log, figure or error`() throws {
+        let story = try Story(["--log-level", "trace", "--token", "acc3ss-token"])
+        let secret = "hunter2"
+        story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=\(secret)", "gone.ts?sig=\(secret)"]))
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.cdn.setBehaviour(Behaviour(query: "cookie=sid=\(secret)"), for: "/l.m3u8")
+        story.cdn.setBehaviour("status=503", for: "/down.ts")
+        story.cdn.put("/page.m3u8", text: "<html>")
+        story.cdn.put("/bad.m3u8", text: vod(["file:///x?sig=\(secret)", "http://u:\(secret)@[x/"]))
+        let extra = "token=acc3ss-token&h_Cookie=s%3D\(secret)&h_Authorization=Bearer%20\(secret)"
+        var errors = ""
+        for path in ["/l.m3u8", "/gone.ts", "/down.ts", "/page.m3u8", "/bad.m3u8", "/a.ts"] {
+            let entry = "/proxy?url=\(percentEncoded(story.cdn.url("\(path)?sig=\(secret)")))&\(extra)"
+            let answer = try story.follow(entry)
+            if answer.status != 200 { errors += answer.text }
+            if path == "/l.m3u8" { for link in uriLines(answer.text) { errors += try story.follow(link).text } }
+        }
+        errors += try story.follow("/proxy?url=http%3A%2F%2Fu%3A\(secret)%40127.0.0.1%3A1%2Fx%3Fsig%3D\(secret)&\(extra)").text
+        errors += try story.follow("/proxy?url=http%3A%2F%2Fu%3A\(secret)%40%5Bx&\(extra)").text
+        for page in ["/api/stats", "/metrics", "/"] { errors += try story.follow("\(page)?token=acc3ss-token").text }
+        story.stop()
+        let all = errors + story.daemon.standardError + story.daemon.standardOutput
+        #expect(!all.contains(secret), "\(all.split(separator: "\n").filter { $0.contains(secret) })")
+        #expect(!all.contains("acc3ss-token"))
+        #expect(story.daemon.standardError.contains("/gone.ts"))
+    }
+
+    @Test  // trap 62
+    func `requests made to be misread are refused`() throws {
+        let story = try Story()
+        let host = "Host: \(story.daemon.baseURL.dropFirst(7))\r\n"
+        let both = "GET / HTTP/1.1\r\n\(host)Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        for text in [
+            both, "GET / HTTP/1.1\r\n\(host)\(host)\r\n", "GET / HTTP/1.1\r\n\(host)Content-Length: 1, 2\r\n\r\n",
+            "GET / HTTP/1.1\r\n\(host)X : y\r\n\r\n", "GET / HTTP/1.1\r\n\(host)A: b\r\n folded\r\n\r\n",
+            "GET /a b HTTP/1.1\r\n\(host)\r\n", "GET / HTTP/1.1\r\n\(host)X: a\u{0}b\r\n\r\n", "nonsense\r\n\r\n",
+        ] {
+            let stream = try story.player().sendRaw(text.utf8)
+            #expect(try stream.readHead().status == 400, "\(text)")
+        }
+        let long = try story.player().sendRaw("GET / HTTP/1.1\r\n\(host)X: \(String(repeating: "x", count: 200_000))\r\n\r\n".utf8)
+        #expect([400, 431].contains(try long.readHead().status))
+    }
+
+    @Test  // trap 62
+    func `a head that never ends is timed out`() throws {
+        let story = try Story(["--head-timeout", "1"])
+        let stream = try story.player().sendRaw("GET / HTTP/1.1\r\nHo".utf8)
+        #expect([0, 408].contains((try? stream.readHead().status) ?? 0))
+        #expect(stream.waitForClose())
+    }
+
+    @Test  // trap 62
+    func `line ends in a decoded URL reach no origin as such`() throws {
+        let story = try Story()
+        for target in ["/a.ts?x=%0D%0AX-Evil:%201", "/a%0d%0aX-Evil:1"] {
+            _ = try story.follow("/" + story.cdn.url(target))
+            _ = try story.follow("/proxy?url=\(percentEncoded(story.cdn.url(target)))")
+        }
+        #expect(story.cdn.requests.allSatisfy { $0["X-Evil"] == nil })
+        let twice = percentEncoded(story.cdn.url("/a.ts")) + "%0D%0AX-Evil:%201"
+        #expect(try story.follow("/proxy?url=\(twice)").status == 400)
+    }
+}
