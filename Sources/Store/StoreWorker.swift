@@ -25,7 +25,7 @@ final class StoreWorker {
     func mailArrived(_ loop: EventLoop) {
         let mail = core.channel.takeMail()
         for object in mail.dirty { dirty.append((object, loop.now)) }
-        for object in mail.finished { settle(object) }
+        settleAll(mail.finished)
         for object in mail.discarded { removeDiscarded(object) }
         rows.merge(mail.rows) { $1 }
         hasTouches = hasTouches || mail.hasTouches
@@ -86,6 +86,14 @@ final class StoreWorker {
         }
         mayTrim = mayTrim || kept.count < dirty.count
         dirty = kept
+    }
+
+    /// Commits many objects: their data is on its way to the disk before the first is waited for.
+    private func settleAll(_ objects: [StoredObject]) {
+        if objects.count > 1 {
+            for object in objects { startWriteback(object.descriptor.number) }
+        }
+        for object in objects { settle(object) }
     }
 
     /// Commits an object, without the reservation if no fill works on it.
@@ -200,7 +208,9 @@ final class StoreWorker {
         rows.merge(mail.rows) { $1 }
         hasTouches = hasTouches || mail.hasTouches
         for object in mail.discarded { removeDiscarded(object) }
-        for object in mail.finished + mail.dirty + dirty.map(\.object) {
+        let behind = mail.finished + mail.dirty + dirty.map(\.object)
+        for object in behind { startWriteback(object.descriptor.number) }
+        for object in behind {
             object.state.withLock { $0.isQueued = false }
             if .now() < deadline { settle(object) }
         }

@@ -25,8 +25,13 @@ struct DaemonConfiguration: Sendable {
     var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
 
     /// Merges and checks all settings; throws `ConfigurationError` with every fault.
-    init(_ options: ServeOptions) async throws {
-        var reader = try await SettingsReader(options)
+    ///
+    /// - Parameters:
+    ///   - scalars: the settings given as flags, by name.
+    ///   - lists: those that may be given several times.
+    ///   - file: the path of the configuration file, if a flag gives it.
+    init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
+        var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
         readAddresses(&reader)
         readStore(&reader)
         readProxy(&reader)

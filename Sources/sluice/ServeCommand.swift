@@ -4,9 +4,11 @@ import CachePolicy
 import Logging
 import Posix
 import Proxy
+import Reactor
 import Store
+import Synchronization
 
-struct ServeCommand: AsyncParsableCommand {
+struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the daemon in the foreground.",
         discussion: """
@@ -16,8 +18,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ServeOptions
 
-    func run() async throws {
-        let configuration = try await readConfiguration(options)
+    func run() throws {
+        let configuration = try readConfiguration(options)
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = configuration.logLevel
@@ -28,14 +30,14 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-struct CheckCommand: AsyncParsableCommand {
+struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Check flags, environment and configuration file, and start nothing.")
 
     @OptionGroup var options: ServeOptions
 
-    func run() async throws {
-        let configuration = try await readConfiguration(options)
+    func run() throws {
+        let configuration = try readConfiguration(options)
         let places = configuration.addresses.map(\.description).joined(separator: ", ")
         print("configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
             + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
@@ -43,12 +45,41 @@ struct CheckCommand: AsyncParsableCommand {
     }
 }
 
-/// Reads the settings, or says what is wrong and ends.
-private func readConfiguration(_ options: ServeOptions) async throws -> DaemonConfiguration {
+/// Reads the settings, or says what is wrong and ends. Blocks: reading the file is asynchronous in
+/// swift-configuration, and nothing can start before it is done.
+private func readConfiguration(_ options: ServeOptions) throws -> DaemonConfiguration {
+    let scalars = options.scalars
+    let lists = options.lists
+    let file = options.config
+    let done = try Latch()
+    let box = Outcome()
+    Task {
+        do {
+            box.set(.success(try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)))
+        } catch {
+            box.set(.failure(error))
+        }
+        done.open()
+    }
+    guard done.wait(atMost: .seconds(60 as Int64)), let read = box.value else {
+        printError("sluice: the configuration could not be read in time")
+        throw ExitCodes.configuration
+    }
     do {
-        return try await DaemonConfiguration(options)
+        return try read.get()
     } catch let error as ConfigurationError {
         printError("\(error)")
         throw ExitCodes.configuration
+    }
+}
+
+/// Carries the settings from the task that reads them.
+private final class Outcome: Sendable {
+    private let stored = Mutex<Result<DaemonConfiguration, any Error>?>(nil)
+
+    var value: Result<DaemonConfiguration, any Error>? { stored.withLock { $0 } }
+
+    func set(_ result: Result<DaemonConfiguration, any Error>) {
+        stored.withLock { $0 = result }
     }
 }

@@ -19,19 +19,19 @@ struct SettingsReader {
     private let reader: ConfigReader
     private(set) var faults: [String] = []
 
-    init(_ options: ServeOptions) async throws {
+    init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
         var given: [AbsoluteConfigKey: ConfigValue] = [:]
-        for (name, value) in options.scalars {
+        for (name, value) in scalars {
             given[AbsoluteConfigKey([name])] = ConfigValue(.string(value), isSecret: name == "token")
         }
-        for (name, values) in options.lists {
+        for (name, values) in lists {
             given[AbsoluteConfigKey([name])] = ConfigValue(.stringArray(values), isSecret: false)
         }
         let environment = EnvironmentVariablesProvider().prefixKeys(with: "sluice")
         var providers: [any ConfigProvider] = [
             InMemoryProvider(name: "flags", values: given), environment,
         ]
-        let file = options.config ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
+        let file = file ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
         if let file {
             try Self.checkNames(inFile: file)
             do {

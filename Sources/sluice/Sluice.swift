@@ -1,6 +1,5 @@
 /// The program: `sluice <command>`.
 import ArgumentParser
-import Glibc
 import Reactor
 
 /// What scripts can tell failures by.
@@ -25,15 +24,11 @@ struct Program {
     static func main() {
         // Before any thread is made, or a signal would end the process in one that does not know.
         if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
-        Task.detached {
-            await SluiceCommand.main()
-            exit(0)
-        }
-        while true { pause() }
+        SluiceCommand.main()
     }
 }
 
-struct SluiceCommand: AsyncParsableCommand {
+struct SluiceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sluice",
         abstract: "An HLS caching reverse proxy: play through it once, and again without the CDN.",
