@@ -1,0 +1,142 @@
+/// Stories of mounts, the classic reverse proxy, and of standing behind another proxy.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct MountTests {}
+}
+
+extension Stories.MountTests {
+    /// A daemon with `/demo/` mounted on the folder `/vod/` of a CDN.
+    private func mounted(_ arguments: [String] = []) throws -> (FixtureCDN, DaemonProcess, TemporaryFolder) {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        let folder = try TemporaryFolder()
+        let mount = ["--mount", "/demo/=\(cdn.url("/vod/"))"]
+        return (cdn, try Story.serve(folder.file("cache"), mount + arguments), folder)
+    }
+
+    @Test
+    func `a mount passes paths and queries as they are, and HTTP decides what is kept`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        cdn.put("/vod/page.html", text: "<p>hello</p>", contentType: "text/html")
+        cdn.put("/vod/a.ts", Array("bytes".utf8))
+        cdn.setBehaviour("cc=max-age=100", for: "/vod/a.ts")
+        cdn.setBehaviour("cc=no-store&header=X-Own:1", for: "/vod/page.html")
+        for _ in 0..<2 {
+            let page = try player.get("/demo/page.html")
+            #expect(page.text == "<p>hello</p>" && page["Content-Type"] == "text/html" && page["X-Own"] == "1")
+            #expect(try player.get("/demo/a.ts").text == "bytes")
+        }
+        #expect(cdn.requestCount("/vod/page.html") == 2 && cdn.requestCount("/vod/a.ts") == 1)
+        _ = try player.get("/demo/x%2Fy;z?a=1&b=%26+c")
+        #expect(cdn.requests.last?.target == "/vod/x%2Fy;z?a=1&b=%26+c")
+        #expect(cdn.requests.last?["Via"]?.contains("sluice") == true)
+    }
+
+    @Test
+    func `a playlist under a mount is played through the daemon`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        cdn.put("/vod/deep/l.m3u8", text: vod(["../a.ts"]))
+        cdn.put("/vod/a.ts", Array("bytes".utf8))
+        let list = try player.get("/demo/deep/l.m3u8")
+        #expect(list["Content-Type"] == "application/vnd.apple.mpegurl")
+        #expect(try player.get(links(list.text)[0]).text == "bytes")
+    }
+
+    @Test(arguments: ["/demo/../secret.ts", "/demo/x/../../secret.ts", "/demo/%2e%2e/secret.ts", "/demo/..%2Fsecret.ts"])
+    func `no path climbs out of a mount`(_ path: String) throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        cdn.put("/secret.ts", Array("secret".utf8))
+        let answer = try ScriptedPlayer(daemon.baseURL).get(path)
+        #expect([400, 404].contains(answer.status), "\(answer.status) \(cdn.requests.map(\.target))")
+        #expect(cdn.requestCount("/secret.ts") == 0)
+    }
+
+    @Test
+    func `errors, redirects and other methods keep their meaning under a mount`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        #expect(try player.get("/demo/missing").status == 404)
+        cdn.setBehaviour("location=/vod/b.ts", for: "/vod/a.ts")
+        cdn.put("/vod/b.ts", Array("b".utf8))
+        #expect(try player.get("/demo/a.ts").text == "b")
+        #expect(try player.get("/demo/a.ts", method: "POST").status == 405)
+    }
+
+    @Test
+    func `a longer mount wins over a shorter one`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime((folder, daemon)) { cdn.stop() } }
+        let other = try TemporaryFolder()
+        let second = try Story.serve(
+            other.path, ["--mount", "/long/=\(cdn.url("/one/"))", "--mount", "/long/y/=\(cdn.url("/two/"))"])
+        cdn.put("/two/a.ts", Array("two".utf8))
+        #expect(try ScriptedPlayer(second.baseURL).get("/long/y/a.ts").text == "two")
+    }
+
+    @Test
+    func `the access token does not reach a mounted origin`() throws {
+        let (cdn, daemon, folder) = try mounted(["--token", "s3cret-token"])
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        #expect(try player.get("/demo/a.ts").status == 401)
+        _ = try player.get("/demo/a.ts?x=1&token=s3cret-token&y=2")
+        #expect(cdn.requests.last?.target == "/vod/a.ts?x=1&y=2")
+        _ = try player.get("/demo/b.ts?token=s3cret-token")
+        #expect(cdn.requests.last?.target == "/vod/b.ts")
+        _ = try player.get("/demo/c.ts", headers: [("Authorization", "Bearer s3cret-token")])
+        #expect(cdn.requests.last?.target == "/vod/c.ts" && cdn.requests.last?["Authorization"] == nil)
+    }
+}
+
+// MARK: Behind another proxy
+
+extension Stories.MountTests {
+    private func link(_ story: Story, _ headers: [WireHead.Field]) throws -> String {
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        return links(try story.get("/l.m3u8", headers: headers).text)[0]
+    }
+
+    private static let forwarded: [WireHead.Field] = [
+        ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "tv.example"), ("X-Forwarded-Prefix", "/hls/"),
+    ]
+
+    @Test  // trap 76
+    func `links are relative to the root, so that any name in front works`() throws {
+        let story = try Story(["--host-name", "tv.example"])
+        #expect(try link(story, [("Host", "tv.example")]).hasPrefix("/s/"))
+        let based = try Story(["--base-path", "/hls"])
+        #expect(try link(based, []).hasPrefix("/hls/s/"))
+    }
+
+    @Test  // trap 76
+    func `forwarded names count only where they are trusted`() throws {
+        #expect(try link(try Story(["--absolute-urls"]), Self.forwarded).hasPrefix("http://127.0.0.1:"))
+        let trusting = try Story(["--absolute-urls", "--trust-forwarded"])
+        #expect(try link(trusting, Self.forwarded).hasPrefix("https://tv.example/hls/s/"))
+        #expect(try link(trusting, []).hasPrefix("http://127.0.0.1:"))
+    }
+
+    @Test(arguments: ["//evil.example", "javascript:x", "/a b", "/a\"b"])  // trap 76
+    func `a forwarded prefix that is no path is not written`(_ prefix: String) throws {
+        let story = try Story(["--trust-forwarded"])
+        #expect(try link(story, [("X-Forwarded-Prefix", prefix)]).hasPrefix("/s/"))
+    }
+
+    @Test  // trap 76
+    func `absolute links lead back to the daemon that wrote them`() throws {
+        let story = try Story(["--absolute-urls"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let absolute = try link(story, [])
+        #expect(absolute.hasPrefix(story.daemon.baseURL + "/s/"))
+        #expect(try story.follow(absolute).text == "bytes")
+    }
+}

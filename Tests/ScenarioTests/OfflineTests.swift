@@ -1,0 +1,128 @@
+/// Stories of the four policies, and of playing again when the origin is gone.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct OfflineTests {}
+}
+
+extension Stories.OfflineTests {
+    /// Everything that a multivariant playlist leads to, in order; nil for what did not come whole.
+    private func playAll(_ player: ScriptedPlayer, _ entry: String) throws -> [[UInt8]?] {
+        func fetch(_ link: String) throws -> PlayerResponse { try player.get(link) }
+        let master = try fetch(entry)
+        var found: [[UInt8]?] = []
+        for variant in links(master.text) {
+            let media = try fetch(variant)
+            for link in links(media.text) {
+                let answer = try fetch(link)
+                found.append(answer.status == 200 && answer.complete ? answer.body : nil)
+            }
+        }
+        return found
+    }
+
+    @Test(arguments: ["ts", "fmp4", "aes", "audio"])
+    func `what was played once plays again without the CDN, after a restart too`(_ fixture: String) throws {
+        let story = try Story(playing: [])
+        let entry = story.cdn.url("/\(fixture)/master.m3u8")
+        let first = try playAll(story.player(), "/" + entry)
+        #expect(first.count >= 6 && !first.contains(nil))
+        story.cdn.stop()
+        #expect(try playAll(story.player(), "/" + entry) == first)
+        try story.restart()
+        #expect(try playAll(story.player(), "/" + entry) == first)
+        let offline = try story.succeed(["--policy", "offline"])
+        #expect(try playAll(ScriptedPlayer(offline.baseURL), "/" + entry) == first)
+    }
+
+    @Test
+    func `offline never asks, even for a live list, and says what is missing`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow())
+        _ = try story.get("/l.m3u8")
+        story.cdn.resetLog()
+        let daemon = try story.succeed(["--policy", "offline"])
+        let player = ScriptedPlayer(daemon.baseURL)
+        let list = try player.get("/" + story.cdn.url("/l.m3u8"))
+        #expect(list.status == 200)
+        let missing = try player.get(links(list.text)[0])
+        #expect(missing.status == 504 && missing.text.contains("policy offline"))
+        #expect(story.cdn.requestCount() == 0)
+    }
+
+    @Test
+    func `media keeps what a playlist names whatever its age, but not against no-store`() throws {
+        let story = try Story()
+        for (name, control) in [("a", "max-age=0"), ("b", "no-cache"), ("c", "no-store")] {
+            story.cdn.put("/\(name).ts", Array(name.utf8))
+            story.cdn.setBehaviour(Behaviour(query: "cc=\(control)"), for: "/\(name).ts")
+        }
+        story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts", "c.ts"]))
+        let found = try story.links(in: "/l.m3u8")
+        for link in found + found { _ = try story.follow(link, headers: [("Cache-Control", "no-cache")]) }
+        #expect(["/a.ts", "/b.ts", "/c.ts"].map { story.cdn.requestCount($0) } == [1, 1, 2])
+    }
+
+    @Test
+    func `rfc respects max-age and asks with the tag when it is over`() throws {
+        let story = try Story(["--policy", "rfc"])
+        story.cdn.put("/fresh.ts", Array("fresh".utf8))
+        story.cdn.put("/old.ts", Array("old".utf8))
+        story.cdn.setBehaviour("cc=max-age=3600", for: "/fresh.ts")
+        story.cdn.setBehaviour("cc=max-age=0", for: "/old.ts")
+        for _ in 0..<2 { for name in ["fresh", "old"] { #expect(try story.get("/\(name).ts").text == name) } }
+        #expect(story.cdn.requestCount("/fresh.ts") == 1)
+        let asked = story.cdn.requests.filter { $0.path == "/old.ts" }
+        #expect(asked.map(\.status) == [200, 304] && asked[1]["If-None-Match"] != nil)
+        story.cdn.put("/old.ts", Array("new".utf8))
+        #expect(try story.get("/old.ts").text == "new")
+    }
+
+    @Test
+    func `rfc obeys what the player asks for, and no-store`() throws {
+        let story = try Story(["--policy", "rfc"])
+        for name in ["a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
+        story.cdn.setBehaviour("cc=max-age=3600", for: "/a.ts")
+        story.cdn.setBehaviour("cc=no-store", for: "/b.ts")
+        for _ in 0..<2 { for path in ["/a.ts", "/b.ts"] { _ = try story.get(path) } }
+        _ = try story.get("/a.ts", headers: [("Cache-Control", "no-cache")])
+        #expect(story.cdn.requestCount("/a.ts") == 2 && story.cdn.requestCount("/b.ts") == 2)
+    }
+
+    @Test
+    func `refresh always asks, and a 304 costs no bytes`() throws {
+        let story = try Story(["--policy", "refresh"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        for _ in 0..<3 {
+            #expect(try story.get("/a.ts").text == "bytes")
+            #expect(try story.get("/l.m3u8").status == 200)
+        }
+        #expect(story.cdn.requestCount("/a.ts") == 3 && story.cdn.requestCount("/l.m3u8") == 3)
+        #expect(story.cdn.bytesSent("/a.ts") == 5)
+    }
+
+    @Test(arguments: ["refresh", "rfc"])
+    func `with the origin gone what is stored is served and marked`(_ policy: String) throws {
+        let story = try Story(["--policy", policy])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.cdn.setBehaviour("cc=max-age=0", for: "/a.ts")
+        _ = try story.get("/a.ts")
+        story.cdn.stop()
+        let answer = try story.get("/a.ts")
+        #expect(answer.text == "bytes" && answer["Cache-Status"]?.contains("origin-unreachable") == true)
+        #expect(try story.stat("stale_total") == 1)
+    }
+
+    @Test
+    func `Cache-Status tells a miss from a hit`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let miss = try story.get("/a.ts")["Cache-Status"]
+        let hit = try story.get("/a.ts")["Cache-Status"]
+        #expect(miss?.hasPrefix("sluice; fwd=uri-miss") == true, "\(miss ?? "-")")
+        #expect(hit?.hasPrefix("sluice; hit") == true, "\(hit ?? "-")")
+    }
+}
