@@ -21,6 +21,7 @@ final class OriginExchange {
     /// What is stored and may serve if the origin does not work.
     private var fallback: StoredObject?
     private var staleReason: Freshness.StaleReason?
+    private var isPartlyStored = false
     /// Kept alive by the wish's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
 
@@ -107,8 +108,9 @@ final class OriginExchange {
 
     /// What to ask an origin for when nothing is stored. Text is always asked for whole.
     private var wantedOfMissing: Wanted {
-        guard !isText else { return .whole }
-        if request.method == .head { return resource.decodesContent ? .whole : .span(start: 0, end: 2) }
+        // A part of what may turn out to be a playlist could not be told from media.
+        guard !isText, !(resource.role == nil && resource.decodesContent) else { return .whole }
+        if request.method == .head { return .span(start: 0, end: 2) }
         guard case .ranges(let specs) = range, specs.count == 1, Preconditions.useRange(
             request.fields, validators: Validators()) || !request.fields.contains(.ifRange)
         else { return .whole }
@@ -141,9 +143,12 @@ final class OriginExchange {
             hear(object, outcome)
         case .notModified(let object):
             guard let facts = ObjectFacts.of(object) else { return fetchMissing() }
-            var playlist: PreparedPlaylist?
-            if isRewritten(facts), case .success(let made) = prepare(object, facts) { playlist = made }
-            serve(object, facts, playlist: playlist, as: .init(disposition: .revalidated, status: .notModified))
+            let how = Serving(disposition: .revalidated, status: .notModified)
+            guard isRewritten(facts) else { return serve(object, facts, playlist: nil, as: how) }
+            switch prepare(object, facts) {
+            case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
+            case .failure(let failure): fail(failure)
+            }
         case .failure(let failure):
             serveStale(instead: failure)
         }
@@ -158,6 +163,7 @@ final class OriginExchange {
             return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
         }
         var disposition = outcome.isCollapsed ? Disposition.collapsed : .miss
+        if isPartlyStored { disposition = .partial }
         if let staleReason { disposition = .refreshed(staleReason) }
         if let reason = outcome.notStored { disposition = .bypass(reason) }
         let how = Serving(disposition: disposition, status: outcome.status)
@@ -302,6 +308,7 @@ final class OriginExchange {
             return fail(
                 ProxyFailure(.us, .gatewayTimeout, "\(resource.url.redacted) is stored only in part, and the policy is offline"))
         }
+        if how.status == nil, request.method != .head, fetchFirstHole(of: object, start, end) { return }
         count(how.disposition)
         var fields = builder.fields(facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
         if let contentRange { fields.append(.contentRange, contentRange) }
@@ -314,6 +321,25 @@ final class OriginExchange {
         exchange.respond(
             ResponseHead(status: status, fields: fields),
             body: .source(reader, length: end.map { $0 - start }))
+    }
+
+    /// Asks for the first byte before a head is promised, where it is missing and not on its way: an
+    /// origin that fails then gives an error, not a broken body, and one that has another
+    /// representation by now gives that.
+    ///
+    /// - Returns: true when the flights were asked; their reply goes on.
+    private func fetchFirstHole(of object: StoredObject, _ start: Int64, _ end: Int64?) -> Bool {
+        guard end.map({ $0 > start }) ?? true, case .hole(let hole) = object.state(at: start),
+            hole.fill == nil || hole.fillDistance > core.settings.joinDistance
+        else { return false }
+        isPartlyStored = object.presentBytes > 0
+        var stop = [end, hole.end].compactMap { $0 }.min()
+        if stop == object.total { stop = nil }
+        fetch(
+            FetchRequest(
+                resource: resource, wanted: .span(start: start, end: stop), object: object,
+                delivery: .head, lane: Reader.lane(resource, from: start, to: stop)))
+        return true
     }
 
     private func isPresent(_ object: StoredObject, _ start: Int64, _ end: Int64?) -> Bool {
