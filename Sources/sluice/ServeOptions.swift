@@ -124,6 +124,9 @@ struct ServeOptions: ParsableArguments {
         ].filter { !$0.value.isEmpty }
     }
 
+    /// The names whose values are lists.
+    static let listNames: Set<String> = ["bind", "allow-host", "mount", "host-name", "cors-origin"]
+
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
         "bind", "port", "cache-dir", "cache-size", "min-free", "slots", "express-slots", "host-limit",

@@ -43,30 +43,25 @@ struct SettingsReader {
         reader = ConfigReader(providers: providers)
     }
 
-    /// A misspelt name in the file would be a setting that silently does not count.
+    /// A misspelt name, or a value of another kind, would be a setting that silently does not count.
     private static func checkNames(inFile path: String) throws {
-        struct AnyName: CodingKey {
-            let stringValue: String
-            var intValue: Int? { nil }
-            init(stringValue: String) { self.stringValue = stringValue }
-            init?(intValue: Int) { nil }
-        }
-        struct Names: Decodable {
-            let all: [String]
-            init(from decoder: any Decoder) throws {
-                all = try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)
-            }
-        }
-        let names: Names
+        let settings: FileShape
         do {
-            names = try JSONDecoder().decode(Names.self, from: Data(contentsOf: URL(filePath: path)))
+            settings = try JSONDecoder().decode(FileShape.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
             throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
         }
-        let unknown = names.all.filter { !ServeOptions.names.contains($0) }.sorted()
-        guard unknown.isEmpty else {
-            throw ConfigurationError(faults: unknown.map { "the file \(path) names an unknown setting '\($0)'" })
+        let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
+            guard ServeOptions.names.contains(name) else { return "names an unknown setting '\(name)'" }
+            switch kind {
+            case .texts where ServeOptions.listNames.contains(name), .text: return nil
+            case .number where !ServeOptions.listNames.contains(name): return nil
+            default:
+                let wanted = ServeOptions.listNames.contains(name) ? "a text or a list of texts" : "a text, number or truth value"
+                return "must give '\(name)' \(wanted)"
+            }
         }
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" }) }
     }
 
     /// Notes a fault.
@@ -76,7 +71,7 @@ struct SettingsReader {
     func text(_ name: String) -> String? {
         let key = ConfigKey([name])
         return reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
-            ?? reader.bool(forKey: key).map(String.init)
+            ?? reader.double(forKey: key).map { String($0) } ?? reader.bool(forKey: key).map(String.init)
     }
 
     /// A list; empty if it is set nowhere. The environment separates by commas.
@@ -140,5 +135,38 @@ struct SettingsReader {
             return Int64(number * factor)
         }
         return nil
+    }
+}
+
+/// What a configuration file holds, by the kinds of its values.
+private struct FileShape: Decodable {
+    enum Kind { case text, number, texts, other }
+
+    private struct AnyName: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    let kinds: [String: Kind]
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: AnyName.self)
+        var kinds: [String: Kind] = [:]
+        for key in container.allKeys {
+            if (try? container.decode(String.self, forKey: key)) != nil {
+                kinds[key.stringValue] = .text
+            } else if (try? container.decode(Double.self, forKey: key)) != nil
+                || (try? container.decode(Bool.self, forKey: key)) != nil
+            {
+                kinds[key.stringValue] = .number
+            } else if (try? container.decode([String].self, forKey: key)) != nil {
+                kinds[key.stringValue] = .texts
+            } else {
+                kinds[key.stringValue] = .other
+            }
+        }
+        self.kinds = kinds
     }
 }

@@ -42,6 +42,13 @@ extension Stories.CommandLineTests {
     }
 
     @Test
+    func `decode reads a list of URLs from standard input`() throws {
+        let program = try DaemonProcess.builtBinary()
+        let script = "printf '/http://h/a\\n\\n/http://h/b\\n' | \(program) decode"
+        #expect(try Tool.run(["sh", "-c", script]).stdout == "http://h/a\nhttp://h/b\n")
+    }
+
+    @Test
     func `stats, purge and clear ask the daemon`() throws {
         let story = try Story()
         let daemon = story.daemon.baseURL
@@ -120,6 +127,21 @@ extension Stories.CommandLineTests {
     }
 
     @Test
+    func `a file's values may be numbers, truth values and lists, each where it fits`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("c.json")
+        try writeFile(file, #"{"allow-private":true,"slots":8,"connect-timeout":1.5,"bind":["127.0.0.1","::1"],"port":0}"#.utf8)
+        let good = try sluice("check", "--config", file)
+        #expect(good.status == 0 && good.stdout.contains("127.0.0.1:0, [::1]:0,"), "\(good.stderr)")
+        try writeFile(file, #"{"port":{},"slots":[1],"bind":4,"policy":null}"#.utf8)
+        let bad = try sluice("check", "--config", file)
+        #expect(bad.status == 78)
+        for name in ["port", "slots", "bind", "policy"] { #expect(bad.stderr.contains("'\(name)'")) }
+        let list = try sluice("check", environment: ["SLUICE_MOUNT=/aa/=http://x/,/bb/=http://y/"])
+        #expect(list.stdout.contains("2 mounts"))
+    }
+
+    @Test
     func `a wrong switch in the environment is an error too`() throws {
         #expect(try sluice("check", environment: ["SLUICE_ALLOW_PRIVATE=perhaps"]).status == 78)
         #expect(try sluice("check", "--config", "/nowhere/at/all.json").status == 78)
@@ -190,6 +212,16 @@ extension Stories.CommandLineTests {
         #expect(daemon.standardOutput == "sluice ready \(daemon.baseURL)\n")
         #expect(try daemon.terminate() == .code(0))
         #expect(try notices.next().contains("STOPPING=1"))
+    }
+
+    @Test
+    func `SIGHUP ends nothing, SIGINT ends as SIGTERM does`() throws {
+        let story = try Story()
+        story.daemon.kill(SIGHUP)
+        #expect(eventually { story.daemon.standardError.contains("SIGHUP") })
+        #expect(try story.follow("/api/health").status == 200)
+        story.daemon.kill(SIGINT)
+        #expect(try story.daemon.waitForExit() == .code(0))
     }
 
     @Test

@@ -53,6 +53,27 @@ extension Stories.EntryTests {
         #expect(film["Content-Type"]?.hasPrefix("text/html") == false)
     }
 
+    @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-7"])  // traps 14 and 26
+    func `a player that probes such an entry by a range gets a playlist all the same`(_ range: String) throws {
+        let story = try Story()
+        story.cdn.put("/stream", text: vod(["a.ts"]))
+        for _ in 0..<2 {
+            let list = try story.get("/stream", range: range)
+            #expect(list.status == 200 && links(list.text)[0].hasPrefix("/s/"), "\(list.status) \(list.text)")
+        }
+        #expect(links(try story.get("/stream").text)[0].hasPrefix("/s/"))
+    }
+
+    @Test
+    func `a range of an entry without an ending is a range still, if it is media`() throws {
+        let story = try Story()
+        let bytes = FixtureCDN.syntheticBytes("film", 0..<5_000_000)
+        story.cdn.put("/film", bytes, contentType: "video/mp4")
+        let part = try story.get("/film", range: "bytes=4000000-4000009")
+        #expect(part.status == 206 && part.body == Array(bytes[4_000_000..<4_000_010]))
+        #expect(part["Content-Range"] == "bytes 4000000-4000009/5000000")
+    }
+
     @Test  // trap 7
     func `links work with their query dropped or another one put on`() throws {
         let story = try Story()

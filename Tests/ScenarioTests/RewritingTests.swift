@@ -188,6 +188,22 @@ extension Stories.RewritingTests {
         #expect(story.cdn.requests.last?.target == "/a.ts")
     }
 
+    @Test  // trap 12
+    func `bytes that are no UTF-8 pass as they are`() throws {
+        let story = try Story()
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let line: [UInt8] = Array("#EXTINF:4,caf".utf8) + [0xE9]
+        let name: [UInt8] = Array("caf".utf8) + [0xE9] + Array(".ts".utf8)
+        let body = [Array("#EXTM3U".utf8), line, name, Array("#EXT-X-ENDLIST".utf8)].joined(separator: [0x0A])
+        origin.answer("/l.m3u8", .respond(200, [], Array(body)))
+        origin.answer("/caf%E9.ts", .respond(200, [], Array("bytes".utf8)))
+        let list = try story.follow("/" + origin.url("/l.m3u8"))
+        #expect(list.body.split(separator: 0x0A)[1] == line[...])
+        #expect(try story.follow(uriLines(list.text)[0]).text == "bytes")
+        try origin.verify()
+    }
+
     @Test  // trap 16
     func `a media playlist works without its parent`() throws {
         let story = try Story(playing: [])
