@@ -156,6 +156,10 @@ let package = Package(
             dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
             swiftSettings: strict),
         .testTarget(
+            name: "PlayerTests",
+            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
+            swiftSettings: strict),
+        .testTarget(
             name: "FixtureCDNTests", dependencies: ["FixtureCDN", "ScenarioSupport"],
             swiftSettings: strict),
     ],

@@ -82,8 +82,8 @@ struct ScenarioSupportTests {
         let program = folder.file("daemon")
         let script = """
             #!/bin/sh
-            echo "sluice ready http://127.0.0.1:$1"
             trap 'echo bye >&2; exit 3' TERM
+            echo "sluice ready http://127.0.0.1:$1"
             while :; do sleep 0.01; done
 
             """
