@@ -14,7 +14,7 @@ final class ObjectFacts: Sendable {
     /// Parts of response heads that never change for this object.
     let entityTag: String
     let lastModified: Int64?
-    private let playlist = Mutex<[RewriteKey: PreparedPlaylist]>([:])
+    private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
     init(head: StoredHead, generation: UInt64) {
         self.head = head
@@ -44,24 +44,22 @@ final class ObjectFacts: Sendable {
         let session: SessionID
         /// What stands before each written URL: origin and base path.
         let prefix: String
+        /// Whether this is the gzip form.
+        var isCompressed = false
     }
 
     /// A rewritten playlist held in memory.
     func prepared(_ key: RewriteKey) -> PreparedPlaylist? {
-        playlist.withLock { $0[key] }
-    }
-
-    /// The facts of a playlist that was rewritten for any session.
-    var playlistFacts: PlaylistFacts? {
-        playlist.withLock { $0.values.first?.facts }
+        playlist.withLock { $0[key]?.playlist }
     }
 
     /// Keeps a rewritten playlist; at most eight sessions an object, so that many viewers of one
-    /// list do not pile up copies.
-    func keep(_ made: PreparedPlaylist, for key: RewriteKey) {
+    /// list do not pile up copies, and none where the budget of all objects is used up.
+    func keep(_ made: PreparedPlaylist, for key: RewriteKey, within budget: RewrittenBudget) {
+        guard let kept = budget.admit(made) else { return }
         playlist.withLock { table in
             if table.count >= 8 { table.removeAll(keepingCapacity: true) }
-            table[key] = made
+            table[key] = kept
         }
     }
 }
@@ -70,6 +68,43 @@ final class ObjectFacts: Sendable {
 struct PreparedPlaylist: Sendable {
     let bytes: [UInt8]
     let facts: PlaylistFacts
+}
+
+/// A playlist that counts against the budget for as long as it is held.
+final class KeptPlaylist: Sendable {
+    let playlist: PreparedPlaylist
+    private let budget: RewrittenBudget
+
+    fileprivate init(_ playlist: PreparedPlaylist, _ budget: RewrittenBudget) {
+        self.playlist = playlist
+        self.budget = budget
+    }
+
+    deinit { budget.giveBack(playlist.bytes.count) }
+}
+
+/// The memory that rewritten playlists of all objects may take.
+final class RewrittenBudget: Sendable {
+    private let limit: Int
+    private let used = Atomic<Int>(0)
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// The playlist, counted; nil where there is no room.
+    func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
+        let size = playlist.bytes.count
+        guard used.add(size, ordering: .relaxed).newValue <= limit else {
+            giveBack(size)
+            return nil
+        }
+        return KeptPlaylist(playlist, self)
+    }
+
+    fileprivate func giveBack(_ size: Int) {
+        used.subtract(size, ordering: .relaxed)
+    }
 }
 
 /// Counts the readers of one object, so that its flights know when nobody is left. Held in a table

@@ -33,9 +33,13 @@ extension OriginExchange {
         !text.isEmpty && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
     }
 
+    private var rewriteKey: ObjectFacts.RewriteKey {
+        ObjectFacts.RewriteKey(session: resource.session.id, prefix: linkPrefix)
+    }
+
     /// The rewritten form of a stored playlist, from memory if it is there.
     func prepare(_ object: StoredObject, _ facts: ObjectFacts) -> Result<PreparedPlaylist, ProxyFailure> {
-        let key = ObjectFacts.RewriteKey(session: resource.session.id, prefix: linkPrefix)
+        let key = rewriteKey
         if let known = facts.prepared(key) { return .success(known) }
         let body: [UInt8]
         let base: AbsoluteURL
@@ -51,7 +55,7 @@ extension OriginExchange {
             handle: core.handle(for:session:))
         do throws(PlaylistError) {
             let prepared = try rewrite(body, base: base, links)
-            facts.keep(prepared, for: key)
+            facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
             return .failure(
@@ -127,6 +131,18 @@ extension OriginExchange {
         return body
     }
 
+    /// The gzip form, for players that take it and lists that gain by it; nil for the plain one.
+    private func compressed(_ playlist: PreparedPlaylist, _ facts: ObjectFacts) -> PreparedPlaylist? {
+        guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields) else { return nil }
+        var key = rewriteKey
+        key.isCompressed = true
+        if let known = facts.prepared(key) { return known }
+        guard let bytes = Gzip.compress(playlist.bytes) else { return nil }
+        let made = PreparedPlaylist(bytes: bytes, facts: playlist.facts)
+        facts.keep(made, for: key, within: core.rewritten)
+        return made
+    }
+
     /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
     func servePlaylist(_ playlist: PreparedPlaylist, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
@@ -134,12 +150,15 @@ extension OriginExchange {
         var fields = Fields()
         fields.append(.contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
         fields.append(.cacheControl, "no-cache")
+        fields.append(.vary, "Accept-Encoding")
+        let coded = compressed(playlist, facts)
+        if coded != nil { fields.append(.contentEncoding, "gzip") }
         builder.finish(&fields, facts.head, how.disposition, how.ttl, how.status)
         let isHit = how.disposition == .hit
         exchange.onFinish = { [core] outcome in
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }
-        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes(playlist.bytes))
+        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
     }
 }

@@ -25,8 +25,7 @@ package final class ProxyCore: Sendable {
     let playlistMemory = PlaylistMemory()
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
     let loopMark: String
-    /// Bytes of rewritten playlists in memory.
-    let rewrittenBytes = Atomic<Int>(0)
+    let rewritten: RewrittenBudget
     private let ownAuthorities = Mutex<Set<String>>([])
 
     /// Starts the upstream loop; blocks until it runs.
@@ -40,6 +39,7 @@ package final class ProxyCore: Sendable {
         self.isShared = isShared
         counters = Counters()
         readers = ReaderCounts()
+        rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         sessions = SessionTable(store: store)
         signer = settings.token.map(Signer.init(token:))
         router = Router(mounts: settings.mounts)

@@ -1,0 +1,37 @@
+/// Stories of playlists that leave compressed for players that ask for it.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct CompressionTests {}
+}
+
+extension Stories.CompressionTests {
+    private static let longList =
+        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n"
+        + (0..<500).map { "#EXTINF:4,\nseg\($0).ts\n" }.joined() + "#EXT-X-ENDLIST\n"
+
+    @Test
+    func `a long playlist leaves as gzip for a player that takes it, and as it is for others`() throws {
+        let story = try Story()
+        story.cdn.put("/long.m3u8", text: Self.longList, contentType: "application/x-mpegurl")
+        let plain = try story.get("/long.m3u8")
+        let coded = try story.get("/long.m3u8", headers: [("Accept-Encoding", "gzip")])
+        #expect(plain["Content-Encoding"] == nil && plain["Vary"] == "Accept-Encoding")
+        #expect(coded["Content-Encoding"] == "gzip")
+        #expect(coded.body.count < plain.body.count / 4)
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("list.gz"), coded.body)
+        let unpacked = try Tool.run(["gzip", "-dc", folder.file("list.gz")])
+        #expect(unpacked.output == plain.body)
+    }
+
+    @Test
+    func `a short playlist is not worth it`() throws {
+        let story = try Story()
+        story.cdn.put("/short.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+        let answer = try story.get("/short.m3u8", headers: [("Accept-Encoding", "gzip")])
+        #expect(answer["Content-Encoding"] == nil && answer.text.hasPrefix("#EXTM3U"))
+    }
+}
