@@ -16,6 +16,29 @@ extension Players {
             }
         }
 
+        /// Not in fragmented MP4, where the demuxer of ffmpeg 5.1 finds nothing after a seek.
+        @Test(arguments: [
+            Stream.transportStream, .rotatedKey, .packedAudio, .plainFile,
+        ])
+        func `ffmpeg seeks into the middle, also with the origin gone`(stream: Stream) throws {
+            try expectSamePerformance(of: stream) { url in
+                let frames = try #require(try Tool.framemd5(url, ["-ss", "5"]))
+                return Performance(frames.split(separator: "\n"))
+            }
+        }
+
+        /// Direct, ffmpeg loses the rest of such a segment and exits as if all were well (trap 29).
+        @Test func `ffmpeg loses no frame to an origin that breaks off`() throws {
+            let stage = try Stage()
+            let direct = try Tool.framemd5(stage.cdn.url(Stream.transportStream.path))
+            stage.cdn.setBehaviour("fails=1&reset=20000", for: "/ts/160p/seg001.ts")
+            stage.cdn.setBehaviour("fails=1&trunc=20000", for: "/ts/240p/seg002.ts")
+            stage.cdn.setBehaviour("fails=1&status=503", for: "/ts/360p/seg003.ts")
+            stage.cdn.setBehaviour("fails=1&status=500", for: "/ts/sound/seg004.ts")
+            let isSame = try Tool.framemd5(stage.through(.transportStream)) == direct
+            #expect(direct != nil && isSame)
+        }
+
         @Test(arguments: Stream.allCases)
         func `ffprobe describes every stream and programme alike`(stream: Stream) throws {
             try expectSamePerformance(of: stream) { url in
