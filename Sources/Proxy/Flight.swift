@@ -96,12 +96,16 @@ final class Flight {
     func covers(_ request: FetchRequest) -> Bool {
         guard state != .ended, refusal == nil, request.revalidates == revalidates else { return false }
         guard request.resource.mayStore == resource.mayStore else { return false }
-        if let wantedObject = request.object, let object, wantedObject !== object { return false }
+        if let wantedObject = request.object, wantedObject !== object {
+            // One without a name is not found again by a flight that does not know its object yet.
+            if object != nil || !wantedObject.isStorable { return false }
+        }
         if request.revalidates { return true }
         guard case .span(let start, _) = request.wanted else { return request.wanted == wanted }
         guard case .span(let first, let end) = wanted, let position else { return false }
         if object == nil || isPlaylist { return start == first || within(start, position, end) }
-        guard start >= first || object?.spans.contains(start) == true else { return false }
+        // What lies behind the watermark may be gone again: a body that is not kept is punched out.
+        guard start >= writer?.offset ?? first || object?.spans.contains(start) == true else { return false }
         return within(start, position, end)
     }
 
@@ -160,6 +164,8 @@ final class Flight {
                         isCollapsed: waiter.isCollapsed, status: outcome.status,
                         notStored: outcome.notStored)), table)
         }
+        // The player may have left while its answer was on its way.
+        table.checkAbandoned(self)
     }
 
     /// Adds a waiter; one that comes after the head is answered at once.

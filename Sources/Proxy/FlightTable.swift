@@ -96,8 +96,9 @@ final class FlightTable {
         if flight.isPlaylist { return flight.writer == nil ? nil : flight.object }
         guard !flight.revalidates else { return nil }
         let key = flight.resource.key
-        let siblings = (flights[key] ?? []).compactMap(\.object)
-        let candidates = [flight.object, siblings.first { !$0.isDiscarded }, store.lookup(key)]
+        // What may not be stored is not shared beyond its own flight either.
+        let siblings = (flights[key] ?? []).compactMap(\.object).filter { $0.isStorable && !$0.isDiscarded }
+        let candidates = [flight.object, siblings.first, store.lookup(key)]
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded && Self.isSame(candidate, as: head, total: total)
         }

@@ -154,6 +154,9 @@ final class Reader: BodySource {
         wish = nil
         guard !isOver else { return }
         switch reply {
+        case .object(let other, _) where other !== object:
+            // Nothing fills the former object any more.
+            guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
         case .object, .notModified:
             break
         case .failure(let failure):
@@ -209,18 +212,24 @@ final class Reader: BodySource {
     private func hearDetour(_ reply: FetchReply) {
         wish = nil
         guard !isOver else { return }
-        // Never the rest of another version behind the start of this one.
-        guard case .object(let other, _) = reply, let head = ObjectFacts.of(other)?.head,
+        if case .object(let other, _) = reply, moves(to: other) { return }
+        isBroken = true
+        wakeNow()
+    }
+
+    /// Goes on in another object; false if it holds another representation, whose rest must never
+    /// stand behind the start of this one.
+    private func moves(to other: StoredObject) -> Bool {
+        guard let head = ObjectFacts.of(other)?.head,
             FlightTable.isSame(object, as: head, total: other.total)
-        else {
-            isBroken = true
-            return wakeNow()
-        }
+        else { return false }
+        stopWaiting()
         leave()
         object = other
         core.readers.enter(other.generation)
         lastAsked = nil
         if wake != nil { waitForMore() }
+        return true
     }
 
     /// The lane of a fetch: what playback stands still for goes by the express lane.
