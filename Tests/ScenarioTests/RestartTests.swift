@@ -26,9 +26,9 @@ extension Stories {
             // Commits follow within the configured second.
             #expect(eventually { (try? self.indexed(story)) == 20 })
             story.cdn.setBehaviour("rate=500000", for: "/bytes/*")
-            let storm = (0..<40).map { segment("storm\($0)", 1_000_000) }
+            let storm = (0..<24).map { segment("storm\($0)", 1_000_000) }
             let streams = try storm.map { try story.open($0) }
-            for stream in streams.prefix(30) { _ = try stream.read(300_000) }
+            for stream in streams { _ = try stream.read(750_000) }
             story.stop(SIGKILL)
             story.cdn.resetLog()
             story.cdn.setBehaviour(nil, for: "/bytes/*")
@@ -39,8 +39,9 @@ extension Stories {
             }
             for path in done { #expect(story.cdn.requestCount(path) == 0, "\(path)") }
             let again = story.cdn.bytesSent()
-            print("after the kill: \(40_000_000 - again) of 40000000 storm bytes were kept")
-            #expect(again <= 40_000_000)
+            print("after the kill: \(again) of 24000000 bytes had to come again")
+            // A growing object's header is brought up to date every second.
+            #expect(again <= 18_000_000)
             for path in storm { #expect(story.cdn.firstByteServedTwice(path) == nil) }
         }
 

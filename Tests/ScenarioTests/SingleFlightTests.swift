@@ -67,6 +67,21 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == before + 1)
         }
 
+        @Test func `a player that comes late to a no-store body starts at once`() throws {
+            let story = try Story()
+            let path = segment("secret", 20_000_000)
+            story.cdn.setBehaviour("cc=no-store", for: path)
+            story.cdn.hold(path, afterBytes: 12_000_000)
+            let first = try story.open(path)
+            let begin = try first.read(12_000_000)
+            let late = try story.open(path)
+            let same = try late.read(1_000_000)
+            #expect(late.age < .seconds(1))
+            story.cdn.release(path)
+            #expect(isContent(same + (try late.readRest()), of: path))
+            #expect(isContent(begin + (try first.readRest()), of: path))
+        }
+
         @Test func `a no-store body gives its disk space back while it is read`() throws {
             let story = try Story()
             let path = segment("long", 24_000_000)

@@ -1,0 +1,90 @@
+/// Everything at once: random ranges, speeds, hang-ups and broken origins, and never a wrong byte.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct StormTests {
+        /// What the origin does to the objects of a storm, one after the other.
+        private static let behaviours = [
+            "fb=0", "chunked=1", "norange=1", "rate=4000000", "reset=400000&fails=4",
+            "trunc=700000&chunked=1&fails=4", "chunked=1&norange=1", "cc=no-store",
+            "status=503&fails=2", "eof=1", "reset=100000&fails=3&norange=1", "fb=50",
+        ]
+
+        @Test(arguments: [1, 2, 3] as [UInt64])
+        func `players that do as they like get no wrong byte`(seed: UInt64) throws {
+            let story = try Story(["--cache-size", "8MB", "--min-free", "0", "--slots", "6"])
+            let paths = Self.behaviours.indices.map {
+                segment("storm\($0)", 900_000 + $0 * 137_501)
+            }
+            for (path, behaviour) in zip(paths, Self.behaviours) {
+                story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
+            }
+            let faults = try inParallel(8, within: .seconds(60)) { player in
+                var dice = Dice(seed: seed &* 1000 &+ UInt64(player))
+                return (0..<40).compactMap { _ in
+                    let path = paths[dice.roll(paths.count)]
+                    do { return try visit(story, path, &dice) } catch { return "\(path): \(error)" }
+                }
+            }
+            try #require(story.daemon.isRunning, "\(story.daemon.standardError.suffix(3000))")
+            #expect(faults.flatMap(\.self) == [])
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            #expect(try story.settled("stored_bytes") { $0 <= 8_000_000 } <= 8_000_000)
+            #expect(try story.stat("own_errors_total") == 0)
+        }
+
+        /// One visit; what was wrong with it, if anything.
+        private func visit(_ story: Story, _ path: String, _ dice: inout Dice) throws -> String? {
+            let size = Int(path.split(separator: "/")[1]) ?? 0
+            let first = dice.roll(size)
+            let last = min(size - 1, first + dice.roll(400_000))
+            let ranges = [nil, "bytes=\(first)-\(last)", "bytes=\(first)-", "bytes=-\(last + 1)"]
+            let range = ranges[dice.roll(ranges.count)]
+            let stream = try story.open(path, range: range)
+            var what = "\(path) \(range ?? "whole")"
+            let head = try stream.readHead()
+            what = "\(path) \(range ?? "whole"): \(head.startLine)"
+            guard head.status == 200 || head.status == 206 else {
+                _ = try stream.readRest()
+                return what
+            }
+            var start = 0
+            if head.status == 206 {
+                let field = head["Content-Range"] ?? ""
+                start = Int(field.dropFirst(6).prefix { $0 != "-" }) ?? -1
+                let asked = range == ranges[3] ? size - last - 1 : first
+                guard range != nil, start == asked else { return "\(what) \(field)" }
+            }
+            let isPatient = dice.roll(3) > 0
+            let body = isPatient ? try stream.readRest() : try stream.read(dice.roll(300_000) + 1)
+            guard isContent(body, of: path, from: start, count: body.count) else {
+                return "\(what): wrong bytes"
+            }
+            guard isPatient, stream.broken == nil else {
+                stream.abort()
+                return stream.broken.map { "\(what): \($0) after \(body.count) from \(start)" }
+            }
+            let end = range == ranges[1] && head.status == 206 ? last + 1 : size
+            return start + body.count == end ? nil : "\(what): \(body.count) bytes from \(start)"
+        }
+    }
+}
+
+/// Numbers that are the same in every run of a seed (the SplitMix64 generator).
+private struct Dice {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// A number in 0..<sides.
+    mutating func roll(_ sides: Int) -> Int {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int((word ^ (word >> 31)) % UInt64(sides))
+    }
+}
