@@ -51,9 +51,10 @@ final class OriginExchange {
         guard object.isComplete else { return fetchMissing() }
         switch prepare(object, facts) {
         case .success(let prepared): decide(object, facts, playlist: prepared)
-        case .failure:
-            // It was readable once, or it would not be kept: the limits or the code have changed.
-            core.store.remove(resource.key)
+        case .failure(let failure):
+            // It was readable once, or it would not be kept: the limits have changed, or what its
+            // parent list said is forgotten. A newer one takes its place, if there is one.
+            if resource.policy == .offline { return fail(failure) }
             fetchMissing()
         }
     }

@@ -180,6 +180,34 @@ extension Stories.SecurityTests {
         #expect(story.daemon.standardError.contains("/gone.ts"))
     }
 
+    @Test(arguments: [
+        "http://127.0.0.1:1/x?sig=hunter2", "http://u:hunter2@127.0.0.1:1/x", "http://no-such.invalid/hunter2?sig=hunter2",
+        "ftp://h/x?sig=hunter2", "http://[bad?sig=hunter2", "/again?sig=hunter2", "http://169.254.1.1/x?sig=hunter2",
+    ])  // trap 61
+    func `where a redirect led shows without its secrets`(_ location: String) throws {
+        let story = try Story(["--log-level", "trace", "--connect-timeout", "1"])
+        for path in ["/a.ts", "/again"] {
+            story.cdn.setBehaviour(Behaviour(query: "location=\(percentEncoded(location))"), for: path)
+        }
+        let answer = try story.get("/a.ts")
+        #expect([403, 502, 504].contains(answer.status))
+        story.stop()
+        let said = (answer.text + story.daemon.standardError).split(separator: "\n").filter { $0.contains("sig=hunter2") || $0.contains(":hunter2") }
+        #expect(said.isEmpty, "\(said)")
+    }
+
+    @Test
+    func `a request in absolute form is for its own host only`() throws {
+        let story = try Story()
+        let host = story.daemon.baseURL.dropFirst(7)
+        for (target, status) in [("http://\(host)/api/health", 200), ("http://evil.example/api/health", 421)] {
+            let text = "GET \(target) HTTP/1.1\r\nHost: \(target.dropFirst(7).prefix { $0 != "/" })\r\n\r\n"
+            #expect(try story.player().sendRaw(text.utf8).readHead().status == status)
+        }
+        let connect = "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"
+        #expect((400..<600).contains(try story.player().sendRaw(connect.utf8).readHead().status))
+    }
+
     @Test  // trap 62
     func `requests made to be misread are refused`() throws {
         let story = try Story()

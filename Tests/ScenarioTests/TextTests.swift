@@ -111,6 +111,21 @@ extension Stories.TextTests {
         #expect(story.cdn.requests.last?.target == "/seg.ts")
     }
 
+    @Test  // traps 11 and 77
+    func `a list that needs its parent is not lost when the parent was forgotten`() throws {
+        let story = try Story()
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-DEFINE:NAME=\"d\",VALUE=\"x\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n")
+        story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
+        let variant = try story.links(in: "/m.m3u8")[0]
+        let text = try story.follow(variant).text
+        let daemon = try story.succeed(["--policy", "offline"])
+        let player = ScriptedPlayer(daemon.baseURL)
+        let alone = try player.get(variant)
+        #expect(alone.status == 502 && alone.text.contains("variable 'd'"))
+        _ = try player.get("/" + story.cdn.url("/m.m3u8"))
+        #expect(try player.get(variant).text == text)
+    }
+
     @Test  // trap 40
     func `a delta update keeps the endings of the full list`() throws {
         let story = try Story()
