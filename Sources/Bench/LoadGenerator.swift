@@ -116,7 +116,9 @@ final class LoadLane {
         isBusy = false
     }
 
-    /// Reads a piece of the answer. Only answers with a Content-Length are understood.
+    /// Reads a piece of the answer.
+    ///
+    /// Only answers with a Content-Length are understood.
     func take(_ piece: UnsafeRawBufferPointer) {
         if firstByte == 0 { firstByte = (Monotonic.now() - startedAt).inSeconds }
         if let bodyLeft {

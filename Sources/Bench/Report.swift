@@ -37,7 +37,9 @@ struct Report {
         return line(head) + line(rule) + rows.map(line).joined()
     }
 
-    /// One object a line. No text of ours holds a character that JSON escapes.
+    /// One object a line.
+    ///
+    /// No text of ours holds a character that JSON escapes.
     var json: String {
         figures.map {
             "{\"group\":\"\($0.group)\",\"what\":\"\($0.what)\",\"value\":\(Self.text($0.value)),"

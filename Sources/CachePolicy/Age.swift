@@ -18,7 +18,7 @@ extension StoredHead {
 
     /// How long the response is fresh, in seconds from its origination (RFC 9111 section 4.2.1).
     ///
-    /// - Parameter isShared: whether `s-maxage` counts.
+    /// `isShared` says whether `s-maxage` counts.
     package func lifetime(isShared: Bool) -> Int64 {
         let control = CacheControl(fields)
         if isShared, let shared = control.sharedMaxAge { return shared }
@@ -26,7 +26,9 @@ extension StoredHead {
         let date = fields.first(.date).flatMap { HTTPDate.parse($0) } ?? responseTime.seconds
         if let expires = fields.first(.expires) {
             // A malformed date, "0" included, is one in the past (RFC 9111 section 5.3).
-            guard fields.count(of: .expires) == 1, let at = HTTPDate.parse(expires) else { return 0 }
+            guard fields.count(of: .expires) == 1, let at = HTTPDate.parse(expires) else {
+                return 0
+            }
             return max(0, at - date)
         }
         return heuristicLifetime(control, date: date)
@@ -43,6 +45,7 @@ extension StoredHead {
 
     private static func seconds(_ text: String?) -> Int64? {
         guard let text, !text.isEmpty, text.utf8.allSatisfy(HTTP.ASCII.isDigit) else { return nil }
-        return Int64(text).map { min($0, CacheControl.maximumSeconds) } ?? CacheControl.maximumSeconds
+        return Int64(text).map { min($0, CacheControl.maximumSeconds) }
+            ?? CacheControl.maximumSeconds
     }
 }

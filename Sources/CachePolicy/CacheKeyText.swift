@@ -8,6 +8,7 @@ package enum CacheKeyText {
     /// - Parameters:
     ///   - url: the URL as it is asked for, before redirects.
     ///   - session: text that keeps one session's responses apart from all others; nil to share.
+    /// - Returns: the text, which is also what objects are purged by.
     package static func text(for url: AbsoluteURL, session: String? = nil) -> String {
         // A blank cannot stand in a URL, so the parts cannot run into each other.
         guard let session else { return url.normalisedForKey }

@@ -39,6 +39,7 @@ package enum Disposition: Equatable, Sendable {
     /// - Parameters:
     ///   - ttl: remaining freshness in seconds, negative when stale; nil when it has no end.
     ///   - status: the origin's status, where it was asked.
+    /// - Returns: the member, with the reason in it where there is one.
     package func cacheStatus(ttl: Int64?, status: HTTPStatus?) -> CacheStatus {
         var value = CacheStatus(cache: "sluice", ttl: ttl)
         switch self {

@@ -80,7 +80,9 @@ package enum Freshness: Equatable, Sendable {
         case .refresh: return .stale(.refreshPolicy)
         case .media:
             // Players send no-cache and max-age=0 by habit; they must not steer the cache.
-            guard let playlist = question.playlist, playlist.isLive else { return .fresh(seconds: nil) }
+            guard let playlist = question.playlist, playlist.isLive else {
+                return .fresh(seconds: nil)
+            }
             return live(playlist, question)
         case .rfc:
             if let playlist = question.playlist, playlist.isLive,
@@ -103,13 +105,16 @@ package enum Freshness: Equatable, Sendable {
         let control = CacheControl(question.head.fields)
         if control.noCache == .response { return .stale(.noCache) }
         let request = CacheControl(question.requestFields)
-        let pragma = !question.requestFields.contains(.cacheControl)
+        let pragma =
+            !question.requestFields.contains(.cacheControl)
             && question.requestFields.listMembers(.pragma).contains("no-cache")
         if request.noCache != nil || pragma { return .stale(.requestNoCache) }
         let age = question.head.age(at: question.now)
         let lifetime = question.head.lifetime(isShared: question.isShared)
         if let maxAge = request.maxAge, age > maxAge { return .stale(.requestMaxAge) }
-        if let minFresh = request.minFresh, lifetime - age < minFresh { return .stale(.requestMinFresh) }
+        if let minFresh = request.minFresh, lifetime - age < minFresh {
+            return .stale(.requestMinFresh)
+        }
         if age < lifetime { return .fresh(seconds: lifetime - age) }
         let forbids = control.mustRevalidate || (question.isShared && control.proxyRevalidate)
         if !forbids, let allowed = request.maxStale {
@@ -131,7 +136,8 @@ package enum Freshness: Equatable, Sendable {
         }
         guard question.policy == .rfc else { return true }
         let control = CacheControl(question.head.fields)
-        let forbids = control.mustRevalidate || control.noCache != nil
+        let forbids =
+            control.mustRevalidate || control.noCache != nil
             || (question.isShared && (control.proxyRevalidate || control.sharedMaxAge != nil))
         return !forbids
     }

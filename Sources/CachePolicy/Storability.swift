@@ -50,7 +50,9 @@ package enum Storability: Equatable, Sendable {
         let vary = question.responseFields.listMembers(.vary).map { HTTP.ASCII.lowercased($0) }
         if vary.contains("*") { return .streamOnly(.varyStar) }
         // Codings are undone or not asked for, and CORS is ours: these two do not split the cache.
-        if vary.contains(where: { $0 != "accept-encoding" && $0 != "origin" }) { return .streamOnly(.vary) }
+        if vary.contains(where: { $0 != "accept-encoding" && $0 != "origin" }) {
+            return .streamOnly(.vary)
+        }
         if question.isShared {
             if control.private != nil { return .streamOnly(.isPrivate) }
             if question.requestFields.contains(.authorization),
@@ -70,7 +72,9 @@ package enum Storability: Equatable, Sendable {
         }
     }
 
-    private static func rfcStatusDecision(_ question: Question, _ control: CacheControl) -> Storability {
+    private static func rfcStatusDecision(_ question: Question, _ control: CacheControl)
+        -> Storability
+    {
         let understood: Set<UInt16> = [
             200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501,
         ]
@@ -78,7 +82,8 @@ package enum Storability: Equatable, Sendable {
         guard understood.contains(status) else { return .streamOnly(.status) }
         let hasExplicit = control.hasLifetime || question.responseFields.contains(.expires)
         let hasValidator =
-            question.responseFields.contains(.etag) || question.responseFields.contains(.lastModified)
+            question.responseFields.contains(.etag)
+            || question.responseFields.contains(.lastModified)
         let heuristic: Set<UInt16> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
         if hasExplicit || control.public { return .store }
         if heuristic.contains(status), hasValidator { return .store }

@@ -36,7 +36,8 @@ package struct StoredHead: Sendable, Equatable {
         "content-security-policy", "content-security-policy-report-only", "report-to", "nel",
         "content-length", "content-range", "accept-ranges", "transfer-encoding",
         "public-key-pins", "clear-site-data", "server-timing", "timing-allow-origin",
-        "cross-origin-resource-policy", "cross-origin-opener-policy", "cross-origin-embedder-policy",
+        "cross-origin-resource-policy", "cross-origin-opener-policy",
+        "cross-origin-embedder-policy",
         "refresh", "cache-status", "x-frame-options",
     ]
 
@@ -52,7 +53,9 @@ package struct StoredHead: Sendable, Equatable {
     }
 
     /// Takes over the fields of a 304 (RFC 9111 section 3.2) and its times.
-    package mutating func update(from notModified: Fields, requestTime: WallTime, responseTime: WallTime) {
+    package mutating func update(
+        from notModified: Fields, requestTime: WallTime, responseTime: WallTime
+    ) {
         let news = Self.keptFields(of: notModified)
         for (name, _) in news
         where !["content-encoding", "content-type"].contains(HTTP.ASCII.lowercased(name)) {

@@ -86,13 +86,17 @@ final class Connection: ReadinessHandler {
     }
 
     /// A client that closed for good looks, until it is sent something, like one that only shut its
-    /// sending side (RFC 9112 section 9.6). Players do the former: one that closed while there is
-    /// nothing to send it is given up after a while, so that its transfer does not go on for nobody.
-    /// One that took bytes since has shown, by not resetting the connection, that it still reads.
+    /// sending side (RFC 9112 section 9.6).
+    ///
+    /// Players do the former: one that closed while there is nothing to send it is given up after a
+    /// while, so that its transfer does not go on for nobody. One that took bytes since has shown,
+    /// by not resetting the connection, that it still reads.
     private func watchHalfClosed() {
         let sentBefore = response?.bodySent ?? 0
         server.loop.schedule(after: server.limits.halfCloseTimeout) { [weak self] _ in
-            guard let self, self.state.isPeerClosed, self.state.isBusy, !self.state.isBlocked else { return }
+            guard let self, self.state.isPeerClosed, self.state.isBusy, !self.state.isBlocked else {
+                return
+            }
             if (self.response?.bodySent ?? 0) == sentBefore { self.close(.aborted) }
         }
     }

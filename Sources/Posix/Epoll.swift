@@ -36,7 +36,8 @@ package final class Epoll {
     }
 
     /// Changes what a watched descriptor is watched for.
-    package func modify(_ number: CInt, for interest: Readiness, token: UInt64) throws(SystemError) {
+    package func modify(_ number: CInt, for interest: Readiness, token: UInt64) throws(SystemError)
+    {
         try control(EPOLL_CTL_MOD, number, interest, token)
     }
 

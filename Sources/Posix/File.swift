@@ -21,7 +21,9 @@ package func writeAll(
     var done = 0
     while done < bytes.count {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
-        done += try check("pwrite") { pwrite(file, rest.baseAddress, rest.count, off_t(offset) + off_t(done)) }
+        done += try check("pwrite") {
+            pwrite(file, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+        }
     }
 }
 

@@ -103,7 +103,9 @@ package func accept(from listener: CInt) throws(SystemError) -> AcceptedSocket? 
     throw SystemError("accept4", code: errno)
 }
 
-/// Reads what has arrived (recv(2)); never blocks. A reset counts as an end.
+/// Reads what has arrived (recv(2)); never blocks.
+///
+/// A reset counts as an end.
 package func receive(
     from number: CInt, into buffer: UnsafeMutableRawBufferPointer
 ) -> ReadOutcome {
@@ -119,8 +121,10 @@ package func receive(
 
 /// Writes what fits (send(2), MSG_NOSIGNAL); never blocks.
 ///
-/// - Parameter more: true when further bytes follow at once, so that the kernel may join them.
-package func send(_ bytes: UnsafeRawBufferPointer, to number: CInt, more: Bool = false) -> WriteOutcome {
+/// `more` says that further bytes follow at once, so that the kernel may join them.
+package func send(_ bytes: UnsafeRawBufferPointer, to number: CInt, more: Bool = false)
+    -> WriteOutcome
+{
     let flags = CInt(MSG_NOSIGNAL) | (more ? CInt(MSG_MORE) : 0)
     while true {
         let count = Glibc.send(number, bytes.baseAddress, bytes.count, flags)

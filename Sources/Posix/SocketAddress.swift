@@ -70,8 +70,11 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address without the port, IPv6 without brackets.
     package var host: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        _ = bytes.withUnsafeBytes { inet_ntop(family, $0.baseAddress, &text, socklen_t(text.count)) }
-        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        _ = bytes.withUnsafeBytes {
+            inet_ntop(family, $0.baseAddress, &text, socklen_t(text.count))
+        }
+        return String(
+            decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// `host:port`, IPv6 in brackets.

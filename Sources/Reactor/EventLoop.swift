@@ -24,7 +24,9 @@ package struct Registration: Hashable, Sendable {
     fileprivate var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
 }
 
-/// The loop. Not Sendable: made on, and used by, one thread.
+/// The loop.
+///
+/// Not Sendable: made on, and used by, one thread.
 package final class EventLoop {
     private struct Slot {
         var generation: UInt32 = 0
@@ -64,7 +66,9 @@ package final class EventLoop {
 
     // MARK: Readiness
 
-    /// Watches a descriptor. The caller keeps it open until it has cancelled.
+    /// Watches a descriptor.
+    ///
+    /// The caller keeps it open until it has cancelled.
     package func watch(
         _ descriptor: CInt, for interest: Readiness, handler: any ReadinessHandler
     ) throws(SystemError) -> Registration {
@@ -90,7 +94,8 @@ package final class EventLoop {
     /// Changes what a registration waits for.
     package func update(_ registration: Registration, for interest: Readiness) throws(SystemError) {
         let slot = slots[Int(registration.slot)]
-        precondition(slot.generation == registration.generation, "a cancelled registration was updated")
+        precondition(
+            slot.generation == registration.generation, "a cancelled registration was updated")
         try epoll.modify(slot.descriptor, for: interest, token: registration.token)
     }
 

@@ -79,7 +79,8 @@ package struct LoopBound<Value>: @unchecked Sendable {
 
     /// The value, on its own loop; traps anywhere else.
     package func value(on loop: EventLoop) -> Value {
-        precondition(loop.handle === home && loop.isCurrent, "a bound value was opened on a foreign loop")
+        precondition(
+            loop.handle === home && loop.isCurrent, "a bound value was opened on a foreign loop")
         return stored
     }
 

@@ -13,17 +13,20 @@ package final class PosixThread: Sendable {
     /// - Parameters:
     ///   - name: shown by ps and perf; at most 15 bytes are kept.
     ///   - body: what it runs; the thread ends when it returns.
+    /// - Throws: `SystemError` when the system has no room for another thread.
     package init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
         let box = Unmanaged.passRetained(ThreadBody(name: name, body: body))
         var made = pthread_t()
-        let status = pthread_create(&made, nil, { raw in
-            guard let raw else { return nil }
-            let body = Unmanaged<ThreadBody>.fromOpaque(raw).takeRetainedValue()
-            clinux_block_all_signals()
-            clinux_name_thread(body.name)
-            body.body()
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &made, nil,
+            { raw in
+                guard let raw else { return nil }
+                let body = Unmanaged<ThreadBody>.fromOpaque(raw).takeRetainedValue()
+                clinux_block_all_signals()
+                clinux_name_thread(body.name)
+                body.body()
+                return nil
+            }, box.toOpaque())
         guard status == 0 else {
             box.release()
             throw SystemError("pthread_create", code: status)
@@ -31,7 +34,9 @@ package final class PosixThread: Sendable {
         thread = Mutex(made)
     }
 
-    /// Waits for the thread's end; blocks. A second call returns at once.
+    /// Waits for the thread's end; blocks.
+    ///
+    /// A second call returns at once.
     package func join() {
         let waiting = thread.withLock { thread in
             let taken = thread

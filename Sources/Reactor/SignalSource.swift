@@ -3,7 +3,9 @@ import CLinux
 import Glibc
 package import Posix
 
-/// Watches signals on one loop. Block them in every thread first (`blockSignals`).
+/// Watches signals on one loop.
+///
+/// Block them in every thread first (`blockSignals`).
 package final class SignalSource: ReadinessHandler {
     private let descriptor: OwnedDescriptor
     private let received: (_ signal: CInt, EventLoop) -> Void
@@ -12,7 +14,9 @@ package final class SignalSource: ReadinessHandler {
     package init(
         _ signals: [CInt], on loop: EventLoop, received: @escaping (CInt, EventLoop) -> Void
     ) throws(SystemError) {
-        let number = try check("signalfd") { clinux_signal_descriptor(signals, CInt(signals.count)) }
+        let number = try check("signalfd") {
+            clinux_signal_descriptor(signals, CInt(signals.count))
+        }
         descriptor = OwnedDescriptor(taking: number)
         self.received = received
         _ = try loop.watch(number, for: .readable, handler: self)

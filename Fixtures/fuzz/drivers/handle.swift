@@ -3,6 +3,7 @@ import HLS
 import Routing
 import URISyntax
 
+/// Runs every check on one input (libFuzzer calls it).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))

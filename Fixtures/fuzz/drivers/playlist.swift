@@ -2,6 +2,7 @@
 import HLS
 import URISyntax
 
+/// Rewrites one input and reads the result again (libFuzzer calls it).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))

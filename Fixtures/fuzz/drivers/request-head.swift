@@ -7,6 +7,8 @@ private enum Outcome: Equatable {
     case refused(HTTPStatus)
 }
 
+/// Parses one input in two pieces and as a whole (libFuzzer calls it).
+///
 /// The first byte says how long the first piece is, so that the fuzzer chooses the cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
