@@ -93,6 +93,27 @@ extension Stories {
             #expect(try !story.get(path).complete)
         }
 
+        @Test func `an origin that promises bytes and sends none is given up, not asked for ever`()
+            throws
+        {
+            let origin = try ScriptedOrigin()
+            let fields = [("ETag", "\"x\""), ("Content-Type", "video/mp2t")]
+            let part = [("Content-Range", "bytes 100-999/1000"), ("Transfer-Encoding", "chunked")]
+            origin.answer(
+                "/lies.ts", .cut(afterBytes: 100),
+                .respond(200, fields, [UInt8](repeating: 7, count: 1000)))
+            for _ in 0..<50 {
+                let head = (fields + part).map { "\($0.0): \($0.1)\r\n" }.joined()
+                let empty = "HTTP/1.1 206 Partial Content\r\n\(head)\r\n0\r\n\r\n"
+                origin.answer("/lies.ts", .send(Array(empty.utf8)))
+            }
+            let story = try Story()
+            let answer = try story.player().get(story.url(for: origin.baseURL + "/lies.ts"))
+            #expect(!answer.complete && answer.body.count == 100)
+            #expect(origin.requestCount("/lies.ts") <= 12)
+            origin.stop()
+        }
+
         @Test func `two 503s before a 200 are not seen`() throws {
             let story = try Story()
             let path = segment("busy", 100_000)

@@ -53,6 +53,21 @@ extension Stories {
             first.abort()
         }
 
+        @Test func `a fetch that meets what is there already stops and goes on behind it`() throws {
+            let story = try Story()
+            let path = segment("meets", 8_000_000)
+            story.cdn.setBehaviour("rate=3000000", for: path)
+            let whole = try story.open(path)
+            let begin = try whole.read(100_000)
+            story.cdn.setBehaviour(nil, for: path)
+            let middle = try story.get(path, range: "bytes=3000000-5999999")
+            #expect(isContent(middle.body, of: path, from: 3_000_000, count: 3_000_000))
+            #expect(isContent(begin + (try whole.readRest()), of: path))
+            #expect(eventually { story.cdn.activeRequests == 0 })
+            // What was on its way when the first flight ended.
+            #expect(story.cdn.bytesSent(path) < 8_800_000)
+        }
+
         @Test func `a range a little ahead of the watermark waits for it`() throws {
             let story = try Story()
             let path = segment("near", 2_000_000)

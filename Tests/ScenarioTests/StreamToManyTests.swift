@@ -85,6 +85,19 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
+        @Test(arguments: ["fb=0", "chunked=1", "status=204"])
+        func `an empty segment is an empty answer`(behaviour: String) throws {  // trap 35
+            let story = try Story()
+            let path = segment("empty", 0)
+            story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
+            for _ in 0..<2 {
+                let answer = try story.get(path)
+                #expect(answer.complete && answer.body.isEmpty)
+                #expect(answer.status == (behaviour == "status=204" ? 204 : 200))
+                #expect(try story.get(path, range: "bytes=0-1").complete)
+            }
+        }
+
         @Test func `a thousand segments come over one player connection`() throws {  // trap 64
             let story = try Story()
             let player = story.player()

@@ -1,0 +1,144 @@
+/// What a flight makes of the origin's bytes and of their end.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+extension Flight {
+    // MARK: Bytes
+
+    /// Writes what was gathered and lets readers have it.
+    func flush() {
+        guard !gathered.isEmpty, writer != nil else { return }
+        let bytes = gathered
+        gathered.removeAll(keepingCapacity: true)
+        if let error = write(bytes) {
+            // Readers go on with a flight of their own into a file that is not kept.
+            object?.discard()
+            return fail(
+                ProxyFailure(.us, .serviceUnavailable, "storing failed in the middle: \(error)"),
+                cause: error)
+        }
+        lastProgress = table.loop.now
+        failuresInARow = 0
+        if isSniffing { sniff(bytes, isAtEnd: false) }
+        // A buffer that grew for a burst is not kept for a trickle.
+        if gathered.capacity > 4 * Self.gatherLimit { gathered = [] }
+        if meetsStored { close(cause: nil) }
+    }
+
+    /// True when the next bytes are there already, and so many of them that a new request for what
+    /// comes behind them costs less than fetching them twice.
+    private var meetsStored: Bool {
+        guard state == .filling, waiters.isEmpty, let object, let writer, let total = object.total,
+            object.isStorable, case .present(let count) = object.state(at: writer.offset)
+        else { return false }
+        return count >= table.settings.joinDistance || writer.offset + count >= total
+    }
+
+    private func write(_ bytes: [UInt8]) -> SystemError? {
+        bytes.withUnsafeBytes { raw in
+            do throws(SystemError) {
+                try writer?.append(raw)
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+
+    private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
+        let room = PlaylistDetector.prefixLength - prefix.count
+        prefix.append(contentsOf: bytes.prefix(max(0, room)))
+        let found = PlaylistDetector.inspect(prefix)
+        if found == .undecided, !isAtEnd, prefix.count < PlaylistDetector.prefixLength { return }
+        isSniffing = false
+        prefix = []
+        if found == .playlist {
+            markPlaylist()
+        } else if isPlaylist {
+            object?.discard()
+            let what = found == .markup ? "an HTML or XML page" : "something else"
+            refuse(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): expected a playlist, but the origin sent \(what)",
+                    originStatus: outcome?.status))
+        } else {
+            publishIfMedia()
+            answer(isComplete: false)
+        }
+    }
+
+    private func markPlaylist() {
+        guard !isPlaylist, let object, var head = StoredHead(encoded: object.head) else { return }
+        isPlaylist = true
+        head.isPlaylist = true
+        object.replaceHead(head.encoded)
+    }
+
+    // MARK: Ends
+
+    func finish() {
+        flush()
+        guard state != .ended, let object, let writer else {
+            if state != .ended {
+                refuse(ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): no usable answer"))
+            }
+            return
+        }
+        if isSniffing { sniff([], isAtEnd: true) }
+        guard state != .ended else { return }
+        if writer.offset < promisedEnd {
+            // Framed as whole, but shorter than it said elsewhere: broken like any other.
+            return retry(after: UpstreamError(.truncated, host: resource.url.host))
+        }
+        if object.total == nil, case .span(_, nil) = wanted {
+            if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
+            object.markBodyEnd(writer.offset)
+            // The player gets what there was; but what may have been cut is not kept.
+            if !endIsProven, !isPlaylist { object.discard() }
+        }
+        state = .ended
+        table.remove(self)
+        writer.end(failure: nil)
+        self.writer = nil
+        if object.isStorable, !object.isCurrent, !object.isDiscarded { publish(object) }
+        table.store.finish(object)
+        answer(isComplete: true)
+    }
+
+    /// Where this transfer's bytes should end, as far as known; else 0.
+    private var promisedEnd: Int64 {
+        if case .span(_, let end?) = wanted { return end }
+        return object?.total ?? 0
+    }
+
+    /// Asks the origin whether the body goes on after its last byte: the only way to tell the end
+    /// of a body that ends with its connection from a cut (RFC 9112 section 8).
+    ///
+    /// - Returns: false where that cannot be asked.
+    private func verifyEnd(at offset: Int64) -> Bool {
+        guard !isVerifyingEnd, offset > 0, let object, !resource.decodesContent || isHandedOut,
+            ObjectFacts.of(object)?.head.strongValidator != nil
+        else { return false }
+        isVerifyingEnd = true
+        wanted = .span(start: offset, end: nil)
+        table.counters.add(.originResumes)
+        ask()
+        return true
+    }
+
+    /// The origin's answer to that question: there is nothing more, or the question is not understood.
+    func endVerification(isProven: Bool) {
+        endIsProven = isProven
+        let running = transfer
+        transfer = nil
+        running?.cancel()
+        finish()
+    }
+}
