@@ -9,7 +9,8 @@ package enum Base64URL {
         var index = 0
         while index + 3 <= bytes.count {
             let group =
-                UInt32(bytes[index]) << 16 | UInt32(bytes[index + 1]) << 8 | UInt32(bytes[index + 2])
+                UInt32(bytes[index]) << 16 | UInt32(bytes[index + 1]) << 8
+                | UInt32(bytes[index + 2])
             output.append(alphabet[Int(group >> 18)])
             output.append(alphabet[Int(group >> 12 & 63)])
             output.append(alphabet[Int(group >> 6 & 63)])

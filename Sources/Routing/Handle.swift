@@ -100,6 +100,7 @@ package struct Handle: Hashable, Sendable {
     ///   - text: the handle as it stands in the URL.
     ///   - sign: gives the MAC that the bytes must carry; nil accepts any, as `sluice decode` does.
     ///   - requiresSignature: whether an unsigned handle is refused.
+    /// - Throws: `Fault`, telling what cannot be read from what may not be used.
     package init(
         text: some Collection<UInt8>, sign: (([UInt8]) -> [UInt8])? = nil,
         requiresSignature: Bool = false

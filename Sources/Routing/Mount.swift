@@ -12,7 +12,8 @@ package struct Mount: Hashable, Sendable {
 
         package var description: String {
             switch self {
-            case .noEquals: "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
+            case .noEquals:
+                "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
             case .reserved(let path): "the mount path '\(path)' is used by the daemon itself"
             case .badURL(let text): "the mount's origin is no http or https URL: \(text)"
@@ -25,7 +26,9 @@ package struct Mount: Hashable, Sendable {
     /// The URL that `path` stands for; its own path ends with "/".
     package let origin: AbsoluteURL
 
-    /// Reads `PATH=URL`. Missing slashes at the end of either side are added.
+    /// Reads `PATH=URL`.
+    ///
+    /// Missing slashes at the end of either side are added.
     package init(_ text: String) throws(Fault) {
         guard let equals = text.firstIndex(of: "=") else { throw .noEquals }
         var path = String(text[..<equals])

@@ -41,7 +41,9 @@ package enum Route: Sendable {
     case refused(HTTPStatus, String)
 }
 
-/// Reads request targets. Pure; one instance serves all loops.
+/// Reads request targets.
+///
+/// Pure; one instance serves all loops.
 package struct Router: Sendable {
     private let mounts: [Mount]
 
@@ -64,11 +66,15 @@ package struct Router: Sendable {
         let utf8 = path.utf8
         let second = utf8.dropFirst().first
         // The commonest form first: /s/<handle>/<name>
-        if let letter = second, utf8.dropFirst(2).first == 0x2F, let role = ResourceRole(letter: letter) {
+        if let letter = second, utf8.dropFirst(2).first == 0x2F,
+            let role = ResourceRole(letter: letter)
+        {
             return rewritten(role, path.dropFirst(3), head)
         }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
-        if let url = Self.rawURL(in: head.target) { return Self.entry(url, headers: [], token: nil) }
+        if let url = Self.rawURL(in: head.target) {
+            return Self.entry(url, headers: [], token: nil)
+        }
         if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
         for mount in mounts where path.hasPrefix(mount.path) {
             return mounted(mount, path, head.query)
@@ -136,7 +142,8 @@ package struct Router: Sendable {
             }
         }
         guard let url, !url.isEmpty else {
-            return .refused(.badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
+            return .refused(
+                .badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
         }
         return Self.entry(url, headers: headers, token: token)
     }
@@ -153,8 +160,10 @@ package struct Router: Sendable {
         raw.hasPrefix("http://") || raw.hasPrefix("https://")
     }
 
-    /// The items of an entry's query. A `url` given without percent-encoding keeps its own `&`
-    /// arguments, up to one of ours: people paste URLs as they are.
+    /// The items of an entry's query.
+    ///
+    /// A `url` given without percent-encoding keeps its own `&` arguments, up to one of ours:
+    /// people paste URLs as they are.
     private static func entryItems(_ query: String) -> [QueryItem] {
         var items: [QueryItem] = []
         for item in QueryItem.items(of: query) {
@@ -182,7 +191,8 @@ package struct Router: Sendable {
         }
         let framing = [
             "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "range",
-            "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect", "trailer",
+            "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect",
+            "trailer",
         ]
         if framing.contains(HTTP.ASCII.lowercased(header.name)) {
             return "h_\(header.name) is set by the daemon itself"

@@ -18,10 +18,15 @@ import URISyntax
     @Test(arguments: [
         ("a=1", "https://h.example/x/m", "https://h.example/x/s", "a=1"),
         ("a=1; Path=/", "https://h.example/x/m", "https://h.example/y", "a=1"),
-        ("a=1; Domain=example.com; Path=/", "https://a.example.com/", "https://b.example.com/", "a=1"),
+        (
+            "a=1; Domain=example.com; Path=/", "https://a.example.com/", "https://b.example.com/",
+            "a=1"
+        ),
         ("a=\"q; b\"; Path=/", "https://h.example/", "https://h.example/", "a=\"q"),
     ])
-    func `a cookie goes back where it came from`(_ cookie: String, _ from: String, _ to: String, _ field: String) throws {
+    func `a cookie goes back where it came from`(
+        _ cookie: String, _ from: String, _ to: String, _ field: String
+    ) throws {
         #expect(try sent(cookie, from: from, to: to) == field)
     }
 
@@ -33,10 +38,15 @@ import URISyntax
         ("a=1; Domain=other.example; Path=/", "https://h.example/", "https://other.example/"),
         ("a=1; Path=/; Secure", "https://h.example/", "http://h.example/"),
         ("a=1; Path=/; Max-Age=0", "https://h.example/", "https://h.example/"),
-        ("a=1; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "https://h.example/", "https://h.example/"),
+        (
+            "a=1; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "https://h.example/",
+            "https://h.example/"
+        ),
         ("=1; Path=/", "https://h.example/", "https://h.example/"),
     ])
-    func `a cookie does not go where it does not belong`(_ cookie: String, _ from: String, _ to: String) throws {
+    func `a cookie does not go where it does not belong`(
+        _ cookie: String, _ from: String, _ to: String
+    ) throws {
         #expect(try sent(cookie, from: from, to: to) == nil)
     }
 

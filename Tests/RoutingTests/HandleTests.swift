@@ -26,7 +26,8 @@ import URISyntax
     }
 
     @Test func `the text is safe in any URL path`() throws {
-        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/?a=1&b=/../"))))
+        let made = text(
+            Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/?a=1&b=/../"))))
         let safe = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         #expect(made.allSatisfy(safe.contains))
     }
@@ -42,7 +43,8 @@ import URISyntax
             let sum = bytes.reduce(UInt8(7)) { $0 &* 31 &+ $1 }
             return Array(repeating: sum, count: 32)
         }
-        let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))), sign: sign)
+        let made = text(
+            Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))), sign: sign)
         #expect(throws: Never.self) { try Handle(text: made, sign: sign, requiresSignature: true) }
         for index in made.indices {
             var changed = made
@@ -55,7 +57,9 @@ import URISyntax
 
     @Test func `an unsigned handle is refused where signatures are needed`() throws {
         let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))))
-        #expect(throws: Handle.Fault.badSignature) { try Handle(text: made, requiresSignature: true) }
+        #expect(throws: Handle.Fault.badSignature) {
+            try Handle(text: made, requiresSignature: true)
+        }
     }
 
     @Test(arguments: ["", "A", "AAAA", "!!!!", "AAAAAAAAAA", "_____________", "AQAAAAAAAAAgIA"])

@@ -46,29 +46,42 @@ import URISyntax
     }
 
     @Test func `session headers are read and decoded`() {
-        guard case .entry(let entry) = route("/proxy?url=https%3A%2F%2Fh%2F&h_Referer=https%3A%2F%2Fr%2F&h_X-A=b%20c")
+        guard
+            case .entry(let entry) = route(
+                "/proxy?url=https%3A%2F%2Fh%2F&h_Referer=https%3A%2F%2Fr%2F&h_X-A=b%20c")
         else { return #expect(Bool(false)) }
-        #expect(entry.headers == [.init(name: "Referer", value: "https://r/"), .init(name: "X-A", value: "b c")])
+        #expect(
+            entry.headers == [
+                .init(name: "Referer", value: "https://r/"), .init(name: "X-A", value: "b c"),
+            ])
     }
 
     // Trap 62.
-    @Test(arguments: ["h_X=a%0D%0AEvil:%201", "h_A%20B=c", "h_Host=evil", "h_=x", "h_Content-Length=3"])
+    @Test(arguments: [
+        "h_X=a%0D%0AEvil:%201", "h_A%20B=c", "h_Host=evil", "h_=x", "h_Content-Length=3",
+    ])
     func `a header that would change the request's frame is refused`(_ argument: String) {
-        guard case .refused(let status, _) = route("/proxy?url=https%3A%2F%2Fh%2F&\(argument)") else {
+        guard case .refused(let status, _) = route("/proxy?url=https%3A%2F%2Fh%2F&\(argument)")
+        else {
             return #expect(Bool(false))
         }
         #expect(status == .badRequest)
     }
 
     // Trap 10.
-    @Test(arguments: ["/proxy?url=file%3A%2F%2F%2Fetc%2Fpasswd", "/proxy?url=ftp%3A%2F%2Fh%2F", "/proxy", "/proxy?url="])
+    @Test(arguments: [
+        "/proxy?url=file%3A%2F%2F%2Fetc%2Fpasswd", "/proxy?url=ftp%3A%2F%2Fh%2F", "/proxy",
+        "/proxy?url=",
+    ])
     func `what is no http URL is refused`(_ target: String) {
         guard case .refused(let status, _) = route(target) else { return #expect(Bool(false)) }
         #expect(status == .badRequest)
     }
 
     @Test func `the longer mount wins`() {
-        guard case .mount(_, let url) = route("/demo/deep/a/b.ts?q=1") else { return #expect(Bool(false)) }
+        guard case .mount(_, let url) = route("/demo/deep/a/b.ts?q=1") else {
+            return #expect(Bool(false))
+        }
         #expect(url.text == "https://deep.example.com/a/b.ts?q=1")
     }
 
@@ -79,14 +92,18 @@ import URISyntax
 
     // Traps 7 and 38.
     @Test func `only delivery directives of a rewritten URL's query count`() {
-        guard case .rewritten(let role, let handle, let directives) = route("/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")
+        guard
+            case .rewritten(let role, let handle, let directives) = route(
+                "/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")
         else { return #expect(Bool(false)) }
         #expect(role == .playlist)
         #expect(handle == "AbC")
         #expect(directives.map(\.rawName) == ["_HLS_msn", "_HLS_part"])
     }
 
-    @Test(arguments: ["/proxy/=https://h/", "/api/=https://h/", "/s/=https://h/", "nopath", "/a", "/x/=ftp://h/"])
+    @Test(arguments: [
+        "/proxy/=https://h/", "/api/=https://h/", "/s/=https://h/", "nopath", "/a", "/x/=ftp://h/",
+    ])
     func `a mount that cannot be is refused`(_ text: String) {
         #expect(throws: Mount.Fault.self) { try Mount(text) }
     }
