@@ -10,11 +10,15 @@ enum CrossOrigin {
     static let exposed =
         "Accept-Ranges, Age, Cache-Status, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
 
-    /// Adds them. Never `*` together with credentials (Fetch standard, CORS protocol).
+    /// Adds them.
+    ///
+    /// Never `*` together with credentials (Fetch standard, CORS protocol).
     static func append(to fields: inout Fields, for request: RequestHead, settings: ProxySettings) {
         if !settings.credentialedOrigins.isEmpty {
             fields.append(.vary, "Origin")
-            if let origin = request.fields.first(.origin), settings.credentialedOrigins.contains(origin) {
+            if let origin = request.fields.first(.origin),
+                settings.credentialedOrigins.contains(origin)
+            {
                 fields.append(.accessControlAllowOrigin, origin)
                 fields.append("Access-Control-Allow-Credentials", "true")
                 fields.append(.accessControlExposeHeaders, exposed)
@@ -31,7 +35,9 @@ enum CrossOrigin {
         append(to: &fields, for: request, settings: settings)
         fields.append(.accessControlAllowMethods, "GET, HEAD, OPTIONS")
         let asked = request.fields.combined(.accessControlRequestHeaders)
-        fields.append(.accessControlAllowHeaders, asked ?? "Range, If-Range, If-None-Match, If-Modified-Since")
+        fields.append(
+            .accessControlAllowHeaders, asked ?? "Range, If-Range, If-None-Match, If-Modified-Since"
+        )
         fields.append(.accessControlMaxAge, "86400")
         if request.fields.first(.accessControlRequestPrivateNetwork) == "true" {
             fields.append(.accessControlAllowPrivateNetwork, "true")
@@ -45,8 +51,10 @@ enum CrossOrigin {
 enum ContentTypes {
     static let playlist = "application/vnd.apple.mpegurl"
 
-    /// The type of a media answer. The place in the playlist comes first, then what the origin
-    /// said, then the file name; markup is never passed on as such, since it would run as ours.
+    /// The type of a media answer.
+    ///
+    /// The place in the playlist comes first, then what the origin said, then the file name; markup
+    /// is never passed on as such, since it would run as ours.
     static func media(_ resource: Resource, stated: String?) -> String {
         let type = stated.flatMap { MediaType($0) }
         if resource.isMounted { return stated ?? "application/octet-stream" }
@@ -58,7 +66,9 @@ enum ContentTypes {
         default: break
         }
         // An SVG is markup too, and may hold scripts.
-        if let stated, let type, ["video", "audio", "image"].contains(type.type), type.subtype != "svg+xml" {
+        if let stated, let type, ["video", "audio", "image"].contains(type.type),
+            type.subtype != "svg+xml"
+        {
             return stated
         }
         return byName[resource.nameExtension] ?? fallback(resource.role)
@@ -76,7 +86,8 @@ enum ContentTypes {
         "ts": "video/mp2t", "m2ts": "video/mp2t", "mp4": "video/mp4", "m4s": "video/iso.segment",
         "m4v": "video/mp4", "cmfv": "video/mp4", "m4a": "audio/mp4", "cmfa": "audio/mp4",
         "aac": "audio/aac", "mp3": "audio/mpeg", "ac3": "audio/ac3", "ec3": "audio/eac3",
-        "vtt": "text/vtt; charset=utf-8", "webvtt": "text/vtt; charset=utf-8", "key": "application/octet-stream",
+        "vtt": "text/vtt; charset=utf-8", "webvtt": "text/vtt; charset=utf-8",
+        "key": "application/octet-stream",
         "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webm": "video/webm",
         "mkv": "video/x-matroska", "mov": "video/quicktime",
     ]
@@ -95,19 +106,23 @@ struct AnswerHead {
     ) -> Fields {
         var fields = Fields()
         if resource.isMounted {
-            for (name, value) in facts.head.fields where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {
+            for (name, value) in facts.head.fields
+            where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {
                 fields.append(name, value)
             }
         } else if let control = facts.head.fields.combined(.cacheControl) {
             fields.append(.cacheControl, control)
         }
         fields.append(
-            .contentType, ContentTypes.media(resource, stated: facts.head.fields.first(.contentType)))
+            .contentType,
+            ContentTypes.media(resource, stated: facts.head.fields.first(.contentType)))
         if !resource.isMounted, let coding = facts.head.fields.first(.contentEncoding) {
             fields.append(.contentEncoding, coding)
         }
         fields.append(.etag, facts.entityTag)
-        if let modified = facts.head.fields.first(.lastModified) { fields.append(.lastModified, modified) }
+        if let modified = facts.head.fields.first(.lastModified) {
+            fields.append(.lastModified, modified)
+        }
         fields.append(.acceptRanges, "bytes")
         finish(&fields, facts.head, disposition, ttl, originStatus)
         return fields

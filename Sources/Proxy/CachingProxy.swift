@@ -24,10 +24,12 @@ package final class CachingProxy: RequestHandler {
         core.counters.add(.requests)
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.isLooped(request) {
-            return refuse(ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
         }
         if request.method == .options {
-            return exchange.respond(CrossOrigin.preflight(request, settings: core.settings), body: .none)
+            return exchange.respond(
+                CrossOrigin.preflight(request, settings: core.settings), body: .none)
         }
         switch core.router.route(request) {
         case .own(let path):
@@ -48,8 +50,10 @@ package final class CachingProxy: RequestHandler {
     private func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
         core.counters.add(failure.fault == .us ? .ownErrors : .clientErrors)
         core.log.info(
-            "request refused", metadata: ["status": "\(failure.status.rawValue)", "reason": "\(failure.message)"])
-        let (head, body) = AnswerHead.failure(failure, request: exchange.request, settings: core.settings)
+            "request refused",
+            metadata: ["status": "\(failure.status.rawValue)", "reason": "\(failure.message)"])
+        let (head, body) = AnswerHead.failure(
+            failure, request: exchange.request, settings: core.settings)
         exchange.respond(head, body: .bytes(body))
     }
 
@@ -70,23 +74,28 @@ package final class CachingProxy: RequestHandler {
 
     private func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
-        let offered = given ?? bearer(request)
+        let offered =
+            given ?? bearer(request)
             ?? request.queryItems.first { $0.rawName == Self.tokenArgument }?.value()
         if let offered, Signer.isEqual(offered, token) { return nil }
         return ProxyFailure(
-            .client, .unauthorized, "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
+            .client, .unauthorized,
+            "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
     }
 
     private static let tokenArgument = "token"
 
     private func bearer(_ request: RequestHead) -> String? {
-        guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else { return nil }
+        guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else {
+            return nil
+        }
         return String(field.dropFirst(7))
     }
 
     private func methodFault(_ request: RequestHead) -> ProxyFailure? {
         if request.method == .get || request.method == .head { return nil }
-        return ProxyFailure(.client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")
+        return ProxyFailure(
+            .client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")
     }
 
     // MARK: What is asked for
@@ -97,7 +106,8 @@ package final class CachingProxy: RequestHandler {
             return refuse(failure, exchange)
         }
         let session = core.sessions.session(for: entry)
-        let role: ResourceRole? = ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
+        let role: ResourceRole? =
+            ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
         open(entry.url, session, role, directives: [], exchange)
     }
 
@@ -121,16 +131,22 @@ package final class CachingProxy: RequestHandler {
             switch error {
             case .malformed:
                 return refuse(
-                    ProxyFailure(.client, .notFound, "the URL's handle cannot be read; reload the playlist"), exchange)
+                    ProxyFailure(
+                        .client, .notFound, "the URL's handle cannot be read; reload the playlist"),
+                    exchange)
             case .badSignature:
                 return refuse(
-                    ProxyFailure(.client, .forbidden, "the URL was not signed by this daemon; reload the playlist"),
+                    ProxyFailure(
+                        .client, .forbidden,
+                        "the URL was not signed by this daemon; reload the playlist"),
                     exchange)
             }
         }
         guard let url = core.url(of: handle) else {
             return refuse(
-                ProxyFailure(.client, .gone, "the URL's short name is not known any more; reload the playlist"), exchange)
+                ProxyFailure(
+                    .client, .gone,
+                    "the URL's short name is not known any more; reload the playlist"), exchange)
         }
         open(url, core.sessions.session(handle.session), role, directives: directives, exchange)
     }
@@ -140,17 +156,24 @@ package final class CachingProxy: RequestHandler {
         _ exchange: Exchange
     ) {
         guard !core.isOwn(url) else {
-            return refuse(ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
         }
         guard let target = Self.url(url, adding: directives) else {
-            return refuse(ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
+            return refuse(
+                ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
         }
         var forwarded = Fields()
-        if let agent = exchange.request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
+        if let agent = exchange.request.fields.first(.userAgent) {
+            forwarded.append(.userAgent, agent)
+        }
         forwarded.append("CDN-Loop", core.cdnLoop(after: exchange.request))
         let resource = Resource(
-            url: target, keyText: core.keyText(target, session: session, mayBePlaylist: role == nil || role == .playlist),
-            session: session, role: role, policy: core.settings.policy, mayStore: directives.isEmpty,
+            url: target,
+            keyText: core.keyText(
+                target, session: session, mayBePlaylist: role == nil || role == .playlist),
+            session: session, role: role, policy: core.settings.policy,
+            mayStore: directives.isEmpty,
             forwardedFields: forwarded, isMounted: false)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
     }
@@ -179,12 +202,15 @@ package final class CachingProxy: RequestHandler {
     private func handleMounted(_ url: AbsoluteURL, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         guard !core.isOwn(url) else {
-            return refuse(ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"), exchange)
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
+                exchange)
         }
         let session = core.sessions.session(for: Entry(url: url))
         let policy: Policy = core.settings.policy == .media ? .rfc : core.settings.policy
         let resource = Resource(
-            url: url, keyText: core.keyText(url, session: session, mayBePlaylist: false), session: session,
+            url: url, keyText: core.keyText(url, session: session, mayBePlaylist: false),
+            session: session,
             role: nil, policy: policy, mayStore: true,
             forwardedFields: forwardedFields(exchange.request), isMounted: true)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()

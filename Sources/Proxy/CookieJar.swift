@@ -3,7 +3,9 @@ import HTTP
 import Posix
 import URISyntax
 
-/// A jar. Pure: time and URLs come in as values. Bounded to 50 cookies a host and 300 in all.
+/// A jar.
+///
+/// Pure: time and URLs come in as values. Bounded to 50 cookies a host and 300 in all.
 struct CookieJar {
     private struct Cookie {
         var name: String
@@ -45,7 +47,8 @@ struct CookieJar {
         let host = url.asciiHost
         let fitting = cookies.filter { cookie in
             (cookie.isHostOnly ? host == cookie.domain : Self.matches(host, cookie.domain))
-                && Self.pathMatches(url.path, cookie.path) && (!cookie.isSecure || url.scheme == .https)
+                && Self.pathMatches(url.path, cookie.path)
+                && (!cookie.isSecure || url.scheme == .https)
         }
         guard !fitting.isEmpty else { return nil }
         let ordered = fitting.sorted {
@@ -93,7 +96,8 @@ struct CookieJar {
 
     /// A domain must cover the host that sets it, and must not be a bare top-level name.
     private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
-        let domain = HTTP.ASCII.lowercased(domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
+        let domain = HTTP.ASCII.lowercased(
+            domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
         if domain.isEmpty || domain == host { return true }
         guard matches(host, domain), domain.contains(".") else { return false }
         cookie.domain = domain
@@ -116,7 +120,8 @@ struct CookieJar {
 
     private static func defaultPath(of url: AbsoluteURL) -> String {
         let path = url.path
-        guard path.hasPrefix("/"), let last = path.lastIndex(of: "/"), last != path.startIndex else {
+        guard path.hasPrefix("/"), let last = path.lastIndex(of: "/"), last != path.startIndex
+        else {
             return "/"
         }
         return String(path[..<last])

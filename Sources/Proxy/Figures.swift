@@ -18,25 +18,44 @@ struct Figures {
 
     private var gauges: [Gauge] {
         [
-            Gauge(name: "uptime_seconds", help: "Seconds since the start.",
+            Gauge(
+                name: "uptime_seconds", help: "Seconds since the start.",
                 value: (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
-            Gauge(name: "connections", help: "Open connections of players.", value: Int64(status.connections())),
-            Gauge(name: "slots_in_use", help: "Transfers that hold a slot.", value: Int64(upstream.slotsInUse)),
-            Gauge(name: "express_in_use", help: "Transfers in the express lane.", value: Int64(upstream.expressInUse)),
-            Gauge(name: "transfers_waiting", help: "Transfers that wait for a slot.",
+            Gauge(
+                name: "connections", help: "Open connections of players.",
+                value: Int64(status.connections())),
+            Gauge(
+                name: "slots_in_use", help: "Transfers that hold a slot.",
+                value: Int64(upstream.slotsInUse)),
+            Gauge(
+                name: "express_in_use", help: "Transfers in the express lane.",
+                value: Int64(upstream.expressInUse)),
+            Gauge(
+                name: "transfers_waiting", help: "Transfers that wait for a slot.",
                 value: Int64(upstream.waiting.reduce(0, +))),
-            Gauge(name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
+            Gauge(
+                name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
                 value: Int64(upstream.peakSlotsInUse)),
-            Gauge(name: "origin_connections_total", help: "Connections opened to origins.",
+            Gauge(
+                name: "origin_connections_total", help: "Connections opened to origins.",
                 value: Int64(upstream.newConnections)),
-            Gauge(name: "stored_objects", help: "Objects in the store.", value: Int64(store.objects)),
-            Gauge(name: "stored_bytes", help: "Bytes that the store takes on the disk.", value: store.bytes),
-            Gauge(name: "store_budget_bytes", help: "Bytes that the store may take.", value: store.budgetBytes),
-            Gauge(name: "open_objects", help: "Objects held open.", value: Int64(store.openObjects)),
+            Gauge(
+                name: "stored_objects", help: "Objects in the store.", value: Int64(store.objects)),
+            Gauge(
+                name: "stored_bytes", help: "Bytes that the store takes on the disk.",
+                value: store.bytes),
+            Gauge(
+                name: "store_budget_bytes", help: "Bytes that the store may take.",
+                value: store.budgetBytes),
+            Gauge(
+                name: "open_objects", help: "Objects held open.", value: Int64(store.openObjects)),
             Gauge(name: "evictions_total", help: "Objects evicted.", value: Int64(store.evictions)),
-            Gauge(name: "storage_failures_total", help: "Writes that the disk refused.",
+            Gauge(
+                name: "storage_failures_total", help: "Writes that the disk refused.",
                 value: Int64(store.storageFailures)),
-            Gauge(name: "damaged_objects_total", help: "Objects dropped because they could not be proved.",
+            Gauge(
+                name: "damaged_objects_total",
+                help: "Objects dropped because they could not be proved.",
                 value: Int64(store.damagedObjects)),
         ]
     }
@@ -57,12 +76,14 @@ struct Figures {
     var prometheus: String {
         var text = ""
         for name in Counters.Name.allCases {
-            text += "# HELP sluice_\(name.label) \(name.help)\n# TYPE sluice_\(name.label) counter\n"
+            text +=
+                "# HELP sluice_\(name.label) \(name.help)\n# TYPE sluice_\(name.label) counter\n"
             text += "sluice_\(name.label) \(counters.value(of: name))\n"
         }
         for gauge in gauges {
             let type = gauge.name.hasSuffix("_total") ? "counter" : "gauge"
-            text += "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
+            text +=
+                "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
             text += "sluice_\(gauge.name) \(gauge.value)\n"
         }
         return text

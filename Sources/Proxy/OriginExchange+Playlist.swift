@@ -19,9 +19,12 @@ extension OriginExchange {
                 base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
             }
             if request.fields.first(.xForwardedProto) == "https" { scheme = "https" }
-            if let forwarded = request.fields.first(.xForwardedHost), Self.isHost(forwarded) { host = forwarded }
+            if let forwarded = request.fields.first(.xForwardedHost), Self.isHost(forwarded) {
+                host = forwarded
+            }
         }
-        return core.settings.writesAbsoluteURLs && !host.isEmpty ? "\(scheme)://\(host)\(base)" : base
+        return core.settings.writesAbsoluteURLs && !host.isEmpty
+            ? "\(scheme)://\(host)\(base)" : base
     }
 
     private static func isPath(_ text: String) -> Bool {
@@ -30,7 +33,8 @@ extension OriginExchange {
     }
 
     private static func isHost(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
+        !text.isEmpty
+            && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
     }
 
     private var rewriteKey: ObjectFacts.RewriteKey {
@@ -38,7 +42,9 @@ extension OriginExchange {
     }
 
     /// The rewritten form of a stored playlist, from memory if it is there.
-    func prepare(_ object: StoredObject, _ facts: ObjectFacts) -> Result<PreparedPlaylist, ProxyFailure> {
+    func prepare(_ object: StoredObject, _ facts: ObjectFacts) -> Result<
+        PreparedPlaylist, ProxyFailure
+    > {
         let key = rewriteKey
         if let known = facts.prepared(key) { return .success(known) }
         let body: [UInt8]
@@ -48,7 +54,9 @@ extension OriginExchange {
             base = try withOurUserinfo(AbsoluteURL(facts.head.finalURL))
         } catch {
             return .failure(
-                ProxyFailure(.us, .internalServerError, "a stored playlist could not be read: \(error)", allowsStale: true))
+                ProxyFailure(
+                    .us, .internalServerError, "a stored playlist could not be read: \(error)",
+                    allowsStale: true))
         }
         let links = LinkWriter(
             session: resource.session.id, prefix: key.prefix, signer: core.signer,
@@ -67,9 +75,12 @@ extension OriginExchange {
 
     /// User information is not stored; what the playlist names at the same origin needs it again.
     private func withOurUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
-        guard let userinfo = resource.url.userinfoRange, base.origin == resource.url.origin else { return base }
+        guard let userinfo = resource.url.userinfoRange, base.origin == resource.url.origin else {
+            return base
+        }
         var bytes = base.bytes
-        bytes.insert(contentsOf: resource.url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
+        bytes.insert(
+            contentsOf: resource.url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
         return try AbsoluteURL(bytes: bytes)
     }
 
@@ -111,7 +122,8 @@ extension OriginExchange {
 
     private static func interval(_ duration: Duration) -> Interval {
         let parts = duration.components
-        return Interval(nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
+        return Interval(
+            nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
     }
 
     /// Reads a whole stored playlist; blocks for the page cache only, since it was just written or
@@ -121,19 +133,24 @@ extension OriginExchange {
         var body = [UInt8](repeating: 0, count: length)
         let outcome: Result<Int, SystemError> = body.withUnsafeMutableBytes { raw in
             do throws(SystemError) {
-                return .success(try readAll(into: raw, from: object.descriptor.number, at: object.bodyOffset))
+                return .success(
+                    try readAll(into: raw, from: object.descriptor.number, at: object.bodyOffset))
             } catch {
                 return .failure(error)
             }
         }
         let count = try outcome.get()
-        guard count == length else { throw SystemError("pread", code: 5, subject: "the file is short") }
+        guard count == length else {
+            throw SystemError("pread", code: 5, subject: "the file is short")
+        }
         return body
     }
 
     /// The gzip form, for players that take it and lists that gain by it; nil for the plain one.
-    private func compressed(_ playlist: PreparedPlaylist, _ facts: ObjectFacts) -> PreparedPlaylist? {
-        guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields) else { return nil }
+    private func compressed(_ playlist: PreparedPlaylist, _ facts: ObjectFacts) -> PreparedPlaylist?
+    {
+        guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields)
+        else { return nil }
         var key = rewriteKey
         key.isCompressed = true
         if let known = facts.prepared(key) { return known }
@@ -146,9 +163,11 @@ extension OriginExchange {
     /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
     func servePlaylist(_ playlist: PreparedPlaylist, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
-            request: request, resource: resource, settings: core.settings, now: exchange.loop.wallNow)
+            request: request, resource: resource, settings: core.settings,
+            now: exchange.loop.wallNow)
         var fields = Fields()
-        fields.append(.contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
+        fields.append(
+            .contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
         fields.append(.cacheControl, "no-cache")
         fields.append(.vary, "Accept-Encoding")
         let coded = compressed(playlist, facts)
@@ -159,6 +178,7 @@ extension OriginExchange {
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }
-        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
+        exchange.respond(
+            ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
     }
 }

@@ -14,7 +14,8 @@ package struct StatusSource: Sendable {
     package let startedAt: Monotonic
     package let connections: @Sendable () -> Int
 
-    package init(version: String, startedAt: Monotonic, connections: @escaping @Sendable () -> Int) {
+    package init(version: String, startedAt: Monotonic, connections: @escaping @Sendable () -> Int)
+    {
         self.version = version
         self.startedAt = startedAt
         self.connections = connections
@@ -41,10 +42,13 @@ final class OwnPages {
             withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
-                self.answer(exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
+                self.answer(
+                    exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
             }
         case ("/api/purge", .post), ("/api/clear", .post):
-            if isForeign(request) { return refuse(exchange, .forbidden, "pages of other sites may not change the cache") }
+            if isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
             path == "/api/clear" ? clear(exchange) : purge(request, exchange)
         case ("/api/purge", _), ("/api/clear", _):
             refuse(exchange, .methodNotAllowed, "this is changed with POST")
@@ -60,12 +64,14 @@ final class OwnPages {
         return origin != "http://\(host)" && origin != "https://\(host)"
     }
 
-    private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String) {
+    private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String)
+    {
         var fields = Fields()
         fields.append(.contentType, type)
         fields.append(.cacheControl, "no-store")
         fields.append("X-Content-Type-Options", "nosniff")
-        exchange.respond(ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
+        exchange.respond(
+            ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
     }
 
     private func refuse(_ exchange: Exchange, _ status: HTTPStatus, _ reason: String) {
@@ -99,7 +105,9 @@ final class OwnPages {
 
     private func purge(_ request: RequestHead, _ exchange: Exchange) {
         guard let text = request.queryItems.first(where: { $0.rawName == "url" })?.value() else {
-            return refuse(exchange, .badRequest, "the argument url is missing: /api/purge?url=<percent-encoded URL>")
+            return refuse(
+                exchange, .badRequest,
+                "the argument url is missing: /api/purge?url=<percent-encoded URL>")
         }
         guard let url = originURL(text) else {
             return refuse(exchange, .badRequest, "the argument url is no http or https URL")
@@ -139,7 +147,8 @@ final class OwnPages {
         core.flights.statistics { upstream in
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
-                pair.0(Figures(counters: counters, store: store, upstream: upstream, status: status))
+                pair.0(
+                    Figures(counters: counters, store: store, upstream: upstream, status: status))
             }
         }
     }

@@ -4,9 +4,11 @@ import Routing
 import Synchronization
 import URISyntax
 
-/// Held in memory only, for the 1,024 sessions or lists that were told of last. After a restart a
-/// list with IMPORT cannot be read before the player has loaded its multivariant playlist again,
-/// and the links of a delta update show the extension of a transport stream until then.
+/// Held in memory only, for the 1,024 sessions or lists that were told of last.
+///
+/// After a restart a list with IMPORT cannot be read before the player has loaded its multivariant
+/// playlist again, and the links of a delta update show the extension of a transport stream until
+/// then.
 final class PlaylistMemory: Sendable {
     /// Names a media playlist, whichever delivery directives it is asked with.
     struct Key: Hashable, Sendable {
@@ -14,7 +16,8 @@ final class PlaylistMemory: Sendable {
         private let session: SessionID
 
         init(list: AbsoluteURL, session: SessionID) {
-            let arguments = list.query?.split(separator: "&").filter { !$0.hasPrefix("_HLS_") } ?? []
+            let arguments =
+                list.query?.split(separator: "&").filter { !$0.hasPrefix("_HLS_") } ?? []
             let base = list.pathAndQuery.prefix { $0 != "?" }
             text = "\(list.origin)\(base)?\(arguments.joined(separator: "&"))"
             self.session = session

@@ -67,9 +67,10 @@ package final class ProxyCore: Sendable {
         ownAuthorities.withLock { $0 = names }
     }
 
-    /// Whether a Host value is one that this daemon is known by. Others mean that a name was bent
-    /// to our address by somebody else (DNS rebinding). A configured name counts with any port,
-    /// since another proxy may stand before us.
+    /// Whether a Host value is one that this daemon is known by.
+    ///
+    /// Others mean that a name was bent to our address by somebody else (DNS rebinding). A
+    /// configured name counts with any port, since another proxy may stand before us.
     func isOwn(host: String) -> Bool {
         let host = HTTP.ASCII.lowercased(host)
         if ownAuthorities.withLock({ $0.contains(host) }) { return true }
@@ -80,7 +81,8 @@ package final class ProxyCore: Sendable {
 
     /// Whether a URL leads back to this daemon.
     func isOwn(_ url: AbsoluteURL) -> Bool {
-        let host = url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
+        let host =
+            url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
         return ownAuthorities.withLock { $0.contains("\(host):\(url.port)") }
     }
 

@@ -2,7 +2,9 @@
 package import HTTP
 import Upstream
 
-/// One failure, ready to be an answer. Texts hold no secrets: URLs in them are redacted.
+/// One failure, ready to be an answer.
+///
+/// Texts hold no secrets: URLs in them are redacted.
 package struct ProxyFailure: Error, Sendable, Equatable {
     /// Who has to act.
     package enum Fault: String, Sendable, CaseIterable {
@@ -43,7 +45,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         let message = "\(subject): \(error.message)"
         switch error.kind {
         case .addressRefused:
-            self.init(.client, .forbidden, message + "; allow it with --allow-private or --allow-host")
+            self.init(
+                .client, .forbidden, message + "; allow it with --allow-private or --allow-host")
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
         case .connectTimeout, .firstByteTimeout, .stalled:

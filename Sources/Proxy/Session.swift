@@ -6,7 +6,9 @@ package import Store
 import Synchronization
 import URISyntax
 
-/// One session. Everything reached from an entry URL carries its ID.
+/// One session.
+///
+/// Everything reached from an entry URL carries its ID.
 package final class Session: Sendable {
     package let id: SessionID
     /// Headers given at entry, sent with every request of the session.
@@ -21,7 +23,9 @@ package final class Session: Sendable {
     }
 }
 
-/// All sessions with headers, kept across restarts. Any thread may use it.
+/// All sessions with headers, kept across restarts.
+///
+/// Any thread may use it.
 package final class SessionTable: Sendable {
     private let sessions = Mutex<[SessionID: Session]>([:])
     private let store: ObjectStore

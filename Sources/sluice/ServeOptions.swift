@@ -3,7 +3,10 @@
 import ArgumentParser
 
 struct ServeOptions: ParsableArguments {
-    @Option(help: "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1.")
+    @Option(
+        help:
+            "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1."
+    )
     var bind: [String] = []
 
     @Option(help: "TCP port. 0...65535, 0 takes a free one; default 9000.")
@@ -12,7 +15,9 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Folder of the cache. Default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
     var cacheDir: String?
 
-    @Option(help: "Bytes that the cache may take. 1MB...1000TB with suffix KB, MB, GB, TB; default 10GB.")
+    @Option(
+        help:
+            "Bytes that the cache may take. 1MB...1000TB with suffix KB, MB, GB, TB; default 10GB.")
     var cacheSize: String?
 
     @Option(help: "Bytes to leave free on the disk. 0...1000TB with suffix; default 512MB.")
@@ -21,7 +26,10 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Origin transfers at once. 1...256; default 32.")
     var slots: String?
 
-    @Option(help: "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...256; default 16.")
+    @Option(
+        help:
+            "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...256; default 16."
+    )
     var expressSlots: String?
 
     @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
@@ -33,27 +41,40 @@ struct ServeOptions: ParsableArguments {
     @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
     var allowPrivate = false
 
-    @Option(help: "Allow this origin host although its address is private; may be given several times.")
+    @Option(
+        help: "Allow this origin host although its address is private; may be given several times.")
     var allowHost: [String] = []
 
-    @Option(help: ArgumentHelp(
-        "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
-        valueName: "PATH=URL"))
+    @Option(
+        help: ArgumentHelp(
+            "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
+            valueName: "PATH=URL"))
     var mount: [String] = []
 
-    @Option(help: "A Host name, besides loopback names, that this daemon is known by; several may be given.")
+    @Option(
+        help:
+            "A Host name, besides loopback names, that this daemon is known by; several may be given."
+    )
     var hostName: [String] = []
 
-    @Option(help: "Access token that entry URLs must carry; needed for a bind beyond loopback. 8...200 characters.")
+    @Option(
+        help:
+            "Access token that entry URLs must carry; needed for a bind beyond loopback. 8...200 characters."
+    )
     var token: String?
 
     @Flag(help: "Listen beyond loopback without a token; default off.")
     var allowRemote = false
 
-    @Option(help: "A web origin that may send credentials (scheme://host[:port]); several may be given.")
+    @Option(
+        help: "A web origin that may send credentials (scheme://host[:port]); several may be given."
+    )
     var corsOrigin: [String] = []
 
-    @Option(help: "Path before every URL written into playlists, behind another proxy. /path; default none.")
+    @Option(
+        help:
+            "Path before every URL written into playlists, behind another proxy. /path; default none."
+    )
     var basePath: String?
 
     @Flag(help: "Write absolute URLs into playlists instead of root-relative ones; default off.")
@@ -83,7 +104,8 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Seconds an idle player connection is kept. 1...3600; default 75.")
     var idleTimeout: String?
 
-    @Option(help: "Seconds a player may take nothing in the middle of a body. 1...3600; default 60.")
+    @Option(
+        help: "Seconds a player may take nothing in the middle of a body. 1...3600; default 60.")
     var writeTimeout: String?
 
     @Option(help: "Seconds that running responses get to finish on SIGTERM. 0...3600; default 10.")
@@ -101,7 +123,8 @@ struct ServeOptions: ParsableArguments {
     /// The scalars given as flags, by name.
     var scalars: [String: String] {
         let given: [(String, String?)] = [
-            ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize), ("min-free", minFree),
+            ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize),
+            ("min-free", minFree),
             ("slots", slots), ("express-slots", expressSlots), ("host-limit", hostLimit),
             ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
             ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
@@ -129,7 +152,8 @@ struct ServeOptions: ParsableArguments {
 
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
-        "bind", "port", "cache-dir", "cache-size", "min-free", "slots", "express-slots", "host-limit",
+        "bind", "port", "cache-dir", "cache-size", "min-free", "slots", "express-slots",
+        "host-limit",
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",

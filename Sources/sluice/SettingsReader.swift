@@ -22,7 +22,8 @@ struct SettingsReader {
     init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
         var given: [AbsoluteConfigKey: ConfigValue] = [:]
         for (name, value) in scalars {
-            given[AbsoluteConfigKey([name])] = ConfigValue(.string(value), isSecret: name == "token")
+            given[AbsoluteConfigKey([name])] = ConfigValue(
+                .string(value), isSecret: name == "token")
         }
         for (name, values) in lists {
             given[AbsoluteConfigKey([name])] = ConfigValue(.stringArray(values), isSecret: false)
@@ -47,21 +48,28 @@ struct SettingsReader {
     private static func checkNames(inFile path: String) throws {
         let settings: FileShape
         do {
-            settings = try JSONDecoder().decode(FileShape.self, from: Data(contentsOf: URL(filePath: path)))
+            settings = try JSONDecoder().decode(
+                FileShape.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
             throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
         }
         let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
-            guard ServeOptions.names.contains(name) else { return "names an unknown setting '\(name)'" }
+            guard ServeOptions.names.contains(name) else {
+                return "names an unknown setting '\(name)'"
+            }
             switch kind {
             case .texts where ServeOptions.listNames.contains(name), .text: return nil
             case .number where !ServeOptions.listNames.contains(name): return nil
             default:
-                let wanted = ServeOptions.listNames.contains(name) ? "a text or a list of texts" : "a text, number or truth value"
+                let wanted =
+                    ServeOptions.listNames.contains(name)
+                    ? "a text or a list of texts" : "a text, number or truth value"
                 return "must give '\(name)' \(wanted)"
             }
         }
-        guard faults.isEmpty else { throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" }) }
+        guard faults.isEmpty else {
+            throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" })
+        }
     }
 
     /// Notes a fault.
@@ -71,10 +79,13 @@ struct SettingsReader {
     func text(_ name: String) -> String? {
         let key = ConfigKey([name])
         return reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
-            ?? reader.double(forKey: key).map { String($0) } ?? reader.bool(forKey: key).map(String.init)
+            ?? reader.double(forKey: key).map { String($0) }
+            ?? reader.bool(forKey: key).map(String.init)
     }
 
-    /// A list; empty if it is set nowhere. The environment separates by commas.
+    /// A list; empty if it is set nowhere.
+    ///
+    /// The environment separates by commas.
     func list(_ name: String) -> [String] {
         let key = ConfigKey([name])
         return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
@@ -102,17 +113,23 @@ struct SettingsReader {
     }
 
     /// Seconds, with a fraction if need be.
-    mutating func seconds(_ name: String, in range: ClosedRange<Double>, default standard: Interval) -> Interval {
+    mutating func seconds(_ name: String, in range: ClosedRange<Double>, default standard: Interval)
+        -> Interval
+    {
         guard let text = text(name) else { return standard }
         guard let value = Double(text), range.contains(value) else {
-            fault("\(name) is a number of seconds in \(Int(range.lowerBound))...\(Int(range.upperBound)), not '\(text)'")
+            fault(
+                "\(name) is a number of seconds in \(Int(range.lowerBound))...\(Int(range.upperBound)), not '\(text)'"
+            )
             return standard
         }
         return Interval(seconds: value)
     }
 
     /// Bytes: a number with KB, MB, GB or TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024).
-    mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64) -> Int64 {
+    mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64)
+        -> Int64
+    {
         guard let text = text(name) else { return standard }
         guard let value = Self.parseBytes(text), range.contains(value) else {
             fault("\(name) is a size such as 500MB or 10GB, not '\(text)'")
@@ -131,7 +148,9 @@ struct SettingsReader {
         let lower = text.lowercased()
         for (suffix, factor) in units where lower.hasSuffix(suffix) {
             let digits = lower.dropLast(suffix.count).filter { $0 != " " && $0 != "_" }
-            guard let number = Double(digits), number >= 0, number * factor < 9e18 else { return nil }
+            guard let number = Double(digits), number >= 0, number * factor < 9e18 else {
+                return nil
+            }
             return Int64(number * factor)
         }
         return nil

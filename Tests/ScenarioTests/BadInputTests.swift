@@ -13,7 +13,10 @@ extension Stories.BadInputTests {
     @Test
     func `an origin that is not there is named as the one at fault`() throws {
         let story = try Story(["--connect-timeout", "1"])
-        for url in ["http://127.0.0.1:1/a.m3u8", "http://no-such-host.invalid/a.m3u8", "https://\(story.cdn.baseURL.dropFirst(7))/a.m3u8"] {
+        for url in [
+            "http://127.0.0.1:1/a.m3u8", "http://no-such-host.invalid/a.m3u8",
+            "https://\(story.cdn.baseURL.dropFirst(7))/a.m3u8",
+        ] {
             let answer = try story.follow("/" + url)
             #expect(answer.status == 502 || answer.status == 504)
             #expect(answer.text.hasPrefix("origin error: "), "\(answer.text)")
@@ -64,11 +67,13 @@ extension Stories.BadInputTests {
         "", "\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 999999 X\r\n\r\n", "GARBAGE\r\n\r\n",
         "HTTP/1.1 206 Partial\r\nContent-Length: 5\r\n\r\nbytes",
         "HTTP/1.1 206 Partial\r\nContent-Range: bytes 7-11/20\r\nContent-Length: 5\r\n\r\nbytes",
-        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbytes", "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nbytes",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbytes",
+        "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nbytes",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nbytes!",
         "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nbytes",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nbytes\r\n0\r\n\r\n",
-        "HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 302 Found\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: ://\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 302 Found\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: ://\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",
     ]
 
@@ -77,16 +82,22 @@ extension Stories.BadInputTests {
         let story = try Story()
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
-        for _ in 0..<8 { origin.connection(.expect("GET", "/l.m3u8"), .send(Array(words.utf8)), .close) }
+        for _ in 0..<8 {
+            origin.connection(.expect("GET", "/l.m3u8"), .send(Array(words.utf8)), .close)
+        }
         let answer = try story.follow("/" + origin.url("/l.m3u8"))
         #expect((300...599).contains(answer.status), "\(answer.status) \(answer.text)")
-        #expect(answer.status == 304 || answer.text.hasPrefix("origin error: "), "\(answer.status) \(answer.text)")
+        #expect(
+            answer.status == 304 || answer.text.hasPrefix("origin error: "),
+            "\(answer.status) \(answer.text)")
         #expect(try story.stat("stored_objects") == 0)
     }
 
     static let badLists = [
-        "", "#EXTM3", "not a list", "{\"error\":1}", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://[bad/x\n",
-        "#EXTM3U\n#EXTINF:1,\n{$undefined}/a.ts\n", "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"gopher://h/\"\n",
+        "", "#EXTM3", "not a list", "{\"error\":1}",
+        "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://[bad/x\n",
+        "#EXTM3U\n#EXTINF:1,\n{$undefined}/a.ts\n",
+        "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"gopher://h/\"\n",
         "#EXTM3U\n" + String(repeating: "x", count: 300_000),
     ]
 
@@ -95,7 +106,9 @@ extension Stories.BadInputTests {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: Self.badLists[index])
         let answer = try story.get("/l.m3u8")
-        #expect(answer.status == 502 && answer.text.hasPrefix("origin error: "), "\(answer.status) \(answer.text.prefix(200))")
+        #expect(
+            answer.status == 502 && answer.text.hasPrefix("origin error: "),
+            "\(answer.status) \(answer.text.prefix(200))")
         #expect(answer.text.utf8.count < 1_000)
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         #expect(try story.get("/l.m3u8").status == 200)
@@ -104,7 +117,10 @@ extension Stories.BadInputTests {
     @Test
     func `a list with nothing in it or with odd tags is passed on`() throws {
         let story = try Story()
-        for text in ["#EXTM3U\n", "#EXTM3U\n#EXT-X-TARGETDURATION:x\n#EXT-X-BYTERANGE:a@b\n#EXTINF:\na.ts\n", "#EXTM3U\n\n\n#\n##\n"] {
+        for text in [
+            "#EXTM3U\n", "#EXTM3U\n#EXT-X-TARGETDURATION:x\n#EXT-X-BYTERANGE:a@b\n#EXTINF:\na.ts\n",
+            "#EXTM3U\n\n\n#\n##\n",
+        ] {
             story.cdn.put("/\(text.utf8.count).m3u8", text: text)
             #expect(try story.get("/\(text.utf8.count).m3u8").status == 200)
         }
@@ -121,9 +137,13 @@ extension Stories.BadInputTests {
     @Test
     func `paths that lead nowhere are not found, and the daemon goes on`() throws {
         let story = try Story()
-        for path in ["/nothing", "/api/none", "/favicon.ico", "/../../etc/passwd", "/%00", "/x/y/z"] {
+        for path in [
+            "/nothing", "/api/none", "/favicon.ico", "/../../etc/passwd", "/%00", "/x/y/z",
+        ] {
             let answer = try story.follow(path)
-            #expect([400, 404].contains(answer.status) && answer.text.hasPrefix("client error: "), "\(path)")
+            #expect(
+                [400, 404].contains(answer.status) && answer.text.hasPrefix("client error: "),
+                "\(path)")
         }
         #expect(try story.follow("/api/purge", method: "POST").status == 400)
         #expect(try story.follow("/api/purge?url=nonsense", method: "POST").status == 400)

@@ -1,4 +1,4 @@
-/// Stories of the program itself: commands, exit codes, settings, start and end.
+/// Stories of the program itself: commands, exit codes and settings.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -9,7 +9,7 @@ extension Stories {
 }
 
 /// Runs `sluice` with arguments to its end.
-private func sluice(
+func sluice(
     _ arguments: String..., environment: [String] = []
 ) throws -> Tool.Result {
     try Tool.run(["env"] + environment + [DaemonProcess.builtBinary()] + arguments)
@@ -23,9 +23,16 @@ extension Stories.CommandLineTests {
         let origin = "https://cdn.example.com/v/a.m3u8?x=1&y=%2F"
         let raw = try sluice("url", origin).stdout
         #expect(raw == "http://127.0.0.1:9000/\(origin)\n")
-        let full = try sluice("url", origin, "--header", "Referer: https://a.b/", "--daemon", "http://tv:1/").stdout
-        #expect(full == "http://tv:1/proxy?url=\(percentEncoded(origin))&h_Referer=\(percentEncoded("https://a.b/"))\n")
-        #expect(try sluice("decode", String(raw.dropLast()), String(full.dropLast())).stdout == "\(origin)\n\(origin)\n")
+        let full = try sluice(
+            "url", origin, "--header", "Referer: https://a.b/", "--daemon", "http://tv:1/"
+        ).stdout
+        #expect(
+            full
+                == "http://tv:1/proxy?url=\(percentEncoded(origin))&h_Referer=\(percentEncoded("https://a.b/"))\n"
+        )
+        #expect(
+            try sluice("decode", String(raw.dropLast()), String(full.dropLast())).stdout
+                == "\(origin)\n\(origin)\n")
     }
 
     @Test
@@ -35,7 +42,8 @@ extension Stories.CommandLineTests {
         let link = try story.links(in: "/l.m3u8")[0]
         let good = try sluice("decode", link, story.daemon.baseURL + link)
         #expect(good.status == 0)
-        #expect(good.stdout == story.cdn.url("/a.ts?b=1") + "\n" + story.cdn.url("/a.ts?b=1") + "\n")
+        #expect(
+            good.stdout == story.cdn.url("/a.ts?b=1") + "\n" + story.cdn.url("/a.ts?b=1") + "\n")
         let bad = try sluice("decode", "/s/AAAA/x.ts", link)
         #expect(bad.status == 1)
         #expect(bad.stderr.contains("not a URL of ours") && bad.stdout.hasSuffix("/a.ts?b=1\n"))
@@ -58,8 +66,12 @@ extension Stories.CommandLineTests {
         }
         #expect(try sluice("stats", "--daemon", daemon).stdout.contains("misses_total 2\n"))
         #expect(try sluice("stats", "--json", "--daemon", daemon).stdout.hasPrefix("{\"version\""))
-        #expect(try sluice("purge", story.cdn.url("/a.ts"), "--daemon", daemon).stdout == "{\"removed\":1}\n")
-        #expect(try sluice("purge", story.url("/b.ts"), "--daemon", daemon).stdout == "{\"removed\":1}\n")
+        #expect(
+            try sluice("purge", story.cdn.url("/a.ts"), "--daemon", daemon).stdout
+                == "{\"removed\":1}\n")
+        #expect(
+            try sluice("purge", story.url("/b.ts"), "--daemon", daemon).stdout
+                == "{\"removed\":1}\n")
         _ = try story.get("/a.ts")
         #expect(try sluice("clear", "--daemon", daemon).stdout == "{\"removed\":1}\n")
         _ = try story.get("/a.ts")
@@ -94,10 +106,14 @@ extension Stories.CommandLineTests {
     @Test
     func `check says what is wrong, all of it, and ends with 78`() throws {
         let bad = try sluice(
-            "check", "--port", "70000", "--policy", "often", "--cache-size", "much", "--mount", "/api/=http://h/")
+            "check", "--port", "70000", "--policy", "often", "--cache-size", "much", "--mount",
+            "/api/=http://h/")
         #expect(bad.status == 78)
-        for name in ["port", "policy", "cache-size", "mount"] { #expect(bad.stderr.contains(name), "\(bad.stderr)") }
-        let good = try sluice("check", "--cache-dir", "/tmp/none", "--cache-size", "5GB", "--policy", "rfc")
+        for name in ["port", "policy", "cache-size", "mount"] {
+            #expect(bad.stderr.contains(name), "\(bad.stderr)")
+        }
+        let good = try sluice(
+            "check", "--cache-dir", "/tmp/none", "--cache-size", "5GB", "--policy", "rfc")
         #expect(good.status == 0 && good.stdout.contains("5000000000 bytes, policy rfc"))
         #expect(access("/tmp/none", F_OK) != 0)
     }
@@ -106,11 +122,16 @@ extension Stories.CommandLineTests {
     func `a flag wins over the environment, that over the file, that over the default`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("sluice.json")
-        try writeFile(file, #"{"policy":"refresh","port":1234,"cache-dir":"/f","mount":["/demo/=http://h/"]}"#.utf8)
-        let all = try sluice("check", "--config", file, "--policy", "rfc", environment: ["SLUICE_POLICY=offline", "SLUICE_PORT=2345"])
+        try writeFile(
+            file,
+            #"{"policy":"refresh","port":1234,"cache-dir":"/f","mount":["/demo/=http://h/"]}"#.utf8)
+        let all = try sluice(
+            "check", "--config", file, "--policy", "rfc",
+            environment: ["SLUICE_POLICY=offline", "SLUICE_PORT=2345"])
         #expect(all.stdout.contains("127.0.0.1:2345, cache in /f,"), "\(all.stdout)\(all.stderr)")
         #expect(all.stdout.contains("policy rfc, 1 mounts"))
-        let some = try sluice("check", environment: ["SLUICE_CONFIG=\(file)", "SLUICE_CACHE_DIR=/e"])
+        let some = try sluice(
+            "check", environment: ["SLUICE_CONFIG=\(file)", "SLUICE_CACHE_DIR=/e"])
         #expect(some.stdout.contains("127.0.0.1:1234, cache in /e,"))
         #expect(some.stdout.contains("policy refresh"))
         let none = try sluice("check", environment: ["XDG_CACHE_HOME=/x"])
@@ -130,13 +151,18 @@ extension Stories.CommandLineTests {
     func `a file's values may be numbers, truth values and lists, each where it fits`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("c.json")
-        try writeFile(file, #"{"allow-private":true,"slots":8,"connect-timeout":1.5,"bind":["127.0.0.1","::1"],"port":0}"#.utf8)
+        try writeFile(
+            file,
+            #"{"allow-private":true,"slots":8,"connect-timeout":1.5,"bind":["127.0.0.1","::1"],"port":0}"#
+                .utf8)
         let good = try sluice("check", "--config", file)
         #expect(good.status == 0 && good.stdout.contains("127.0.0.1:0, [::1]:0,"), "\(good.stderr)")
         try writeFile(file, #"{"port":{},"slots":[1],"bind":4,"policy":null}"#.utf8)
         let bad = try sluice("check", "--config", file)
         #expect(bad.status == 78)
-        for name in ["port", "slots", "bind", "policy"] { #expect(bad.stderr.contains("'\(name)'")) }
+        for name in ["port", "slots", "bind", "policy"] {
+            #expect(bad.stderr.contains("'\(name)'"))
+        }
         let list = try sluice("check", environment: ["SLUICE_MOUNT=/aa/=http://x/,/bb/=http://y/"])
         #expect(list.stdout.contains("2 mounts"))
     }
@@ -145,144 +171,5 @@ extension Stories.CommandLineTests {
     func `a wrong switch in the environment is an error too`() throws {
         #expect(try sluice("check", environment: ["SLUICE_ALLOW_PRIVATE=perhaps"]).status == 78)
         #expect(try sluice("check", "--config", "/nowhere/at/all.json").status == 78)
-    }
-}
-
-// MARK: Start and end
-
-extension Stories.CommandLineTests {
-    @Test  // trap 74
-    func `a taken port is said so and ends with 3`() throws {
-        let story = try Story()
-        let port = String(story.daemon.baseURL.split(separator: ":")[2])
-        let folder = try TemporaryFolder()
-        let second = try sluice("serve", "--port", port, "--cache-dir", folder.path)
-        #expect(second.status == 3)
-        #expect(second.stderr.contains("another process has the port") && second.stdout.isEmpty)
-    }
-
-    @Test
-    func `a cache folder has one daemon, and stays whole`() throws {
-        let story = try Story()
-        story.cdn.put("/a.ts", Array("bytes".utf8))
-        _ = try story.get("/a.ts")
-        let second = try sluice("serve", "--port", "0", "--cache-dir", story.cacheFolder)
-        #expect(second.status == 4)
-        #expect(second.stderr.contains(story.cacheFolder), "\(second.stderr)")
-        #expect(try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 1)
-    }
-
-    @Test
-    func `a folder of somebody else is not taken as cache`() throws {
-        let folder = try TemporaryFolder()
-        try writeFile(folder.file("thesis.txt"), "dear".utf8)
-        let result = try sluice("serve", "--port", "0", "--cache-dir", folder.path)
-        #expect(result.status == 4, "\(result.stderr)")
-        #expect(listFolder(folder.path) == ["thesis.txt"])
-        let file = try sluice("serve", "--port", "0", "--cache-dir", folder.file("thesis.txt"))
-        #expect(file.status == 4)
-    }
-
-    @Test
-    func `a damaged index is built anew from the objects`() throws {
-        let story = try Story()
-        story.cdn.put("/a.ts", Array("bytes".utf8))
-        _ = try story.get("/a.ts")
-        story.stop()
-        for name in listFolder(story.cacheFolder) where name.hasPrefix("index.sqlite") {
-            try writeFile("\(story.cacheFolder)/\(name)", [UInt8](repeating: 0x5A, count: 40_000))
-        }
-        try story.restart()
-        let isBack = try eventually {
-            story.cdn.resetLog()
-            return try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 0
-        }
-        #expect(isBack)
-        #expect(story.daemon.standardError.contains("index is damaged"))
-    }
-
-    @Test  // trap 74
-    func `the service manager and a waiting script hear when players can connect`() throws {
-        let folder = try TemporaryFolder()
-        let notices = try NoticeSocket(folder.file("notify"))
-        let daemon = try Story.serve(
-            folder.makeFolder("cache"), [], [("NOTIFY_SOCKET", folder.file("notify"))])
-        #expect(try notices.next().contains("READY=1"))
-        #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
-        #expect(daemon.standardOutput == "sluice ready \(daemon.baseURL)\n")
-        #expect(try daemon.terminate() == .code(0))
-        #expect(try notices.next().contains("STOPPING=1"))
-    }
-
-    @Test
-    func `SIGHUP ends nothing, SIGINT ends as SIGTERM does`() throws {
-        let story = try Story()
-        story.daemon.kill(SIGHUP)
-        #expect(eventually { story.daemon.standardError.contains("SIGHUP") })
-        #expect(try story.follow("/api/health").status == 200)
-        story.daemon.kill(SIGINT)
-        #expect(try story.daemon.waitForExit() == .code(0))
-    }
-
-    @Test
-    func `SIGTERM lets a running response finish and takes no new player`() throws {
-        let story = try Story(["--drain-timeout", "20"])
-        let path = segment("long", 2_000_000)
-        story.cdn.hold(path, afterBytes: 1_000_000)
-        let stream = try story.open(path)
-        let head = try stream.read(1_000_000)
-        story.daemon.kill(SIGTERM)
-        let refuses = eventually { (try? story.player().get("/api/health")) == nil }
-        #expect(refuses && story.daemon.isRunning)
-        story.cdn.release(path)
-        #expect(isContent(head + (try stream.readRest()), of: path) && stream.broken == nil)
-        #expect(try story.daemon.waitForExit() == .code(0))
-    }
-
-    @Test
-    func `a second SIGTERM waits for nobody, and what came is kept`() throws {
-        let story = try Story(["--drain-timeout", "60"])
-        let path = segment("long", 2_000_000)
-        story.cdn.hold(path, afterBytes: 1_000_000)
-        _ = try story.open(path).read(1_000_000)
-        story.daemon.kill(SIGTERM)
-        _ = eventually { story.daemon.standardError.contains("stopping") }
-        story.daemon.kill(SIGTERM)
-        #expect(try story.daemon.waitForExit() == .code(0))
-        story.cdn.release(path)
-        try story.restart()
-        #expect(isContent(try story.get(path).body, of: path))
-        #expect(story.cdn.requests.last?.range?.hasPrefix("bytes=") == true)
-    }
-}
-
-/// A datagram socket as systemd's that NOTIFY_SOCKET names.
-private final class NoticeSocket {
-    private let descriptor: Int32
-
-    init(_ path: String) throws {
-        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let failed = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard failed == 0 else { throw ScenarioFailure("cannot bind \(path)") }
-    }
-
-    deinit { close(descriptor) }
-
-    /// The next notice; throws when none comes.
-    func next() throws -> String {
-        var watch = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&watch, 1, Int32(patience / .milliseconds(1))) == 1 else {
-            throw ScenarioFailure("no notice came")
-        }
-        var buffer = [UInt8](repeating: 0, count: 1024)
-        let count = recv(descriptor, &buffer, buffer.count, 0)
-        return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
     }
 }

@@ -9,7 +9,8 @@ extension Stories {
 
 extension Stories.EntryTests {
     @Test(arguments: [
-        "/proxy?url=ENCODED", "/proxy/?url=ENCODED", "/proxy?url=RAW", "/RAW", "/ENCODED", "/proxy?x=1&url=ENCODED",
+        "/proxy?url=ENCODED", "/proxy/?url=ENCODED", "/proxy?url=RAW", "/RAW", "/ENCODED",
+        "/proxy?x=1&url=ENCODED",
     ])
     func `every form of an entry asks for the same URL`(_ form: String) throws {
         let story = try Story()
@@ -45,7 +46,9 @@ extension Stories.EntryTests {
     @Test  // trap 14
     func `an entry without an ending is known by its first bytes`() throws {
         let story = try Story()
-        story.cdn.put("/stream", text: "\u{FEFF}\n#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST\n", contentType: "video/mp4")
+        story.cdn.put(
+            "/stream", text: "\u{FEFF}\n#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST\n",
+            contentType: "video/mp4")
         story.cdn.put("/film", Array("no playlist at all".utf8), contentType: "text/html")
         #expect(uriLines(try story.get("/stream").text)[0].hasPrefix("/s/"))
         let film = try story.get("/film")
@@ -54,12 +57,16 @@ extension Stories.EntryTests {
     }
 
     @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-7"])  // traps 14 and 26
-    func `a player that probes such an entry by a range gets a playlist all the same`(_ range: String) throws {
+    func `a player that probes such an entry by a range gets a playlist all the same`(
+        _ range: String
+    ) throws {
         let story = try Story()
         story.cdn.put("/stream", text: vod(["a.ts"]))
         for _ in 0..<2 {
             let list = try story.get("/stream", range: range)
-            #expect(list.status == 200 && links(list.text)[0].hasPrefix("/s/"), "\(list.status) \(list.text)")
+            #expect(
+                list.status == 200 && links(list.text)[0].hasPrefix("/s/"),
+                "\(list.status) \(list.text)")
         }
         #expect(links(try story.get("/stream").text)[0].hasPrefix("/s/"))
     }
@@ -124,8 +131,10 @@ extension Stories.EntryTests {
     }
 
     @Test(arguments: [
-        "/proxy", "/proxy?url=", "/proxy?url=ftp%3A%2F%2Fh%2Fx", "/proxy?url=nonsense", "/http://", "/https://:80/x",
-        "/http://host:99999/x", "/proxy?url=http%3A%2F%2Fh%2Fx&h_Host=evil", "/proxy?url=http%3A%2F%2Fh%2Fx&h_A%0D%0AB=c",
+        "/proxy", "/proxy?url=", "/proxy?url=ftp%3A%2F%2Fh%2Fx", "/proxy?url=nonsense", "/http://",
+        "/https://:80/x",
+        "/http://host:99999/x", "/proxy?url=http%3A%2F%2Fh%2Fx&h_Host=evil",
+        "/proxy?url=http%3A%2F%2Fh%2Fx&h_A%0D%0AB=c",
         "/proxy?url=http%3A%2F%2Fh%2Fx&h_A=b%0D%0AC:%20d", "/http://h%0D%0A/x",
     ])  // trap 62
     func `an entry that names no URL is the client's fault`(_ entry: String) throws {

@@ -18,7 +18,9 @@ extension Stories.HeadAndMethodTests {
             let head = try story.get(path, method: "HEAD")
             let get = try story.get(path)
             #expect(head.status == 200 && head.body.isEmpty)
-            for name in ["Content-Type", "Content-Length", "ETag", "Accept-Ranges", "Last-Modified"] {
+            for name in [
+                "Content-Type", "Content-Length", "ETag", "Accept-Ranges", "Last-Modified",
+            ] {
                 #expect(head[name] == get[name], "\(path) \(name)")
             }
             #expect(get["Content-Length"] == "\(get.body.count)")
@@ -81,7 +83,10 @@ extension Stories.HeadAndMethodTests {
     @Test  // trap 35
     func `gaps stay in the list`() throws {
         let story = try Story()
-        story.cdn.put("/l.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n#EXT-X-GAP\na.ts\n#EXT-X-ENDLIST\n")
+        story.cdn.put(
+            "/l.m3u8",
+            text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n#EXT-X-GAP\na.ts\n#EXT-X-ENDLIST\n"
+        )
         #expect(try story.get("/l.m3u8").text.contains("#EXTINF:4,\n#EXT-X-GAP\n/s/"))
     }
 
@@ -111,7 +116,8 @@ extension Stories.HeadAndMethodTests {
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put("/a.ts", Array("bytes".utf8))
         for path in ["/l.m3u8", "/a.ts"] {
-            let stream = try story.player().sendRaw("GET /\(story.cdn.url(path)) HTTP/1.0\r\n\r\n".utf8)
+            let stream = try story.player().sendRaw(
+                "GET /\(story.cdn.url(path)) HTTP/1.0\r\n\r\n".utf8)
             let head = try stream.readHead()
             let body = try stream.readRest()
             #expect(head.status == 200 && head["Transfer-Encoding"] == nil && !body.isEmpty)
@@ -125,7 +131,9 @@ extension Stories.HeadAndMethodTests {
         story.cdn.setBehaviour("fb=150", for: "/slow.ts")
         for name in ["slow", "fast"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
         let host = story.daemon.baseURL.dropFirst(7)
-        let requests = ["/slow.ts", "/fast.ts"].map { "GET /\(story.cdn.url($0)) HTTP/1.1\r\nHost: \(host)\r\n" }
+        let requests = ["/slow.ts", "/fast.ts"].map {
+            "GET /\(story.cdn.url($0)) HTTP/1.1\r\nHost: \(host)\r\n"
+        }
         let text = requests[0] + "\r\n" + requests[1] + "Connection: close\r\n\r\n"
         let stream = try story.player().sendRaw(text.utf8)
         #expect(try stream.read(4) == Array("slow".utf8))

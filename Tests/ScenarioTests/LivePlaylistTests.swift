@@ -29,7 +29,9 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test  // traps 36 and 80
-    func `many players of a live list cost the origin one request each half target duration`() throws {
+    func `many players of a live list cost the origin one request each half target duration`()
+        throws
+    {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow(target: 2))
         story.cdn.setBehaviour("fb=100", for: "/l.m3u8")
@@ -40,7 +42,9 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test  // trap 36
-    func `with its origin gone a live list is stale for three target durations, then an error`() throws {
+    func `with its origin gone a live list is stale for three target durations, then an error`()
+        throws
+    {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow(target: 1))
         _ = try story.get("/l.m3u8")
@@ -72,7 +76,10 @@ extension Stories.LivePlaylistTests {
         window.end()
         let ended = try eventually { try story.get("/l.m3u8").text.contains("#EXT-X-ENDLIST") }
         #expect(ended)
-        story.cdn.put("/e.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:1,\na.ts\n")
+        story.cdn.put(
+            "/e.m3u8",
+            text: "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:1,\na.ts\n"
+        )
         _ = try story.get("/e.m3u8")
         let again = try eventually {
             _ = try story.get("/e.m3u8")
@@ -87,10 +94,13 @@ extension Stories.LivePlaylistTests {
     func `Age counts from the origin, Date is ours, and pages may read both`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
-        story.cdn.setBehaviour("header=Age:100&header=Date:Thu,%2001%20Jan%202026%2000:00:00%20GMT", for: "/a.ts")
+        story.cdn.setBehaviour(
+            "header=Age:100&header=Date:Thu,%2001%20Jan%202026%2000:00:00%20GMT", for: "/a.ts")
         let first = try story.get("/a.ts")
         #expect((first["Age"].flatMap { Int($0) } ?? 0) >= 100)
-        #expect(first.head.all("Date").count == 1 && first["Date"]?.contains("Jan 2026 00:00:00") == false)
+        #expect(
+            first.head.all("Date").count == 1
+                && first["Date"]?.contains("Jan 2026 00:00:00") == false)
         let exposed = first["Access-Control-Expose-Headers"] ?? ""
         for name in ["Age", "Date", "Cache-Status"] { #expect(exposed.contains(name)) }
     }

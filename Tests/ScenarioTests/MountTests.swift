@@ -9,7 +9,9 @@ extension Stories {
 
 extension Stories.MountTests {
     /// A daemon with `/demo/` mounted on the folder `/vod/` of a CDN.
-    private func mounted(_ arguments: [String] = []) throws -> (FixtureCDN, DaemonProcess, TemporaryFolder) {
+    private func mounted(_ arguments: [String] = []) throws -> (
+        FixtureCDN, DaemonProcess, TemporaryFolder
+    ) {
         let cdn = FixtureCDN()
         try cdn.start()
         let folder = try TemporaryFolder()
@@ -28,7 +30,9 @@ extension Stories.MountTests {
         cdn.setBehaviour("cc=no-store&header=X-Own:1", for: "/vod/page.html")
         for _ in 0..<2 {
             let page = try player.get("/demo/page.html")
-            #expect(page.text == "<p>hello</p>" && page["Content-Type"] == "text/html" && page["X-Own"] == "1")
+            #expect(
+                page.text == "<p>hello</p>" && page["Content-Type"] == "text/html"
+                    && page["X-Own"] == "1")
             #expect(try player.get("/demo/a.ts").text == "bytes")
         }
         #expect(cdn.requestCount("/vod/page.html") == 2 && cdn.requestCount("/vod/a.ts") == 1)
@@ -49,13 +53,17 @@ extension Stories.MountTests {
         #expect(try player.get(links(list.text)[0]).text == "bytes")
     }
 
-    @Test(arguments: ["/demo/../secret.ts", "/demo/x/../../secret.ts", "/demo/%2e%2e/secret.ts", "/demo/..%2Fsecret.ts"])
+    @Test(arguments: [
+        "/demo/../secret.ts", "/demo/x/../../secret.ts", "/demo/%2e%2e/secret.ts",
+        "/demo/..%2Fsecret.ts",
+    ])
     func `no path climbs out of a mount`(_ path: String) throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         cdn.put("/secret.ts", Array("secret".utf8))
         let answer = try ScriptedPlayer(daemon.baseURL).get(path)
-        #expect([400, 404].contains(answer.status), "\(answer.status) \(cdn.requests.map(\.target))")
+        #expect(
+            [400, 404].contains(answer.status), "\(answer.status) \(cdn.requests.map(\.target))")
         #expect(cdn.requestCount("/secret.ts") == 0)
     }
 
@@ -77,7 +85,8 @@ extension Stories.MountTests {
         defer { withExtendedLifetime((folder, daemon)) { cdn.stop() } }
         let other = try TemporaryFolder()
         let second = try Story.serve(
-            other.path, ["--mount", "/long/=\(cdn.url("/one/"))", "--mount", "/long/y/=\(cdn.url("/two/"))"])
+            other.path,
+            ["--mount", "/long/=\(cdn.url("/one/"))", "--mount", "/long/y/=\(cdn.url("/two/"))"])
         cdn.put("/two/a.ts", Array("two".utf8))
         #expect(try ScriptedPlayer(second.baseURL).get("/long/y/a.ts").text == "two")
     }
@@ -93,7 +102,8 @@ extension Stories.MountTests {
         _ = try player.get("/demo/b.ts?token=s3cret-token")
         #expect(cdn.requests.last?.target == "/vod/b.ts")
         _ = try player.get("/demo/c.ts", headers: [("Authorization", "Bearer s3cret-token")])
-        #expect(cdn.requests.last?.target == "/vod/c.ts" && cdn.requests.last?["Authorization"] == nil)
+        #expect(
+            cdn.requests.last?.target == "/vod/c.ts" && cdn.requests.last?["Authorization"] == nil)
     }
 }
 
@@ -106,7 +116,8 @@ extension Stories.MountTests {
     }
 
     private static let forwarded: [WireHead.Field] = [
-        ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "tv.example"), ("X-Forwarded-Prefix", "/hls/"),
+        ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "tv.example"),
+        ("X-Forwarded-Prefix", "/hls/"),
     ]
 
     @Test  // trap 76
@@ -119,7 +130,8 @@ extension Stories.MountTests {
 
     @Test  // trap 76
     func `forwarded names count only where they are trusted`() throws {
-        #expect(try link(try Story(["--absolute-urls"]), Self.forwarded).hasPrefix("http://127.0.0.1:"))
+        #expect(
+            try link(try Story(["--absolute-urls"]), Self.forwarded).hasPrefix("http://127.0.0.1:"))
         let trusting = try Story(["--absolute-urls", "--trust-forwarded"])
         #expect(try link(trusting, Self.forwarded).hasPrefix("https://tv.example/hls/s/"))
         #expect(try link(trusting, []).hasPrefix("http://127.0.0.1:"))

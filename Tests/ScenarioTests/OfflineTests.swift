@@ -24,7 +24,9 @@ extension Stories.OfflineTests {
     }
 
     @Test(arguments: ["ts", "fmp4", "aes", "audio"])
-    func `what was played once plays again without the CDN, after a restart too`(_ fixture: String) throws {
+    func `what was played once plays again without the CDN, after a restart too`(_ fixture: String)
+        throws
+    {
         let story = try Story(playing: [])
         let entry = story.cdn.url("/\(fixture)/master.m3u8")
         let first = try playAll(story.player(), "/" + entry)
@@ -61,7 +63,9 @@ extension Stories.OfflineTests {
         }
         story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts", "c.ts"]))
         let found = try story.links(in: "/l.m3u8")
-        for link in found + found { _ = try story.follow(link, headers: [("Cache-Control", "no-cache")]) }
+        for link in found + found {
+            _ = try story.follow(link, headers: [("Cache-Control", "no-cache")])
+        }
         #expect(["/a.ts", "/b.ts", "/c.ts"].map { story.cdn.requestCount($0) } == [1, 1, 2])
     }
 
@@ -72,7 +76,9 @@ extension Stories.OfflineTests {
         story.cdn.put("/old.ts", Array("old".utf8))
         story.cdn.setBehaviour("cc=max-age=3600", for: "/fresh.ts")
         story.cdn.setBehaviour("cc=max-age=0", for: "/old.ts")
-        for _ in 0..<2 { for name in ["fresh", "old"] { #expect(try story.get("/\(name).ts").text == name) } }
+        for _ in 0..<2 {
+            for name in ["fresh", "old"] { #expect(try story.get("/\(name).ts").text == name) }
+        }
         #expect(story.cdn.requestCount("/fresh.ts") == 1)
         let asked = story.cdn.requests.filter { $0.path == "/old.ts" }
         #expect(asked.map(\.status) == [200, 304] && asked[1]["If-None-Match"] != nil)
@@ -112,7 +118,9 @@ extension Stories.OfflineTests {
         _ = try story.get("/a.ts")
         story.cdn.stop()
         let answer = try story.get("/a.ts")
-        #expect(answer.text == "bytes" && answer["Cache-Status"]?.contains("origin-unreachable") == true)
+        #expect(
+            answer.text == "bytes" && answer["Cache-Status"]?.contains("origin-unreachable") == true
+        )
         #expect(try story.stat("stale_total") == 1)
     }
 

@@ -22,7 +22,8 @@ extension Stories.RegressionTests {
     @Test
     func `the second URI on a line is not lost`() throws {
         let story = try Story()
-        let line = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-URI=\"ad.m3u8\",X-COM-URI=\"b\",X-ASSET-LIST=\"list\""
+        let line =
+            "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-URI=\"ad.m3u8\",X-COM-URI=\"b\",X-ASSET-LIST=\"list\""
         story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [line]))
         let text = try story.get("/l.m3u8").text
         #expect(text.contains("X-ASSET-URI=\"/p/") && text.contains("X-ASSET-LIST=\"/j/"))
@@ -42,7 +43,9 @@ extension Stories.RegressionTests {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow())
         for step in 0..<3 {
-            let moved = try eventually { try story.get("/l.m3u8").text.contains("MEDIA-SEQUENCE:\(step)\n") }
+            let moved = try eventually {
+                try story.get("/l.m3u8").text.contains("MEDIA-SEQUENCE:\(step)\n")
+            }
             #expect(moved)
             window.advance()
         }
@@ -67,7 +70,9 @@ extension Stories.RegressionTests {
         #expect(part.status == 206 && isContent(part.body, of: path, from: 10, count: 10))
         #expect(part["Content-Range"] == "bytes 10-19/10000" && part["Content-Length"] == "10")
         let open = try story.get(path, range: "bytes=0-")
-        #expect(open.status == 206 && open["Content-Range"] == "bytes 0-9999/10000" && open.body.count == 10_000)
+        #expect(
+            open.status == 206 && open["Content-Range"] == "bytes 0-9999/10000"
+                && open.body.count == 10_000)
     }
 
     @Test
@@ -117,7 +122,9 @@ extension Stories.RegressionTests {
         story.cdn.setBehaviour("gzip=1", for: path)
         for _ in 0..<2 {
             let answer = try story.get(path, headers: [("Accept-Encoding", "gzip, br")])
-            #expect(answer["Content-Encoding"] == nil && answer.text.hasPrefix(path == "/l.m3u8" ? "#EXTM3U" : "some bytes"))
+            #expect(
+                answer["Content-Encoding"] == nil
+                    && answer.text.hasPrefix(path == "/l.m3u8" ? "#EXTM3U" : "some bytes"))
         }
     }
 
@@ -131,9 +138,13 @@ extension Stories.RegressionTests {
         var listening: [Substring] = []
         for line in String(decoding: tables, as: UTF8.self).split(separator: "\n") {
             let columns = line.split(separator: " ")
-            if columns.count > 3, columns[3] == "0A", columns[1].hasSuffix(":\(padded)") { listening.append(columns[1]) }
+            if columns.count > 3, columns[3] == "0A", columns[1].hasSuffix(":\(padded)") {
+                listening.append(columns[1])
+            }
         }
-        #expect(!listening.isEmpty && listening.allSatisfy { $0.hasPrefix("0100007F:") }, "\(listening)")
+        #expect(
+            !listening.isEmpty && listening.allSatisfy { $0.hasPrefix("0100007F:") }, "\(listening)"
+        )
     }
 
     @Test
@@ -175,7 +186,9 @@ extension Stories.RegressionTests {
         #expect(try story.get("/l.m3u8").status == 200)
         #expect(try story.follow("/api/health").status == 200)
         for path in held { story.cdn.release(path) }
-        for (path, stream) in zip(held, streams) { #expect(isContent(try stream.readRest(), of: path)) }
+        for (path, stream) in zip(held, streams) {
+            #expect(isContent(try stream.readRest(), of: path))
+        }
     }
 
     @Test(arguments: [nil, "bytes=0-1"])

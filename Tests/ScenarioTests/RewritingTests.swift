@@ -72,13 +72,15 @@ extension Stories.RewritingTests {
         for host in ["127.0.0.1", "localhost"] {
             #expect(try story.follow("/http://\(host):\(port)/http://cdn/a.m3u8").status == 508)
         }
-        #expect(try story.follow("/proxy?url=\(percentEncoded(story.url("/a.m3u8")))").status == 508)
+        #expect(
+            try story.follow("/proxy?url=\(percentEncoded(story.url("/a.m3u8")))").status == 508)
     }
 
     @Test  // trap 3
     func `an origin that redirects to the daemon makes no circle`() throws {
         let story = try Story()
-        story.cdn.setBehaviour(Behaviour(query: "location=\(percentEncoded(story.url("/a.m3u8")))"), for: "/a.m3u8")
+        story.cdn.setBehaviour(
+            Behaviour(query: "location=\(percentEncoded(story.url("/a.m3u8")))"), for: "/a.m3u8")
         let answer = try story.get("/a.m3u8")
         #expect(answer.status == 502)
         #expect(answer.text.contains("508"))
@@ -87,22 +89,28 @@ extension Stories.RewritingTests {
 
     @Test(arguments: [
         ("../up.ts", "/a/up.ts"), ("../../top.ts", "/top.ts"), ("../../../../over.ts", "/over.ts"),
-        ("./here.ts", "/a/b/here.ts"), ("/root.ts", "/root.ts"), ("?only=query", "/a/b/list.m3u8?only=query"),
+        ("./here.ts", "/a/b/here.ts"), ("/root.ts", "/root.ts"),
+        ("?only=query", "/a/b/list.m3u8?only=query"),
         ("c/./d/../e.ts", "/a/b/c/e.ts"), ("//127.0.0.1:PORT/host.ts", "/host.ts"),
     ])  // trap 4
     func `references resolve as RFC 3986 says`(_ reference: String, _ target: String) throws {
         let story = try Story()
-        let uri = reference.split(separator: "PORT", omittingEmptySubsequences: false).joined(separator: "\(story.cdn.port)")
+        let uri = reference.split(separator: "PORT", omittingEmptySubsequences: false).joined(
+            separator: "\(story.cdn.port)")
         story.cdn.put("/a/b/list.m3u8", text: vod([uri]))
         _ = try story.follow(uriLines(try story.get("/a/b/list.m3u8").text)[0])
         #expect(story.cdn.requests.last?.target == target)
     }
 
     @Test(arguments: [
-        ("seg", "ts", ""), ("seg.html", "ts", ""), ("seg.png", "ts", ""), ("seg.jpg?x=.m3u8", "ts", ""),
-        ("seg.m4s", "m4s", ""), ("seg", "m4s", "#EXT-X-MAP:URI=\"init\""), ("a.aac", "aac", ""), ("a.vtt", "vtt", ""),
+        ("seg", "ts", ""), ("seg.html", "ts", ""), ("seg.png", "ts", ""),
+        ("seg.jpg?x=.m3u8", "ts", ""),
+        ("seg.m4s", "m4s", ""), ("seg", "m4s", "#EXT-X-MAP:URI=\"init\""), ("a.aac", "aac", ""),
+        ("a.vtt", "vtt", ""),
     ])  // trap 5
-    func `a link ends in what its role calls for`(_ uri: String, _ ending: String, _ head: String) throws {
+    func `a link ends in what its role calls for`(_ uri: String, _ ending: String, _ head: String)
+        throws
+    {
         let story = try Story()
         story.cdn.put("/list", text: vod([uri], head: head.isEmpty ? [] : [head]))
         let list = try story.get("/list").text
@@ -122,14 +130,16 @@ extension Stories.RewritingTests {
     @Test  // trap 8
     func `the place in the playlist makes a playlist, whatever the name`() throws {
         let story = try Story()
-        story.cdn.put("/master.m3u8", text: """
-            #EXTM3U
-            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="A",URI="audio.html"
-            #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI="iframes.ts"
-            #EXT-X-STREAM-INF:BANDWIDTH=2,AUDIO="a"
-            video.php?list=1
+        story.cdn.put(
+            "/master.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="A",URI="audio.html"
+                #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI="iframes.ts"
+                #EXT-X-STREAM-INF:BANDWIDTH=2,AUDIO="a"
+                video.php?list=1
 
-            """)
+                """)
         let list = try story.get("/master.m3u8").text
         let found = links(list)
         #expect(found.count == 3)
@@ -151,35 +161,49 @@ extension Stories.RewritingTests {
     @Test  // trap 9
     func `all else on a line stays byte for byte`() throws {
         let story = try Story()
-        let key = "#EXT-X-KEY:METHOD=SAMPLE-AES , URI=\"k1\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""
-        let rest = ["#EXT-X-UNKNOWN:URI=stays,A=\"b\"", "# a comment, URI=\"stays\"?", "#EXT-X-ODD"]
+        let key =
+            "#EXT-X-KEY:METHOD=SAMPLE-AES , URI=\"k1\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""
+        let rest = [
+            "#EXT-X-UNKNOWN:URI=stays,A=\"b\"", "# a comment, URI=\"stays\"?", "#EXT-X-ODD",
+        ]
         story.cdn.put("/l.m3u8", text: vod(["s.ts"], head: [key] + rest))
         let lines = try story.get("/l.m3u8").text.split(separator: "\n").map(String.init)
         #expect(lines[3].hasPrefix("#EXT-X-KEY:METHOD=SAMPLE-AES , URI=\"/k/"), "\(lines[3])")
-        #expect(lines[3].hasSuffix("\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""), "\(lines[3])")
+        #expect(
+            lines[3].hasSuffix("\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""),
+            "\(lines[3])")
         #expect(Array(lines[4...6]) == rest)
     }
 
-    @Test(arguments: ["skd://license/1", "data:text/plain;base64,AAAA", "urn:x:1", "com.apple.streamingkeydelivery:x"])
+    @Test(arguments: [
+        "skd://license/1", "data:text/plain;base64,AAAA", "urn:x:1",
+        "com.apple.streamingkeydelivery:x",
+    ])
     func `opaque key URIs pass unchanged`(_ uri: String) throws {  // trap 10
         let story = try Story()
-        story.cdn.put("/l.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"\(uri)\""]))
+        story.cdn.put(
+            "/l.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"\(uri)\""]))
         #expect(links(try story.get("/l.m3u8").text)[0] == uri)
     }
 
-    @Test(arguments: ["file:///etc/passwd", "ftp://h/x", "concat:a|b", "tcp://127.0.0.1:1", "subfile,,:/etc/passwd"])
+    @Test(arguments: [
+        "file:///etc/passwd", "ftp://h/x", "concat:a|b", "tcp://127.0.0.1:1",
+        "subfile,,:/etc/passwd",
+    ])
     func `schemes that reach past the daemon are refused`(_ uri: String) throws {  // trap 10
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod([uri]))
         let answer = try story.get("/l.m3u8")
-        let isHarmless = answer.status == 200 && uriLines(answer.text).allSatisfy { $0.hasPrefix("/s/") }
+        let isHarmless =
+            answer.status == 200 && uriLines(answer.text).allSatisfy { $0.hasPrefix("/s/") }
         #expect(answer.status == 502 || isHarmless, "\(answer.text)")
     }
 
     @Test  // trap 12
     func `odd line ends and a byte order mark are put right`() throws {
         let story = try Story()
-        let body = "\u{FEFF}# before\r\n#EXTM3U\r\n#EXTINF:4,\r\n#EXT-X-BYTERANGE:5@0\r\n#X\r\n a.ts \r\n#EXT-X-ENDLIST"
+        let body =
+            "\u{FEFF}# before\r\n#EXTM3U\r\n#EXTINF:4,\r\n#EXT-X-BYTERANGE:5@0\r\n#X\r\n a.ts \r\n#EXT-X-ENDLIST"
         story.cdn.put("/l.m3u8", text: body)
         let text = try story.get("/l.m3u8").text
         #expect(text.hasPrefix("#EXTM3U\n"))
@@ -195,7 +219,8 @@ extension Stories.RewritingTests {
         defer { origin.stop() }
         let line: [UInt8] = Array("#EXTINF:4,caf".utf8) + [0xE9]
         let name: [UInt8] = Array("caf".utf8) + [0xE9] + Array(".ts".utf8)
-        let body = [Array("#EXTM3U".utf8), line, name, Array("#EXT-X-ENDLIST".utf8)].joined(separator: [0x0A])
+        let body = [Array("#EXTM3U".utf8), line, name, Array("#EXT-X-ENDLIST".utf8)].joined(
+            separator: [0x0A])
         origin.answer("/l.m3u8", .respond(200, [], Array(body)))
         origin.answer("/caf%E9.ts", .respond(200, [], Array("bytes".utf8)))
         let list = try story.follow("/" + origin.url("/l.m3u8"))

@@ -10,7 +10,10 @@ extension Stories {
 // MARK: Who may ask
 
 extension Stories.SecurityTests {
-    @Test(arguments: ["evil.example", "evil.example:9000", "127.0.0.1:1", "127.0.0.1.evil.example", "", "localhost"])
+    @Test(arguments: [
+        "evil.example", "evil.example:9000", "127.0.0.1:1", "127.0.0.1.evil.example", "",
+        "localhost",
+    ])
     func `a Host that is not ours is misdirected`(_ host: String) throws {  // trap 58
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -24,7 +27,10 @@ extension Stories.SecurityTests {
     func `loopback names and names that were configured are ours`() throws {
         let story = try Story(["--host-name", "tv.example"])
         let port = story.daemon.baseURL.split(separator: ":")[2]
-        for host in ["localhost:\(port)", "LOCALHOST:\(port)", "127.0.0.1:\(port)", "tv.example", "TV.example:443"] {
+        for host in [
+            "localhost:\(port)", "LOCALHOST:\(port)", "127.0.0.1:\(port)", "tv.example",
+            "TV.example:443",
+        ] {
             #expect(try story.follow("/api/health", headers: [("Host", host)]).status == 200)
         }
     }
@@ -34,11 +40,14 @@ extension Stories.SecurityTests {
         let folder = try TemporaryFolder()
         let program = try DaemonProcess.builtBinary()
         for address in ["0.0.0.0", "::"] {
-            let result = try Tool.run([program, "serve", "--port", "0", "--bind", address, "--cache-dir", folder.file("c")])
+            let result = try Tool.run([
+                program, "serve", "--port", "0", "--bind", address, "--cache-dir", folder.file("c"),
+            ])
             #expect(result.status == 78 && result.stderr.contains("--token"))
         }
         for consent in [["--allow-remote"], ["--token", "correct horse"]] {
-            let daemon = try Story.serve(folder.makeFolder("cache"), ["--bind", "0.0.0.0"] + consent)
+            let daemon = try Story.serve(
+                folder.makeFolder("cache"), ["--bind", "0.0.0.0"] + consent)
             #expect(try daemon.terminate() == .code(0))
         }
     }
@@ -50,7 +59,8 @@ extension Stories.SecurityTests {
         story.cdn.put("/a.ts", Array("bytes".utf8))
         #expect(try story.get("/l.m3u8").status == 401)
         #expect(try story.follow(story.entry("/l.m3u8", "token=wrong-token")).status == 401)
-        #expect(try story.follow("/api/stats").status == 401 && story.follow("/metrics").status == 401)
+        #expect(
+            try story.follow("/api/stats").status == 401 && story.follow("/metrics").status == 401)
         let list = try story.follow(story.entry("/l.m3u8", "token=s3cret-token"))
         let bearer = try story.get("/l.m3u8", headers: [("Authorization", "Bearer s3cret-token")])
         #expect(list.status == 200 && bearer.text == list.text && !list.text.contains("s3cret"))
@@ -59,7 +69,10 @@ extension Stories.SecurityTests {
         var bent = Array(link.utf8)
         bent[20] = bent[20] == 0x41 ? 0x42 : 0x41
         #expect(try story.follow(String(decoding: bent, as: UTF8.self)).status == 403)
-        #expect(!story.cdn.requests.contains { $0.target.contains("token") || $0["Authorization"] != nil })
+        #expect(
+            !story.cdn.requests.contains {
+                $0.target.contains("token") || $0["Authorization"] != nil
+            })
     }
 
     @Test  // trap 60
@@ -75,27 +88,36 @@ extension Stories.SecurityTests {
     @Test
     func `pages of other sites may not change the cache`() throws {
         let story = try Story()
-        let foreign = try story.follow("/api/clear", headers: [("Origin", "https://evil.example")], method: "POST")
+        let foreign = try story.follow(
+            "/api/clear", headers: [("Origin", "https://evil.example")], method: "POST")
         #expect(foreign.status == 403)
         #expect(try story.follow("/api/clear").status == 405)
-        #expect(try story.follow("/api/clear", headers: [("Origin", story.daemon.baseURL)], method: "POST").status == 200)
+        #expect(
+            try story.follow(
+                "/api/clear", headers: [("Origin", story.daemon.baseURL)], method: "POST"
+            ).status == 200)
     }
 }
 
 // MARK: Where it goes
 
 extension Stories.SecurityTests {
-    private func guarded(_ arguments: [String] = []) throws -> (DaemonProcess, ScriptedPlayer, FixtureCDN, TemporaryFolder) {
+    private func guarded(_ arguments: [String] = []) throws -> (
+        DaemonProcess, ScriptedPlayer, FixtureCDN, TemporaryFolder
+    ) {
         let folder = try TemporaryFolder()
-        let daemon = try DaemonProcess(["serve", "--port", "0", "--cache-dir", folder.file("cache")] + arguments)
+        let daemon = try DaemonProcess(
+            ["serve", "--port", "0", "--cache-dir", folder.file("cache")] + arguments)
         let cdn = FixtureCDN()
         try cdn.start()
         return (daemon, ScriptedPlayer(daemon.baseURL), cdn, folder)
     }
 
     @Test(arguments: [
-        "127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1",
-        "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]",
+        "127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]",
+        "[::ffff:127.0.0.1]", "10.0.0.1",
+        "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]",
+        "[64:ff9b::7f00:1]",
     ])  // trap 59
     func `private addresses are refused however they are written`(_ host: String) throws {
         let (daemon, player, cdn, folder) = try guarded(["--connect-timeout", "2"])
@@ -161,38 +183,52 @@ extension Stories.SecurityTests {
         story.cdn.setBehaviour(Behaviour(query: "cookie=sid=\(secret)"), for: "/l.m3u8")
         story.cdn.setBehaviour("status=503", for: "/down.ts")
         story.cdn.put("/page.m3u8", text: "<html>")
-        story.cdn.put("/bad.m3u8", text: vod(["file:///x?sig=\(secret)", "http://u:\(secret)@[x/"]))
+        story.cdn.put(
+            "/bad.m3u8", text: vod(["file:///x?sig=\(secret)", "http://u:\(secret)@[x/"]))
         let extra = "token=acc3ss-token&h_Cookie=s%3D\(secret)&h_Authorization=Bearer%20\(secret)"
         var errors = ""
         for path in ["/l.m3u8", "/gone.ts", "/down.ts", "/page.m3u8", "/bad.m3u8", "/a.ts"] {
-            let entry = "/proxy?url=\(percentEncoded(story.cdn.url("\(path)?sig=\(secret)")))&\(extra)"
+            let entry =
+                "/proxy?url=\(percentEncoded(story.cdn.url("\(path)?sig=\(secret)")))&\(extra)"
             let answer = try story.follow(entry)
             if answer.status != 200 { errors += answer.text }
-            if path == "/l.m3u8" { for link in uriLines(answer.text) { errors += try story.follow(link).text } }
+            if path == "/l.m3u8" {
+                for link in uriLines(answer.text) { errors += try story.follow(link).text }
+            }
         }
-        errors += try story.follow("/proxy?url=http%3A%2F%2Fu%3A\(secret)%40127.0.0.1%3A1%2Fx%3Fsig%3D\(secret)&\(extra)").text
+        errors += try story.follow(
+            "/proxy?url=http%3A%2F%2Fu%3A\(secret)%40127.0.0.1%3A1%2Fx%3Fsig%3D\(secret)&\(extra)"
+        ).text
         errors += try story.follow("/proxy?url=http%3A%2F%2Fu%3A\(secret)%40%5Bx&\(extra)").text
-        for page in ["/api/stats", "/metrics", "/"] { errors += try story.follow("\(page)?token=acc3ss-token").text }
+        for page in ["/api/stats", "/metrics", "/"] {
+            errors += try story.follow("\(page)?token=acc3ss-token").text
+        }
         story.stop()
         let all = errors + story.daemon.standardError + story.daemon.standardOutput
-        #expect(!all.contains(secret), "\(all.split(separator: "\n").filter { $0.contains(secret) })")
+        #expect(
+            !all.contains(secret), "\(all.split(separator: "\n").filter { $0.contains(secret) })")
         #expect(!all.contains("acc3ss-token"))
         #expect(story.daemon.standardError.contains("/gone.ts"))
     }
 
     @Test(arguments: [
-        "http://127.0.0.1:1/x?sig=hunter2", "http://u:hunter2@127.0.0.1:1/x", "http://no-such.invalid/hunter2?sig=hunter2",
-        "ftp://h/x?sig=hunter2", "http://[bad?sig=hunter2", "/again?sig=hunter2", "http://169.254.1.1/x?sig=hunter2",
+        "http://127.0.0.1:1/x?sig=hunter2", "http://u:hunter2@127.0.0.1:1/x",
+        "http://no-such.invalid/hunter2?sig=hunter2",
+        "ftp://h/x?sig=hunter2", "http://[bad?sig=hunter2", "/again?sig=hunter2",
+        "http://169.254.1.1/x?sig=hunter2",
     ])  // trap 61
     func `where a redirect led shows without its secrets`(_ location: String) throws {
         let story = try Story(["--log-level", "trace", "--connect-timeout", "1"])
         for path in ["/a.ts", "/again"] {
-            story.cdn.setBehaviour(Behaviour(query: "location=\(percentEncoded(location))"), for: path)
+            story.cdn.setBehaviour(
+                Behaviour(query: "location=\(percentEncoded(location))"), for: path)
         }
         let answer = try story.get("/a.ts")
         #expect([403, 502, 504].contains(answer.status))
         story.stop()
-        let said = (answer.text + story.daemon.standardError).split(separator: "\n").filter { $0.contains("sig=hunter2") || $0.contains(":hunter2") }
+        let said = (answer.text + story.daemon.standardError).split(separator: "\n").filter {
+            $0.contains("sig=hunter2") || $0.contains(":hunter2")
+        }
         #expect(said.isEmpty, "\(said)")
     }
 
@@ -200,8 +236,11 @@ extension Stories.SecurityTests {
     func `a request in absolute form is for its own host only`() throws {
         let story = try Story()
         let host = story.daemon.baseURL.dropFirst(7)
-        for (target, status) in [("http://\(host)/api/health", 200), ("http://evil.example/api/health", 421)] {
-            let text = "GET \(target) HTTP/1.1\r\nHost: \(target.dropFirst(7).prefix { $0 != "/" })\r\n\r\n"
+        for (target, status) in [
+            ("http://\(host)/api/health", 200), ("http://evil.example/api/health", 421),
+        ] {
+            let text =
+                "GET \(target) HTTP/1.1\r\nHost: \(target.dropFirst(7).prefix { $0 != "/" })\r\n\r\n"
             #expect(try story.player().sendRaw(text.utf8).readHead().status == status)
         }
         let connect = "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"
@@ -212,16 +251,21 @@ extension Stories.SecurityTests {
     func `requests made to be misread are refused`() throws {
         let story = try Story()
         let host = "Host: \(story.daemon.baseURL.dropFirst(7))\r\n"
-        let both = "GET / HTTP/1.1\r\n\(host)Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        let both =
+            "GET / HTTP/1.1\r\n\(host)Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
         for text in [
-            both, "GET / HTTP/1.1\r\n\(host)\(host)\r\n", "GET / HTTP/1.1\r\n\(host)Content-Length: 1, 2\r\n\r\n",
-            "GET / HTTP/1.1\r\n\(host)X : y\r\n\r\n", "GET / HTTP/1.1\r\n\(host)A: b\r\n folded\r\n\r\n",
-            "GET /a b HTTP/1.1\r\n\(host)\r\n", "GET / HTTP/1.1\r\n\(host)X: a\u{0}b\r\n\r\n", "nonsense\r\n\r\n",
+            both, "GET / HTTP/1.1\r\n\(host)\(host)\r\n",
+            "GET / HTTP/1.1\r\n\(host)Content-Length: 1, 2\r\n\r\n",
+            "GET / HTTP/1.1\r\n\(host)X : y\r\n\r\n",
+            "GET / HTTP/1.1\r\n\(host)A: b\r\n folded\r\n\r\n",
+            "GET /a b HTTP/1.1\r\n\(host)\r\n", "GET / HTTP/1.1\r\n\(host)X: a\u{0}b\r\n\r\n",
+            "nonsense\r\n\r\n",
         ] {
             let stream = try story.player().sendRaw(text.utf8)
             #expect(try stream.readHead().status == 400, "\(text)")
         }
-        let long = try story.player().sendRaw("GET / HTTP/1.1\r\n\(host)X: \(String(repeating: "x", count: 200_000))\r\n\r\n".utf8)
+        let long = try story.player().sendRaw(
+            "GET / HTTP/1.1\r\n\(host)X: \(String(repeating: "x", count: 200_000))\r\n\r\n".utf8)
         #expect([400, 431].contains(try long.readHead().status))
     }
 

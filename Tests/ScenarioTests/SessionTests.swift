@@ -9,7 +9,12 @@ extension Stories {
 
 private let tree = [
     ("/m.m3u8", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv/l.m3u8\n"),
-    ("/v/l.m3u8", vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\"", "#EXT-X-MAP:URI=\"i.mp4\""])),
+    (
+        "/v/l.m3u8",
+        vod(
+            ["s.ts"],
+            head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\"", "#EXT-X-MAP:URI=\"i.mp4\""])
+    ),
     ("/k/key", "0123456789abcdef"), ("/v/i.mp4", "init"), ("/v/s.ts", "segment"),
 ]
 
@@ -17,9 +22,12 @@ extension Stories.SessionTests {
     /// Plays all of the tree from an entry; the statuses in order.
     private func play(_ story: Story, from entry: String) throws -> [Int] {
         let master = try story.follow(entry)
-        guard let variant = uriLines(master.text).first, master.status == 200 else { return [master.status] }
+        guard let variant = uriLines(master.text).first, master.status == 200 else {
+            return [master.status]
+        }
         let media = try story.follow(variant)
-        return try [master.status, media.status] + links(media.text).map { try story.follow($0).status }
+        return try [master.status, media.status]
+            + links(media.text).map { try story.follow($0).status }
     }
 
     private func story(_ arguments: [String] = []) throws -> Story {
@@ -64,10 +72,14 @@ extension Stories.SessionTests {
     @Test  // trap 52
     func `headers given at entry go to lists, keys, sections and segments`() throws {
         let story = try story()
-        for (path, _) in tree { story.cdn.setBehaviour("needheader=Referer:https://site.example/a?b", for: path) }
-        let headers = "h_Referer=\(percentEncoded("https://site.example/a?b"))&h_User-Agent=TV%2F1&h_Origin=https%3A%2F%2Fsite.example"
+        for (path, _) in tree {
+            story.cdn.setBehaviour("needheader=Referer:https://site.example/a?b", for: path)
+        }
+        let headers =
+            "h_Referer=\(percentEncoded("https://site.example/a?b"))&h_User-Agent=TV%2F1&h_Origin=https%3A%2F%2Fsite.example"
             + "&h_Authorization=Bearer%20abc&h_X-Key=k"
-        #expect(try play(story, from: story.entry("/m.m3u8", headers)) == [200, 200, 200, 200, 200])
+        #expect(
+            try play(story, from: story.entry("/m.m3u8", headers)) == [200, 200, 200, 200, 200])
         for request in story.cdn.requests {
             #expect(request["User-Agent"] == "TV/1" && request["Authorization"] == "Bearer abc")
             #expect(request["Origin"] == "https://site.example" && request["X-Key"] == "k")
@@ -93,7 +105,8 @@ extension Stories.SessionTests {
         defer { other.stop() }
         other.put("/s.ts", Array("elsewhere".utf8))
         story.cdn.setBehaviour(Behaviour(query: "location=\(other.url("/s.ts"))"), for: "/v/s.ts")
-        let answer = try story.follow(story.entry("/v/s.ts", "h_Authorization=Basic%20abc&h_Referer=r"))
+        let answer = try story.follow(
+            story.entry("/v/s.ts", "h_Authorization=Basic%20abc&h_Referer=r"))
         #expect(answer.text == "elsewhere")
         #expect(story.cdn.requests.last?["Authorization"] == "Basic abc")
         #expect(other.requests.last?["Authorization"] == nil)
@@ -104,25 +117,36 @@ extension Stories.SessionTests {
     func `what credentials have opened is not shown to others, its segments are shared`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Authorization:Bearer%20a", for: "/m.m3u8")
-        #expect(try play(story, from: story.entry("/m.m3u8", "h_Authorization=Bearer%20a")).allSatisfy { $0 == 200 })
+        #expect(
+            try play(story, from: story.entry("/m.m3u8", "h_Authorization=Bearer%20a")).allSatisfy {
+                $0 == 200
+            })
         #expect(try story.get("/m.m3u8").status == 403)
         let count = story.cdn.requestCount("/v/s.ts")
-        #expect(try story.get("/v/s.ts").text == "segment" && story.cdn.requestCount("/v/s.ts") == count)
+        #expect(
+            try story.get("/v/s.ts").text == "segment" && story.cdn.requestCount("/v/s.ts") == count
+        )
     }
 
     @Test  // traps 17 and 54
-    func `a key is fetched once, kept readable for its owner alone, and not at all where forbidden`() throws {
+    func
+        `a key is fetched once, kept readable for its owner alone, and not at all where forbidden`()
+        throws
+    {
         let story = try story()
         for _ in 0..<2 { _ = try play(story, from: story.url("/m.m3u8")) }
         #expect(story.cdn.requestCount("/k/key") == 1)
         for file in storedFiles(story.cacheFolder) { #expect(try permissions(file) == "600") }
         story.cdn.setBehaviour("cc=no-store", for: "/k/secret")
         story.cdn.put("/k/secret", Array("fedcba9876543210".utf8))
-        story.cdn.put("/n.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/secret\""]))
+        story.cdn.put(
+            "/n.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/secret\""]))
         let link = try story.links(in: "/n.m3u8")[0]
         let before = storedFiles(story.cacheFolder).count
         for _ in 0..<2 { #expect(try story.follow(link).text == "fedcba9876543210") }
-        #expect(story.cdn.requestCount("/k/secret") == 2 && storedFiles(story.cacheFolder).count == before)
+        #expect(
+            story.cdn.requestCount("/k/secret") == 2
+                && storedFiles(story.cacheFolder).count == before)
     }
 
     private func permissions(_ path: String) throws -> String {
@@ -133,8 +157,11 @@ extension Stories.SessionTests {
     func `segments of one name under another section stay apart`() throws {
         let story = try Story()
         for part in ["a", "b"] {
-            story.cdn.put("/\(part)/l.m3u8", text: vod(["s.m4s"], head: ["#EXT-X-MAP:URI=\"init.mp4\""]))
-            for name in ["init.mp4", "s.m4s"] { story.cdn.put("/\(part)/\(name)", Array("\(part) \(name)".utf8)) }
+            story.cdn.put(
+                "/\(part)/l.m3u8", text: vod(["s.m4s"], head: ["#EXT-X-MAP:URI=\"init.mp4\""]))
+            for name in ["init.mp4", "s.m4s"] {
+                story.cdn.put("/\(part)/\(name)", Array("\(part) \(name)".utf8))
+            }
         }
         for part in ["a", "b"] {
             let found = try story.links(in: "/\(part)/l.m3u8").map { try story.follow($0).text }

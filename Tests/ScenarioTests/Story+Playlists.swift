@@ -75,7 +75,7 @@ func vod(_ uris: [String], head: [String] = []) -> String {
     return (lines + segments + ["#EXT-X-ENDLIST"]).joined(separator: "\n") + "\n"
 }
 
-/// A live window of one-second segments `s0.ts`, `s1.ts`, ... that is stepped by hand.
+/// A live window of the segments `s0.ts` to `s99.ts` that is stepped by hand.
 func liveWindow(target: Int = 1, window: Int = 3) -> LiveWindow {
     LiveWindow(
         segments: (0..<100).map { .init(uri: "s\($0).ts", duration: Double(target)) },

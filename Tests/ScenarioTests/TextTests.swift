@@ -45,20 +45,23 @@ extension Stories.TextTests {
     @Test  // trap 8
     func `a steering manifest leads back to the daemon`() throws {
         let story = try Story()
-        story.cdn.put("/m/master.m3u8", text: """
-            #EXTM3U
-            #EXT-X-CONTENT-STEERING:SERVER-URI="steer.json?v=1",PATHWAY-ID="a"
-            #EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID="a"
-            v.m3u8
+        story.cdn.put(
+            "/m/master.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-CONTENT-STEERING:SERVER-URI="steer.json?v=1",PATHWAY-ID="a"
+                #EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID="a"
+                v.m3u8
 
-            """)
+                """)
         let manifest = #"{"VERSION":1,"TTL":300,"RELOAD-URI":"next?s=1","PATHWAY-PRIORITY":["a"]}"#
         story.cdn.put("/m/steer.json", text: manifest)
         story.cdn.put("/m/next", text: manifest)
         let link = try #require(try story.links(in: "/m/master.m3u8").first { $0.hasPrefix("/j/") })
         let steering = try story.follow(link + "?_HLS_pathway=a&_HLS_throughput=5")
         #expect(steering["Content-Type"] == "application/json")
-        #expect(story.cdn.requests.last?.target == "/m/steer.json?v=1&_HLS_pathway=a&_HLS_throughput=5")
+        #expect(
+            story.cdn.requests.last?.target == "/m/steer.json?v=1&_HLS_pathway=a&_HLS_throughput=5")
         #expect(steering.text.hasPrefix(#"{"VERSION":1,"TTL":300,"RELOAD-URI":"/j/"#))
         let next = String(steering.text.split(separator: "\"")[7])
         #expect(try story.follow(next).status == 200)
@@ -68,10 +71,12 @@ extension Stories.TextTests {
     @Test  // trap 8
     func `an asset list names playlists of ours, and errors are the origin's`() throws {
         let story = try Story()
-        let range = "#EXT-X-DATERANGE:ID=\"1\",START-DATE=\"2026-01-01T00:00:00Z\",X-ASSET-LIST=\"ads\""
+        let range =
+            "#EXT-X-DATERANGE:ID=\"1\",START-DATE=\"2026-01-01T00:00:00Z\",X-ASSET-LIST=\"ads\""
         story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
         story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"ad1/master.m3u8","DURATION":15.0}]}"#)
-        let line = try #require(try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
+        let line = try #require(
+            try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
         let link = try #require(line.split(separator: "\"").first { $0.hasPrefix("/j/") })
         let assets = try story.follow(String(link))
         #expect(assets.text.contains(#"{"ASSETS":[{"URI":"/p/"#), "\(assets.text)")
@@ -80,9 +85,15 @@ extension Stories.TextTests {
     }
 
     @Test  // trap 8
-    func `a manifest is kept no longer than HTTP allows, and serves when the origin is gone`() throws {
+    func `a manifest is kept no longer than HTTP allows, and serves when the origin is gone`()
+        throws
+    {
         let story = try Story()
-        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"s\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv\n")
+        story.cdn.put(
+            "/m.m3u8",
+            text:
+                "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"s\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv\n"
+        )
         story.cdn.put("/s", text: #"{"VERSION":1}"#)
         story.cdn.setBehaviour("cc=max-age=0", for: "/s")
         let link = try #require(try story.links(in: "/m.m3u8").first { $0.hasPrefix("/j/") })
@@ -95,15 +106,18 @@ extension Stories.TextTests {
     @Test  // trap 11
     func `variables come from the list, its parent and the final URL`() throws {
         let story = try Story()
-        story.cdn.put("/m.m3u8", text: """
-            #EXTM3U
-            #EXT-X-DEFINE:NAME="host",VALUE="\(story.cdn.baseURL)"
-            #EXT-X-DEFINE:QUERYPARAM="tok"
-            #EXT-X-STREAM-INF:BANDWIDTH=1
-            {$host}/v.m3u8?t={$tok}
+        story.cdn.put(
+            "/m.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-DEFINE:NAME="host",VALUE="\(story.cdn.baseURL)"
+                #EXT-X-DEFINE:QUERYPARAM="tok"
+                #EXT-X-STREAM-INF:BANDWIDTH=1
+                {$host}/v.m3u8?t={$tok}
 
-            """)
-        story.cdn.put("/v.m3u8", text: vod(["{$host}/seg.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"host\""]))
+                """)
+        story.cdn.put(
+            "/v.m3u8", text: vod(["{$host}/seg.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"host\""]))
         story.cdn.setBehaviour("location=/m.m3u8?tok=secret", for: "/old.m3u8")
         let variant = try story.follow(try story.links(in: "/old.m3u8")[0])
         #expect(story.cdn.requests.last?.target == "/v.m3u8?t=secret")
@@ -114,7 +128,11 @@ extension Stories.TextTests {
     @Test  // traps 11 and 77
     func `a list that needs its parent is not lost when the parent was forgotten`() throws {
         let story = try Story()
-        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-DEFINE:NAME=\"d\",VALUE=\"x\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n")
+        story.cdn.put(
+            "/m.m3u8",
+            text:
+                "#EXTM3U\n#EXT-X-DEFINE:NAME=\"d\",VALUE=\"x\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n"
+        )
         story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
         let variant = try story.links(in: "/m.m3u8")[0]
         let text = try story.follow(variant).text

@@ -1,0 +1,147 @@
+/// Stories of the daemon's start and end: what it takes hold of, whom it tells, what it leaves.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LifecycleTests {}
+}
+
+
+extension Stories.LifecycleTests {
+    @Test  // trap 74
+    func `a taken port is said so and ends with 3`() throws {
+        let story = try Story()
+        let port = String(story.daemon.baseURL.split(separator: ":")[2])
+        let folder = try TemporaryFolder()
+        let second = try sluice("serve", "--port", port, "--cache-dir", folder.path)
+        #expect(second.status == 3)
+        #expect(second.stderr.contains("another process has the port") && second.stdout.isEmpty)
+    }
+
+    @Test
+    func `a cache folder has one daemon, and stays whole`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        _ = try story.get("/a.ts")
+        let second = try sluice("serve", "--port", "0", "--cache-dir", story.cacheFolder)
+        #expect(second.status == 4)
+        #expect(second.stderr.contains(story.cacheFolder), "\(second.stderr)")
+        #expect(try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 1)
+    }
+
+    @Test
+    func `a folder of somebody else is not taken as cache`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("thesis.txt"), "dear".utf8)
+        let result = try sluice("serve", "--port", "0", "--cache-dir", folder.path)
+        #expect(result.status == 4, "\(result.stderr)")
+        #expect(listFolder(folder.path) == ["thesis.txt"])
+        let file = try sluice("serve", "--port", "0", "--cache-dir", folder.file("thesis.txt"))
+        #expect(file.status == 4)
+    }
+
+    @Test
+    func `a damaged index is built anew from the objects`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        _ = try story.get("/a.ts")
+        story.stop()
+        for name in listFolder(story.cacheFolder) where name.hasPrefix("index.sqlite") {
+            try writeFile("\(story.cacheFolder)/\(name)", [UInt8](repeating: 0x5A, count: 40_000))
+        }
+        try story.restart()
+        let isBack = try eventually {
+            story.cdn.resetLog()
+            return try story.get("/a.ts").text == "bytes" && story.cdn.requestCount("/a.ts") == 0
+        }
+        #expect(isBack)
+        #expect(story.daemon.standardError.contains("index is damaged"))
+    }
+
+    @Test  // trap 74
+    func `the service manager and a waiting script hear when players can connect`() throws {
+        let folder = try TemporaryFolder()
+        let notices = try NoticeSocket(folder.file("notify"))
+        let daemon = try Story.serve(
+            folder.makeFolder("cache"), [], [("NOTIFY_SOCKET", folder.file("notify"))])
+        #expect(try notices.next().contains("READY=1"))
+        #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
+        #expect(daemon.standardOutput == "sluice ready \(daemon.baseURL)\n")
+        #expect(try daemon.terminate() == .code(0))
+        #expect(try notices.next().contains("STOPPING=1"))
+    }
+
+    @Test
+    func `SIGHUP ends nothing, SIGINT ends as SIGTERM does`() throws {
+        let story = try Story()
+        story.daemon.kill(SIGHUP)
+        #expect(eventually { story.daemon.standardError.contains("SIGHUP") })
+        #expect(try story.follow("/api/health").status == 200)
+        story.daemon.kill(SIGINT)
+        #expect(try story.daemon.waitForExit() == .code(0))
+    }
+
+    @Test
+    func `SIGTERM lets a running response finish and takes no new player`() throws {
+        let story = try Story(["--drain-timeout", "20"])
+        let path = segment("long", 2_000_000)
+        story.cdn.hold(path, afterBytes: 1_000_000)
+        let stream = try story.open(path)
+        let head = try stream.read(1_000_000)
+        story.daemon.kill(SIGTERM)
+        let refuses = eventually { (try? story.player().get("/api/health")) == nil }
+        #expect(refuses && story.daemon.isRunning)
+        story.cdn.release(path)
+        #expect(isContent(head + (try stream.readRest()), of: path) && stream.broken == nil)
+        #expect(try story.daemon.waitForExit() == .code(0))
+    }
+
+    @Test
+    func `a second SIGTERM waits for nobody, and what came is kept`() throws {
+        let story = try Story(["--drain-timeout", "60"])
+        let path = segment("long", 2_000_000)
+        story.cdn.hold(path, afterBytes: 1_000_000)
+        _ = try story.open(path).read(1_000_000)
+        story.daemon.kill(SIGTERM)
+        _ = eventually { story.daemon.standardError.contains("stopping") }
+        story.daemon.kill(SIGTERM)
+        #expect(try story.daemon.waitForExit() == .code(0))
+        story.cdn.release(path)
+        try story.restart()
+        #expect(isContent(try story.get(path).body, of: path))
+        #expect(story.cdn.requests.last?.range?.hasPrefix("bytes=") == true)
+    }
+}
+
+/// A datagram socket as systemd's that NOTIFY_SOCKET names.
+private final class NoticeSocket {
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let failed = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard failed == 0 else { throw ScenarioFailure("cannot bind \(path)") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// The next notice; throws when none comes.
+    func next() throws -> String {
+        var watch = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&watch, 1, Int32(patience / .milliseconds(1))) == 1 else {
+            throw ScenarioFailure("no notice came")
+        }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    }
+}
