@@ -15,7 +15,8 @@ package struct Mount: Hashable, Sendable {
             case .noEquals:
                 "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
-            case .reserved(let path): "the mount path '\(path)' is used by the daemon itself"
+            case .reserved(let path):
+                "the mount path '\(path)' would hide the daemon's own: /proxy, /api, /metrics, one letter"
             case .badURL(let text): "the mount's origin is no http or https URL: \(text)"
             }
         }

@@ -128,6 +128,17 @@ extension Stories.SessionTests {
         )
     }
 
+    @Test
+    func `purging a URL forgets what credentials have opened too`() throws {
+        let story = try story()
+        let entry = story.entry("/m.m3u8", "h_Authorization=Bearer%20a")
+        for address in [entry, story.url("/m.m3u8")] { _ = try story.follow(address) }
+        let purge = "/api/purge?url=\(percentEncoded(story.cdn.url("/m.m3u8")))"
+        #expect(try story.follow(purge, method: "POST").text == "{\"removed\":2}\n")
+        _ = try story.follow(entry)
+        #expect(story.cdn.requestCount("/m.m3u8") == 3)
+    }
+
     @Test  // traps 17 and 54
     func
         `a key is fetched once, kept readable for its owner alone, and not at all where forbidden`()

@@ -20,6 +20,19 @@ extension Stories.TextTests {
         #expect(list["ETag"]?.contains("-gzip") != true)
     }
 
+    @Test  // traps 13 and 80
+    func `a segment in a coding that nobody asked for is sent with its name`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("some bytes".utf8))
+        story.cdn.setBehaviour("gzip=always", for: "/a.ts")
+        for _ in 0..<2 {
+            let answer = try story.get("/a.ts")
+            #expect(answer["Content-Encoding"] == "gzip" && answer.body.starts(with: [0x1F, 0x8B]))
+            #expect(answer["Content-Length"] == "\(answer.body.count)")
+        }
+        #expect(story.cdn.requests.allSatisfy { $0["Accept-Encoding"] == "identity" })
+    }
+
     @Test(arguments: ["text/html", "text/plain", "application/octet-stream", ""])  // trap 14
     func `a playlist of a wrong type is known by its first line`(_ type: String) throws {
         let story = try Story()
