@@ -5,6 +5,7 @@ import HTTP
 import HTTPServer
 import Posix
 import Reactor
+import Routing
 import Store
 import URISyntax
 
@@ -39,6 +40,17 @@ extension OriginExchange {
 
     private var rewriteKey: ObjectFacts.RewriteKey {
         ObjectFacts.RewriteKey(session: resource.session.id, prefix: linkPrefix)
+    }
+
+    /// Whether a playlist was fetched by another session and is not to be shared.
+    ///
+    /// `private` and `no-store` are how origins mark playlists made for one viewer, with
+    /// advertisements for example; the segments that they name are everybody's. What this session
+    /// has got already is its own.
+    func isAnothers(_ facts: ObjectFacts) -> Bool {
+        let control = CacheControl(facts.head.fields)
+        return facts.head.isPlaylist && (control.private != nil || control.noStore)
+            && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
     }
 
     /// The rewritten form of a stored playlist, from memory if it is there.
@@ -180,5 +192,22 @@ extension OriginExchange {
         }
         exchange.respond(
             ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
+    }
+}
+
+extension Resource {
+    private static func ownKeyText(_ url: AbsoluteURL, _ session: Session) -> String {
+        CacheKeyText.text(for: url, session: "viewer \(session.id.text)")
+    }
+
+    /// Whether the key is the session's own.
+    func isKept(for session: Session) -> Bool { keyText == Self.ownKeyText(url, session) }
+
+    /// The same resource under a key of the session's own.
+    func kept(for session: Session) -> Resource {
+        Resource(
+            url: url, keyText: Self.ownKeyText(url, session), session: session, role: role,
+            policy: policy, mayStore: mayStore, forwardedFields: forwardedFields,
+            isMounted: isMounted)
     }
 }

@@ -17,7 +17,8 @@ import URISyntax
 final class OriginExchange {
     let core: ProxyCore
     let exchange: Exchange
-    let resource: Resource
+    /// Changes once where a playlist turns out to be its viewer's own.
+    private(set) var resource: Resource
     let range: ByteRangeSpec.Request
     private(set) var wish: FetchID?
     /// What is stored and may serve if the origin does not work.
@@ -54,6 +55,7 @@ final class OriginExchange {
 
     private func startText(_ object: StoredObject, _ facts: ObjectFacts) {
         guard object.isComplete else { return fetchMissing() }
+        if isAnothers(facts), resource.policy != .offline { return startForSession(object) }
         switch prepare(object, facts) {
         case .success(let prepared): decide(object, facts, playlist: prepared)
         case .failure(let failure):
@@ -62,6 +64,15 @@ final class OriginExchange {
             if resource.policy == .offline { return fail(failure) }
             fetchMissing()
         }
+    }
+
+    /// Starts over under a key of the session's own.
+    ///
+    /// What others were given may serve when the origin is gone, if there are no others.
+    private func startForSession(_ shared: StoredObject) {
+        if !core.isShared { fallback = shared }
+        resource = resource.kept(for: resource.session)
+        start()
     }
 
     private func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question
@@ -180,6 +191,7 @@ final class OriginExchange {
         guard let facts = ObjectFacts.of(object) else {
             return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
         }
+        if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }
         var disposition = outcome.isCollapsed ? Disposition.collapsed : .miss
         if isPartlyStored { disposition = .partial }
         if let staleReason { disposition = .refreshed(staleReason) }

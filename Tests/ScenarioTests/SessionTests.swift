@@ -128,6 +128,36 @@ extension Stories.SessionTests {
         )
     }
 
+    @Test(arguments: ["private", "private,max-age=60", "no-store"])  // trap 46
+    func `a viewer's own list is not shown to another session, its segments are`(
+        _ control: String
+    ) throws {
+        let story = try story()
+        story.cdn.put("/n.m3u8", text: tree[0].1)
+        let behaviour = Behaviour(query: "cc=\(percentEncoded(control))&fb=200")
+        story.cdn.setBehaviour(behaviour, for: "/v/l.m3u8")
+        let variants = try ["/m.m3u8", "/n.m3u8"].map { try story.links(in: $0)[0] }
+        let base = story.daemon.baseURL
+        let lists = try inParallel(2) { try ScriptedPlayer(base).get(variants[$0]).text }
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        story.cdn.put("/v/l.m3u8", text: vod(["other.ts"]))
+        let again = try variants.map { try story.follow($0).text }
+        if control != "no-store" { #expect(again == lists) }
+        for list in lists { #expect(try story.follow(uriLines(list)[0]).text == "segment") }
+        #expect(story.cdn.requestCount("/v/s.ts") == 1)
+    }
+
+    @Test  // trap 46
+    func `a viewer's own list plays again when the origin is gone`() throws {
+        let story = try story()
+        story.cdn.setBehaviour("cc=private", for: "/v/l.m3u8")
+        #expect(try play(story, from: story.url("/m.m3u8")).allSatisfy { $0 == 200 })
+        story.cdn.stop()
+        #expect(try play(story, from: story.url("/m.m3u8")).allSatisfy { $0 == 200 })
+        try story.restart()
+        #expect(try play(story, from: story.url("/m.m3u8")).allSatisfy { $0 == 200 })
+    }
+
     @Test
     func `purging a URL forgets what credentials have opened too`() throws {
         let story = try story()
