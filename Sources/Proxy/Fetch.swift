@@ -43,8 +43,11 @@ final class Resource: Sendable {
         switch role {
         case .playlist?, .json?: true
         case nil:
-            !["ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv", "cmfa"]
-                .contains(nameExtension)
+            ![
+                "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
+                "cmfa",
+            ]
+            .contains(nameExtension)
         default: false
         }
     }

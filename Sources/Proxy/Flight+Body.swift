@@ -87,7 +87,9 @@ extension Flight {
         flush()
         guard state != .ended, let object, let writer else {
             if state != .ended {
-                refuse(ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): no usable answer"))
+                refuse(
+                    ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): no usable answer")
+                )
             }
             return
         }

@@ -75,28 +75,39 @@ extension Flight: TransferDelegate {
     // MARK: Heads
 
     private func receiveWhole(_ head: TransferHead) {
-        let length = head.decodedCoding == nil ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
+        let length =
+            head.decodedCoding == nil
+            ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
         let hasNoBody = head.status == .noContent || head.status == .resetContent
         begin(head, from: 0, to: nil, total: hasNoBody ? 0 : length)
     }
 
     private func receivePart(_ head: TransferHead) {
-        guard case .satisfied(let first, let last, let total)? = ContentRange.parse(head.fields) else {
+        guard case .satisfied(let first, let last, let total)? = ContentRange.parse(head.fields)
+        else {
             return refuse(
-                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a 206 without a readable Content-Range"))
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): a 206 without a readable Content-Range"))
         }
         switch wanted {
         case .suffix: break
         case .span(let start, _):
             guard first == start else {
                 return refuse(
-                    ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): the origin sent another range than asked for"))
+                    ProxyFailure(
+                        .origin, .badGateway,
+                        "\(resource.url.redacted): the origin sent another range than asked for"))
             }
         }
-        guard head.fields.first(.contentEncoding).map({ HTTP.ASCII.equalIgnoringCase($0, "identity") }) ?? true
+        guard
+            head.fields.first(.contentEncoding).map({ HTTP.ASCII.equalIgnoringCase($0, "identity") }
+            ) ?? true
         else {
             return refuse(
-                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a range of an encoded body cannot be used"))
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): a range of an encoded body cannot be used"))
         }
         begin(head, from: first, to: last + 1, total: total)
     }
@@ -104,7 +115,9 @@ extension Flight: TransferDelegate {
     private func receiveNotModified(_ head: TransferHead) {
         guard let object, var stored = ObjectFacts.of(object)?.head else {
             return refuse(
-                ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): a 304 for something not stored"))
+                ProxyFailure(
+                    .origin, .badGateway, "\(resource.url.redacted): a 304 for something not stored"
+                ))
         }
         stored.update(from: head.fields, requestTime: requestTime, responseTime: table.loop.wallNow)
         object.replaceHead(stored.encoded)
@@ -119,7 +132,8 @@ extension Flight: TransferDelegate {
         if case .unsatisfied(let length)? = ContentRange.parse(head.fields) { total = length }
         refuse(
             ProxyFailure(
-                .client, .rangeNotSatisfiable, "\(resource.url.redacted): the range lies beyond the end",
+                .client, .rangeNotSatisfiable,
+                "\(resource.url.redacted): the range lies beyond the end",
                 originStatus: head.status, total: total))
     }
 
@@ -153,7 +167,9 @@ extension Flight: TransferDelegate {
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling
-        isSniffing = start == 0 && former !== object && (resource.role == nil || isPlaylist) && head.status == .ok
+        isSniffing =
+            start == 0 && former !== object && (resource.role == nil || isPlaylist)
+            && head.status == .ok
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status, notStored: noStoreReason(stored))
@@ -187,7 +203,9 @@ extension Flight: TransferDelegate {
         }
     }
 
-    /// Makes the object what lookups find. Playlists wait for their end: half a list is no list.
+    /// Makes the object what lookups find.
+    ///
+    /// Playlists wait for their end: half a list is no list.
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !isPlaylist, !isSniffing,
             !object.isDiscarded
@@ -195,7 +213,9 @@ extension Flight: TransferDelegate {
         publish(object)
     }
 
-    /// Gives the object its name. Where the disk refuses, readers go on with what is open.
+    /// Gives the object its name.
+    ///
+    /// Where the disk refuses, readers go on with what is open.
     func publish(_ object: StoredObject) {
         do throws(SystemError) {
             try table.store.publish(object)

@@ -19,7 +19,9 @@ extension Flight {
         if case .preempted = error.kind { return resume(resumption, after: .zero) }
         // With something stale at hand the player is served that, at once.
         if revalidates { return fail(failure, cause: error) }
-        guard let delay = nextDelay(hasBody: writer != nil) else { return fail(failure, cause: error) }
+        guard let delay = nextDelay(hasBody: writer != nil) else {
+            return fail(failure, cause: error)
+        }
         table.counters.add(.originFailures)
         resume(resumption, after: delay)
     }
@@ -67,7 +69,8 @@ extension Flight {
         guard let head = ObjectFacts.of(object)?.head else { return nil }
         if !isHandedOut, isPlaylist || isSniffing || resource.decodesContent { return .afresh }
         if writer.offset == 0 { return .again }
-        guard !resource.decodesContent || head.fields.contains(.acceptRanges) || object.total != nil else {
+        guard !resource.decodesContent || head.fields.contains(.acceptRanges) || object.total != nil
+        else {
             return nil
         }
         guard object.total != nil || head.strongValidator != nil else { return nil }

@@ -94,7 +94,9 @@ final class Flight {
 
     /// Whether a wish is served by waiting for this flight.
     func covers(_ request: FetchRequest) -> Bool {
-        guard state != .ended, refusal == nil, request.revalidates == revalidates else { return false }
+        guard state != .ended, refusal == nil, request.revalidates == revalidates else {
+            return false
+        }
         guard request.resource.mayStore == resource.mayStore else { return false }
         if let wantedObject = request.object, wantedObject !== object {
             // One without a name is not found again by a flight that does not know its object yet.
@@ -105,7 +107,9 @@ final class Flight {
         guard case .span(let first, let end) = wanted, let position else { return false }
         if object == nil || isPlaylist { return start == first || within(start, position, end) }
         // What lies behind the watermark may be gone again: a body that is not kept is punched out.
-        guard start >= writer?.offset ?? first || object?.spans.contains(start) == true else { return false }
+        guard start >= writer?.offset ?? first || object?.spans.contains(start) == true else {
+            return false
+        }
         return within(start, position, end)
     }
 
@@ -121,7 +125,8 @@ final class Flight {
         state = .asking
         refusal = nil
         requestTime = table.loop.wallNow
-        var request = TransferRequest(url: resource.url, lane: lane, session: resource.session.id.number)
+        var request = TransferRequest(
+            url: resource.url, lane: lane, session: resource.session.id.number)
         request.fields = requestFields()
         request.timeouts = table.settings.timeouts
         request.decodesContent = resource.decodesContent && wanted.rangeField == nil
@@ -152,7 +157,9 @@ final class Flight {
     /// Answers every waiter that wants no more than has happened.
     func answer(isComplete: Bool) {
         guard let object, let outcome else { return }
-        let ready = waiters.filter { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }
+        let ready = waiters.filter {
+            isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist)
+        }
         guard !ready.isEmpty else { return }
         isHandedOut = true
         waiters.removeAll { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }

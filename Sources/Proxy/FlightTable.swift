@@ -40,7 +40,9 @@ final class FlightTable {
     // MARK: Wishes
 
     /// Joins a flight that serves the wish, or starts one.
-    func fetch(_ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void) {
+    func fetch(
+        _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
+    ) {
         let key = request.resource.key
         if let object = stored(for: request), let facts = ObjectFacts.of(object) {
             let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
@@ -97,7 +99,9 @@ final class FlightTable {
         guard !flight.revalidates else { return nil }
         let key = flight.resource.key
         // What may not be stored is not shared beyond its own flight either.
-        let siblings = (flights[key] ?? []).compactMap(\.object).filter { $0.isStorable && !$0.isDiscarded }
+        let siblings = (flights[key] ?? []).compactMap(\.object).filter {
+            $0.isStorable && !$0.isDiscarded
+        }
         let candidates = [flight.object, siblings.first, store.lookup(key)]
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded && Self.isSame(candidate, as: head, total: total)
@@ -112,7 +116,9 @@ final class FlightTable {
         if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {
             return known == tag
         }
-        if let known = stored.fields.first(.lastModified), let date = head.fields.first(.lastModified) {
+        if let known = stored.fields.first(.lastModified),
+            let date = head.fields.first(.lastModified)
+        {
             return known == date
         }
         return object.total != nil && object.total == total
@@ -155,7 +161,8 @@ final class FlightTable {
             if jarOrder.count > Self.mostJars { jars[jarOrder.removeFirst()] = nil }
         }
         for cookie in cookies {
-            jars[session.id, default: CookieJar()].receive(cookie.value, from: cookie.url, now: loop.wallNow)
+            jars[session.id, default: CookieJar()].receive(
+                cookie.value, from: cookie.url, now: loop.wallNow)
         }
     }
 
@@ -201,8 +208,11 @@ package final class Flights: Sendable {
 
         var table: LoopBound<FlightTable>? { made.withLock { $0 } }
 
-        func install(_ core: FlightCore, _ configuration: UpstreamConfiguration, on loop: EventLoop) {
-            guard let client = try? UpstreamClient(loop: loop, configuration: configuration) else { return }
+        func install(_ core: FlightCore, _ configuration: UpstreamConfiguration, on loop: EventLoop)
+        {
+            guard let client = try? UpstreamClient(loop: loop, configuration: configuration) else {
+                return
+            }
             let bound = LoopBound(FlightTable(loop: loop, client: client, core: core), to: loop)
             made.withLock { $0 = bound }
         }
@@ -214,7 +224,9 @@ package final class Flights: Sendable {
     }
 
     /// Starts or joins a flight; `reply` is called once, on the upstream loop, unless cancelled.
-    func fetch(_ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void) {
+    func fetch(
+        _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
+    ) {
         enqueue { $0.fetch(request, id: id, reply: reply) }
     }
 

@@ -107,7 +107,9 @@ final class RewrittenBudget: Sendable {
     }
 }
 
-/// Counts the readers of one object, so that its flights know when nobody is left. Held in a table
+/// Counts the readers of one object, so that its flights know when nobody is left.
+///
+/// Held in a table
 /// by generation, since a descriptor may outlive the object's place in the store.
 final class ReaderCounts: Sendable {
     private let counts = Mutex<[UInt64: Int]>([:])

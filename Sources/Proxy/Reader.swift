@@ -13,7 +13,9 @@ import Store
 import Upstream
 import URISyntax
 
-/// Reads `start..<end` of an object, or up to its end. Bound to its server loop.
+/// Reads `start..<end` of an object, or up to its end.
+///
+/// Bound to its server loop.
 final class Reader: BodySource {
     private var object: StoredObject
     private let resource: Resource
@@ -76,7 +78,9 @@ final class Reader: BodySource {
             core.counters.record(firstByte: Monotonic.now() - receivedAt)
         }
         offset += Int64(count)
-        if !object.isStorable, core.readers.count(object.generation) == 1 { object.punch(upTo: offset) }
+        if !object.isStorable, core.readers.count(object.generation) == 1 {
+            object.punch(upTo: offset)
+        }
     }
 
     func cancel() {
@@ -169,7 +173,9 @@ final class Reader: BodySource {
         if error is SystemError { return goOnElsewhere() }
         core.log.notice(
             "a body broke off",
-            metadata: ["url": "\(resource.url.redacted)", "offset": "\(offset)", "reason": "\(error)"])
+            metadata: [
+                "url": "\(resource.url.redacted)", "offset": "\(offset)", "reason": "\(error)",
+            ])
         isBroken = true
         stopWaiting()
         wakeNow()
@@ -200,7 +206,8 @@ final class Reader: BodySource {
             role: resource.role ?? .media, policy: resource.policy, mayStore: false,
             forwardedFields: resource.forwardedFields, isMounted: resource.isMounted)
         let request = FetchRequest(
-            resource: detour, wanted: .span(start: offset, end: end), delivery: .head, lane: .playback)
+            resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
+            lane: .playback)
         let id = FetchID()
         wish = id
         let bound = LoopBound(self, to: loop)
