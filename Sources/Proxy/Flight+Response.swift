@@ -19,7 +19,8 @@ enum FillEnd: Error {
 extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         table.take(redirect.setCookies, of: resource.session)
-        return table.cookieField(for: redirect.to, session: resource.session) ?? ""
+        return table.cookieField(
+            for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""
     }
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {

@@ -17,7 +17,7 @@ final class FlightTable {
     let store: ObjectStore
     let settings: ProxySettings
     let counters: Counters
-    let readers: ReaderCounts
+    let readers: Readers
     let isShared: Bool
     private var flights: [ObjectKey: [Flight]] = [:]
     private var flightOfWish: [FetchID: Flight] = [:]
@@ -135,11 +135,20 @@ final class FlightTable {
     func checkAbandoned(_ flight: Flight) {
         loop.schedule(after: settings.abandonGrace) { [weak self, weak flight] _ in
             guard let self, let flight, flight.state != .ended, flight.waiters.isEmpty,
-                let object = flight.object, self.readers.count(object.generation) == 0,
+                let object = flight.object, !self.isWanted(flight, object),
                 !self.isWorthFinishing(flight, object)
             else { return }
             flight.abandon()
         }
+    }
+
+    /// Whether a reader is near enough to live on this flight; one that sought far ahead is not.
+    private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
+        guard let position = flight.position else {
+            return readers.count(object.generation) > 0
+        }
+        return readers.isWanted(
+            object.generation, at: position, within: settings.joinDistance + Readers.step)
     }
 
     /// A transfer that is half done, or has little left, is finished: the player will be back.
@@ -167,8 +176,13 @@ final class FlightTable {
     }
 
     /// The Cookie field for a request of a session: those given at entry, then the jar's.
-    func cookieField(for url: AbsoluteURL, session: Session) -> String? {
-        let given = session.fields.first(.cookie)
+    ///
+    /// - Parameter isRedirected: true where a redirect led to another origin: what was given for the
+    ///   playlist's own origins is not for that one (RFC 9110 section 15.4).
+    func cookieField(
+        for url: AbsoluteURL, session: Session, isRedirected: Bool = false
+    ) -> String? {
+        let given = isRedirected ? nil : session.fields.first(.cookie)
         let kept = jars[session.id]?.field(for: url, now: loop.wallNow)
         let both = [given, kept].compactMap { $0 }
         return both.isEmpty ? nil : both.joined(separator: "; ")
@@ -180,7 +194,7 @@ struct FlightCore: Sendable {
     let store: ObjectStore
     let settings: ProxySettings
     let counters: Counters
-    let readers: ReaderCounts
+    let readers: Readers
     let isShared: Bool
 }
 
@@ -235,7 +249,7 @@ package final class Flights: Sendable {
         enqueue { $0.cancel(id) }
     }
 
-    /// Tells that the last reader of an object has gone.
+    /// Tells that a reader of an object that is not complete has gone.
     func readerLeft(_ key: ObjectKey) {
         enqueue { $0.readerLeft(key) }
     }

@@ -106,30 +106,3 @@ final class RewrittenBudget: Sendable {
         used.subtract(size, ordering: .relaxed)
     }
 }
-
-/// Counts the readers of one object, so that its flights know when nobody is left.
-///
-/// Held in a table
-/// by generation, since a descriptor may outlive the object's place in the store.
-final class ReaderCounts: Sendable {
-    private let counts = Mutex<[UInt64: Int]>([:])
-
-    /// One reader more.
-    func enter(_ generation: UInt64) {
-        counts.withLock { $0[generation, default: 0] += 1 }
-    }
-
-    /// One reader less; true if it was the last.
-    func leave(_ generation: UInt64) -> Bool {
-        counts.withLock { counts in
-            let left = counts[generation, default: 1] - 1
-            counts[generation] = left > 0 ? left : nil
-            return left <= 0
-        }
-    }
-
-    /// The number of readers now.
-    func count(_ generation: UInt64) -> Int {
-        counts.withLock { $0[generation, default: 0] }
-    }
-}

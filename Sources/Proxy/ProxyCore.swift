@@ -19,7 +19,7 @@ package final class ProxyCore: Sendable {
     package let flights: Flights
     /// True when others than the user of this machine can reach the daemon.
     package let isShared: Bool
-    let readers: ReaderCounts
+    let readers: Readers
     let signer: Signer?
     let router: Router
     let playlistMemory = PlaylistMemory()
@@ -38,7 +38,7 @@ package final class ProxyCore: Sendable {
         self.log = log
         self.isShared = isShared
         counters = Counters()
-        readers = ReaderCounts()
+        readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         sessions = SessionTable(store: store)
         signer = settings.token.map(Signer.init(token:))

@@ -33,6 +33,9 @@ final class Reader: BodySource {
     /// The number of ended fills when this reader last asked for a flight, and where it then was.
     private var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
+    private var readerID: Readers.ID
+    /// The offset that `core.readers` knows of.
+    private var toldOffset: Int64
     private let receivedAt: Monotonic
 
     var wake: ((EventLoop) -> Void)? {
@@ -50,7 +53,8 @@ final class Reader: BodySource {
         receivedAt = exchange.receivedAt
         offset = range.start
         end = range.end
-        core.readers.enter(object.generation)
+        readerID = core.readers.enter(object.generation, from: range.start, to: range.end)
+        toldOffset = range.start
     }
 
     // MARK: BodySource
@@ -78,6 +82,7 @@ final class Reader: BodySource {
             core.counters.record(firstByte: Monotonic.now() - receivedAt)
         }
         offset += Int64(count)
+        if offset - toldOffset >= Readers.step { tellOffset() }
         if !object.isStorable, core.readers.count(object.generation) == 1 {
             object.punch(upTo: offset)
         }
@@ -92,10 +97,14 @@ final class Reader: BodySource {
         leave()
     }
 
+    private func tellOffset() {
+        toldOffset = offset
+        core.readers.move(readerID, of: object.generation, to: offset)
+    }
+
     private func leave() {
-        if core.readers.leave(object.generation), !object.isComplete {
-            core.flights.readerLeft(object.key)
-        }
+        core.readers.leave(readerID, of: object.generation)
+        if !object.isComplete { core.flights.readerLeft(object.key) }
     }
 
     // MARK: Waiting
@@ -233,7 +242,7 @@ final class Reader: BodySource {
         stopWaiting()
         leave()
         object = other
-        core.readers.enter(other.generation)
+        readerID = core.readers.enter(other.generation, from: offset, to: end)
         lastAsked = nil
         if wake != nil { waitForMore() }
         return true

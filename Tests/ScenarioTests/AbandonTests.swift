@@ -18,6 +18,20 @@ extension Stories {
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
         }
 
+        @Test func `a player that seeks far ahead does not keep its old fetch alive`() throws {
+            let story = try Story()
+            let path = segment("film", 30_000_000)
+            story.cdn.setBehaviour("rate=1000000", for: path)
+            let before = try story.open(path)
+            _ = try before.read(100_000)
+            let after = try story.open(path, range: "bytes=20000000-")
+            _ = try after.read(10_000)
+            #expect(story.cdn.activeRequests == 2)
+            before.abort()
+            #expect(eventually(within: .seconds(1)) { story.cdn.activeRequests == 1 })
+            #expect(try after.read(100_000).count == 100_000)
+        }
+
         @Test func `what came before the hang-up is used by the next player`() throws {
             let story = try Story()
             let path = segment("again", 4_000_000)

@@ -98,7 +98,7 @@ extension Stories.SessionTests {
     }
 
     @Test  // trap 52
-    func `Authorization stops at a redirect to another origin, other headers go on`() throws {
+    func `credentials stop at a redirect to another origin, other headers go on`() throws {
         let story = try story()
         let other = FixtureCDN(address: "127.0.0.2")
         try other.start()
@@ -106,10 +106,12 @@ extension Stories.SessionTests {
         other.put("/s.ts", Array("elsewhere".utf8))
         story.cdn.setBehaviour(Behaviour(query: "location=\(other.url("/s.ts"))"), for: "/v/s.ts")
         let answer = try story.follow(
-            story.entry("/v/s.ts", "h_Authorization=Basic%20abc&h_Referer=r"))
+            story.entry("/v/s.ts", "h_Authorization=Basic%20abc&h_Cookie=a%3Db&h_Referer=r"))
         #expect(answer.text == "elsewhere")
         #expect(story.cdn.requests.last?["Authorization"] == "Basic abc")
+        #expect(story.cdn.requests.last?["Cookie"] == "a=b")
         #expect(other.requests.last?["Authorization"] == nil)
+        #expect(other.requests.last?["Cookie"] == nil)
         #expect(other.requests.last?["Referer"] == "r")
     }
 
