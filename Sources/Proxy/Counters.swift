@@ -76,7 +76,8 @@ package final class Counters: Sendable {
     private let cells = Name.allCases.map { _ in Cell() }
     /// Time to the first body byte in microseconds, up to a minute.
     private let firstByte = Mutex(
-        Histogram<UInt32>(lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
+        Histogram<UInt32>(
+            lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
             numberOfSignificantValueDigits: .two))
 
     package init() {}

@@ -177,8 +177,12 @@ final class FlightTable {
 
     /// The Cookie field for a request of a session: those given at entry, then the jar's.
     ///
-    /// - Parameter isRedirected: true where a redirect led to another origin: what was given for the
-    ///   playlist's own origins is not for that one (RFC 9110 section 15.4).
+    /// - Parameters:
+    ///   - url: What is about to be asked for.
+    ///   - session: Whose request it is.
+    ///   - isRedirected: True where a redirect led to another origin: what was given for the
+    ///     playlist's own origins is not for that one (RFC 9110 section 15.4).
+    /// - Returns: The field's value; nil for no cookie.
     func cookieField(
         for url: AbsoluteURL, session: Session, isRedirected: Bool = false
     ) -> String? {

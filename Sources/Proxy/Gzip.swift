@@ -5,7 +5,7 @@ enum Gzip {
     /// Shorter bodies leave as they are: they fit one packet either way.
     static let worthwhile = 1_400
 
-    /// The gzip form of `bytes`; nil if zlib has no memory. Blocks for about 10 ns a byte.
+    /// The gzip form of `bytes`; nil if zlib has no memory.
     static func compress(_ bytes: [UInt8]) -> [UInt8]? {
         var stream = z_stream()
         // The fastest level: playlists repeat themselves so much that others gain little.

@@ -24,18 +24,30 @@ package struct ProxySettings: Sendable {
     package var trustsForwarded = false
     package var playlistLimits = PlaylistLimits.standard
     /// A reader joins a flight whose watermark is at most this many bytes behind; farther ahead it
-    /// gets a flight of its own. Default 1 MiB: about a second of a fast line's round trips.
+    /// gets a flight of its own.
+    ///
+    /// Default 1 MiB: about a second of a fast line's round trips.
     package var joinDistance: Int64 = 1 << 20
-    /// An abandoned transfer with no more than this many bytes left is finished. Default 256 KiB.
+    /// An abandoned transfer with no more than this many bytes left is finished.
+    ///
+    /// Default 256 KiB.
     package var finishRemainder: Int64 = 256 << 10
-    /// Time an abandoned transfer is left running in case the player comes back. Default 300 ms.
+    /// Time an abandoned transfer is left running in case the player comes back.
+    ///
+    /// Default 300 ms.
     package var abandonGrace = Interval.milliseconds(300)
-    /// Time within which a failing origin is asked again before the player is told. Default 7 s:
+    /// Time within which a failing origin is asked again before the player is told.
+    ///
+    /// Default 7 s:
     /// players give up at eight to ten.
     package var patience = Interval.seconds(7)
-    /// Requests sent again in a row without one byte of progress. Default 4, 0...20.
+    /// Requests sent again in a row without one byte of progress.
+    ///
+    /// Default 4, 0...20.
     package var retries = 4
-    /// Rewritten playlists held in memory, in bytes over all. Default 8 MiB.
+    /// Rewritten playlists held in memory, in bytes over all.
+    ///
+    /// Default 8 MiB.
     package var rewrittenBytes = 8 << 20
 
     /// Timeouts of origin transfers.

@@ -29,15 +29,20 @@ struct AdminClient {
         _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
         _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 10)
         _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, fields)
-        sluice_curl_set_write(easy, { bytes, size, count, context in
-            guard let context, let bytes else { return 0 }
-            let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-            Unmanaged<Body>.fromOpaque(context).takeUnretainedValue().bytes.append(contentsOf: raw)
-            return size * count
-        }, Unmanaged.passUnretained(body).toOpaque())
+        sluice_curl_set_write(
+            easy,
+            { bytes, size, count, context in
+                guard let context, let bytes else { return 0 }
+                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                Unmanaged<Body>.fromOpaque(context).takeUnretainedValue().bytes.append(
+                    contentsOf: raw)
+                return size * count
+            }, Unmanaged.passUnretained(body).toOpaque())
         let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
         guard result == CURLE_OK else {
-            printError("sluice: no daemon answers at \(base): \(String(cString: curl_easy_strerror(result)))")
+            printError(
+                "sluice: no daemon answers at \(base): \(String(cString: curl_easy_strerror(result)))"
+            )
             throw ExitCodes.unreachable
         }
         let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)

@@ -43,7 +43,9 @@ struct PurgeCommand: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
-        print(try daemon.client().send("POST", "/api/purge?url=\(PercentCoding.queryComponent(url))"), terminator: "")
+        print(
+            try daemon.client().send("POST", "/api/purge?url=\(PercentCoding.queryComponent(url))"),
+            terminator: "")
     }
 }
 

@@ -10,7 +10,9 @@ import Store
 import Synchronization
 import Upstream
 
-/// The running daemon. Life: `start`, `run` until a signal, then drained and closed.
+/// The running daemon.
+///
+/// Life: `start`, `run` until a signal, then drained and closed.
 final class Daemon {
     private let configuration: DaemonConfiguration
     private let log: Logger
@@ -44,7 +46,9 @@ final class Daemon {
         core.listen(on: server.boundAddresses)
     }
 
-    private static func listen(_ configuration: DaemonConfiguration, _ core: ProxyCore) throws -> HTTPServer {
+    private static func listen(_ configuration: DaemonConfiguration, _ core: ProxyCore) throws
+        -> HTTPServer
+    {
         let connections = ConnectionCount()
         let status = StatusSource(version: sluiceVersion, startedAt: .now()) { connections.now }
         do throws(SystemError) {
@@ -59,7 +63,8 @@ final class Daemon {
             core.store.close()
             printError("sluice: cannot listen: \(error)")
             if error.code == EADDRINUSE {
-                printError("sluice: another process has the port; stop it or choose another with --port")
+                printError(
+                    "sluice: another process has the port; stop it or choose another with --port")
                 throw ExitCodes.portTaken
             }
             throw ExitCode.failure
@@ -84,7 +89,8 @@ final class Daemon {
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
         var isStopping = false
-        let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) { [server, log, configuration] signal, loop in
+        let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {
+            [server, log, configuration] signal, loop in
             if signal == SIGHUP {
                 log.notice("SIGHUP is ignored: settings are read at start only")
                 return

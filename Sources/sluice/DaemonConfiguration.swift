@@ -30,6 +30,7 @@ struct DaemonConfiguration: Sendable {
     ///   - scalars: the settings given as flags, by name.
     ///   - lists: those that may be given several times.
     ///   - file: the path of the configuration file, if a flag gives it.
+    /// - Throws: `ConfigurationError`.
     init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
         var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
         readAddresses(&reader)
@@ -41,7 +42,9 @@ struct DaemonConfiguration: Sendable {
             if let level = Logger.Level(rawValue: text.lowercased()) {
                 logLevel = level
             } else {
-                reader.fault("log-level is trace, debug, info, notice, warning, error or critical, not '\(text)'")
+                reader.fault(
+                    "log-level is trace, debug, info, notice, warning, error or critical, not '\(text)'"
+                )
             }
         }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
@@ -61,7 +64,8 @@ struct DaemonConfiguration: Sendable {
         let isRemoteAllowed = reader.isOn("allow-remote")
         if isShared, reader.text("token") == nil, !isRemoteAllowed {
             reader.fault(
-                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote")
+                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote"
+            )
         }
     }
 
@@ -69,13 +73,16 @@ struct DaemonConfiguration: Sendable {
         cacheFolder = reader.text("cache-dir") ?? Self.defaultCacheFolder
         if cacheFolder.isEmpty { reader.fault("cache-dir is empty") }
         let most: Int64 = 1_000_000_000_000_000
-        store.budgetBytes = reader.bytes("cache-size", in: 1_000_000...most, default: store.budgetBytes)
+        store.budgetBytes = reader.bytes(
+            "cache-size", in: 1_000_000...most, default: store.budgetBytes)
         store.minFreeBytes = reader.bytes("min-free", in: 0...most, default: store.minFreeBytes)
     }
 
     private static var defaultCacheFolder: String {
         let environment = ProcessInfo.processInfo.environment
-        if let cache = environment["XDG_CACHE_HOME"], cache.hasPrefix("/") { return cache + "/sluice" }
+        if let cache = environment["XDG_CACHE_HOME"], cache.hasPrefix("/") {
+            return cache + "/sluice"
+        }
         if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache/sluice" }
         return "/var/cache/sluice"
     }
@@ -110,7 +117,8 @@ struct DaemonConfiguration: Sendable {
             if path.hasPrefix("/"), !path.contains("\""), !path.contains(" ") {
                 proxy.basePath = path.hasSuffix("/") ? String(path.dropLast()) : path
             } else {
-                reader.fault("base-path starts with a slash and holds no blanks or quotes, unlike '\(path)'")
+                reader.fault(
+                    "base-path starts with a slash and holds no blanks or quotes, unlike '\(path)'")
             }
         }
         proxy.writesAbsoluteURLs = reader.isOn("absolute-urls")
@@ -119,16 +127,20 @@ struct DaemonConfiguration: Sendable {
 
     private mutating func readUpstream(_ reader: inout SettingsReader) {
         upstream.slots = reader.number("slots", in: 1...256, default: upstream.slots)
-        upstream.expressCap = reader.number("express-slots", in: 1...256, default: upstream.expressCap)
-        upstream.perHostLimit = reader.number("host-limit", in: 0...256, default: upstream.perHostLimit)
+        upstream.expressCap = reader.number(
+            "express-slots", in: 1...256, default: upstream.expressCap)
+        upstream.perHostLimit = reader.number(
+            "host-limit", in: 0...256, default: upstream.perHostLimit)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
             allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() }))
         upstream.userAgent = "sluice/\(sluiceVersion)"
-        proxy.timeouts.connect = reader.seconds("connect-timeout", in: 1...300, default: proxy.timeouts.connect)
+        proxy.timeouts.connect = reader.seconds(
+            "connect-timeout", in: 1...300, default: proxy.timeouts.connect)
         proxy.timeouts.firstByte = reader.seconds(
             "first-byte-timeout", in: 1...300, default: proxy.timeouts.firstByte)
-        proxy.timeouts.stall = reader.seconds("stall-timeout", in: 1...300, default: proxy.timeouts.stall)
+        proxy.timeouts.stall = reader.seconds(
+            "stall-timeout", in: 1...300, default: proxy.timeouts.stall)
         if let file = reader.text("ca-file") {
             if (try? openFile(file, flags: 0)) != nil {
                 upstream.caFile = file
@@ -141,10 +153,14 @@ struct DaemonConfiguration: Sendable {
     private mutating func readLimits(_ reader: inout SettingsReader) {
         let cores = ProcessInfo.processInfo.activeProcessorCount
         loops = reader.number("loops", in: 1...64, default: max(1, min(4, cores)))
-        limits.connections = reader.number("max-connections", in: 1...1_000_000, default: limits.connections)
-        limits.headTimeout = reader.seconds("head-timeout", in: 1...300, default: limits.headTimeout)
-        limits.idleTimeout = reader.seconds("idle-timeout", in: 1...3_600, default: limits.idleTimeout)
-        limits.writeTimeout = reader.seconds("write-timeout", in: 1...3_600, default: limits.writeTimeout)
+        limits.connections = reader.number(
+            "max-connections", in: 1...1_000_000, default: limits.connections)
+        limits.headTimeout = reader.seconds(
+            "head-timeout", in: 1...300, default: limits.headTimeout)
+        limits.idleTimeout = reader.seconds(
+            "idle-timeout", in: 1...3_600, default: limits.idleTimeout)
+        limits.writeTimeout = reader.seconds(
+            "write-timeout", in: 1...3_600, default: limits.writeTimeout)
         drain = reader.seconds("drain-timeout", in: 0...3_600, default: drain)
     }
 }

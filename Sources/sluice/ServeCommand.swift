@@ -32,20 +32,24 @@ struct ServeCommand: ParsableCommand {
 
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Check flags, environment and configuration file, and start nothing.")
+        commandName: "check",
+        abstract: "Check flags, environment and configuration file, and start nothing.")
 
     @OptionGroup var options: ServeOptions
 
     func run() throws {
         let configuration = try readConfiguration(options)
         let places = configuration.addresses.map(\.description).joined(separator: ", ")
-        print("configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
-            + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
-            + "\(configuration.proxy.mounts.count) mounts")
+        print(
+            "configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
+                + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
+                + "\(configuration.proxy.mounts.count) mounts")
     }
 }
 
-/// Reads the settings, or says what is wrong and ends. Blocks: reading the file is asynchronous in
+/// Reads the settings, or says what is wrong and ends.
+///
+/// Blocks: reading the file is asynchronous in
 /// swift-configuration, and nothing can start before it is done.
 private func readConfiguration(_ options: ServeOptions) throws -> DaemonConfiguration {
     let scalars = options.scalars
@@ -55,7 +59,8 @@ private func readConfiguration(_ options: ServeOptions) throws -> DaemonConfigur
     let box = Outcome()
     Task {
         do {
-            box.set(.success(try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)))
+            box.set(
+                .success(try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)))
         } catch {
             box.set(.failure(error))
         }

@@ -11,7 +11,10 @@ struct URLCommand: ParsableCommand {
     @Argument(help: "The URL of a playlist or media file: http or https.")
     var url: String
 
-    @Option(help: ArgumentHelp("A request header for the origin; may be given several times.", valueName: "Name: value"))
+    @Option(
+        help: ArgumentHelp(
+            "A request header for the origin; may be given several times.", valueName: "Name: value"
+        ))
     var header: [String] = []
 
     @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
@@ -65,7 +68,8 @@ struct DecodeCommand: ParsableCommand {
     }
 
     private func decode(_ text: String) -> Bool {
-        let target = (try? AbsoluteURL(text))?.pathAndQuery ?? (text.hasPrefix("/") ? text : "/" + text)
+        let target =
+            (try? AbsoluteURL(text))?.pathAndQuery ?? (text.hasPrefix("/") ? text : "/" + text)
         switch Router(mounts: []).route(RequestHead(method: .get, target: target)) {
         case .entry(let entry):
             print(entry.url.text)
@@ -77,7 +81,8 @@ struct DecodeCommand: ParsableCommand {
                 print(url.text)
                 return true
             case .name:
-                printError("a long URL's short form: only the daemon knows what it stands for: \(target)")
+                printError(
+                    "a long URL's short form: only the daemon knows what it stands for: \(target)")
                 return false
             }
         default: break

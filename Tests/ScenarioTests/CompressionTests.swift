@@ -13,7 +13,9 @@ extension Stories.CompressionTests {
         + (0..<500).map { "#EXTINF:4,\nseg\($0).ts\n" }.joined() + "#EXT-X-ENDLIST\n"
 
     @Test
-    func `a long playlist leaves as gzip for a player that takes it, and as it is for others`() throws {
+    func `a long playlist leaves as gzip for a player that takes it, and as it is for others`()
+        throws
+    {
         let story = try Story()
         story.cdn.put("/long.m3u8", text: Self.longList, contentType: "application/x-mpegurl")
         let plain = try story.get("/long.m3u8")

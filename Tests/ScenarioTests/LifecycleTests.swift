@@ -8,7 +8,6 @@ extension Stories {
     @Suite struct LifecycleTests {}
 }
 
-
 extension Stories.LifecycleTests {
     @Test  // trap 74
     func `a taken port is said so and ends with 3`() throws {
