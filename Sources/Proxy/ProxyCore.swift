@@ -26,7 +26,13 @@ package final class ProxyCore: Sendable {
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
     let loopMark: String
     let rewritten: RewrittenBudget
-    private let ownAuthorities = Mutex<Set<String>>([])
+    /// What leads to this daemon.
+    private struct Own {
+        var hosts: Set<String> = []
+        var authorities: Set<String> = []
+    }
+
+    private let own = Mutex(Own())
 
     /// Starts the upstream loop; blocks until it runs.
     package init(
@@ -55,35 +61,35 @@ package final class ProxyCore: Sendable {
 
     /// Tells the proxy the addresses that it listens on; until then no `Host` is ours.
     package func listen(on addresses: [SocketAddress]) {
-        var names: Set<String> = []
+        var hosts = settings.hostNames.union(["localhost", "127.0.0.1", "[::1]"])
         for address in addresses {
-            var hosts = settings.hostNames.union(["localhost", "127.0.0.1", "[::1]"])
             hosts.insert(address.bytes.count == 16 ? "[\(address.host)]" : address.host)
-            for host in hosts {
-                names.insert("\(host):\(address.port)")
-                if address.port == 80 { names.insert(host) }
-            }
         }
-        ownAuthorities.withLock { $0 = names }
+        var authorities: Set<String> = []
+        for address in addresses {
+            for host in hosts { authorities.insert("\(host):\(address.port)") }
+        }
+        own.withLock { $0 = Own(hosts: hosts, authorities: authorities) }
     }
 
     /// Whether a Host value is one that this daemon is known by.
     ///
-    /// Others mean that a name was bent to our address by somebody else (DNS rebinding). A
-    /// configured name counts with any port, since another proxy may stand before us.
+    /// Others mean that a name was bent to our address by somebody else (DNS rebinding). Any port
+    /// counts, since a tunnel or another proxy may stand before us, and nobody can bend these names.
     func isOwn(host: String) -> Bool {
         let host = HTTP.ASCII.lowercased(host)
-        if ownAuthorities.withLock({ $0.contains(host) }) { return true }
-        guard !settings.hostNames.isEmpty else { return false }
-        let name = host.hasPrefix("[") ? host : String(host.prefix { $0 != ":" })
-        return settings.hostNames.contains(name)
+        var name = host[...]
+        if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
+            name = host[..<colon]
+        }
+        return own.withLock { $0.hosts.contains(String(name)) }
     }
 
     /// Whether a URL leads back to this daemon.
     func isOwn(_ url: AbsoluteURL) -> Bool {
         let host =
             url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
-        return ownAuthorities.withLock { $0.contains("\(host):\(url.port)") }
+        return own.withLock { $0.authorities.contains("\(host):\(url.port)") }
     }
 
     // MARK: Links
