@@ -14,6 +14,7 @@ import URISyntax
 package final class CachingProxy: RequestHandler {
     private let core: ProxyCore
     private let pages: OwnPages
+    private var recent = RecentResources()
 
     package init(core: ProxyCore, status: StatusSource) {
         self.core = core
@@ -30,6 +31,11 @@ package final class CachingProxy: RequestHandler {
         if request.method == .options {
             return exchange.respond(
                 CrossOrigin.preflight(request, settings: core.settings), body: .none)
+        }
+        // A target once led somewhere only after its token or signature was found good; entries with
+        // a token are not noted, since the token may come beside the target.
+        if methodFault(request) == nil, let resource = recent.resource(for: request) {
+            return OriginExchange(core: core, exchange: exchange, resource: resource).start()
         }
         switch core.router.route(request) {
         case .own(let path):
@@ -108,7 +114,8 @@ package final class CachingProxy: RequestHandler {
         let session = core.sessions.session(for: entry)
         let role: ResourceRole? =
             ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
-        open(entry.url, session, role, directives: [], exchange)
+        let resource = open(entry.url, session, role, directives: [], exchange)
+        if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
     }
 
     private static func nameExtension(_ url: AbsoluteURL) -> String {
@@ -148,20 +155,27 @@ package final class CachingProxy: RequestHandler {
                     .client, .gone,
                     "the URL's short name is not known any more; reload the playlist"), exchange)
         }
-        open(url, core.sessions.session(handle.session), role, directives: directives, exchange)
+        let session = core.sessions.session(handle.session)
+        let resource = open(url, session, role, directives: directives, exchange)
+        if let resource { recent.remember(resource, for: exchange.request) }
     }
 
+    /// Starts the exchange for a playback URL.
+    ///
+    /// - Returns: The resource; nil where the request was refused.
     private func open(
         _ url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, directives: [QueryItem],
         _ exchange: Exchange
-    ) {
+    ) -> Resource? {
         guard !core.isOwn(url) else {
-            return refuse(
+            refuse(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
+            return nil
         }
         guard let target = Self.url(url, adding: directives) else {
-            return refuse(
+            refuse(
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
+            return nil
         }
         var forwarded = Fields()
         if let agent = exchange.request.fields.first(.userAgent) {
@@ -176,6 +190,7 @@ package final class CachingProxy: RequestHandler {
             mayStore: directives.isEmpty,
             forwardedFields: forwarded, isMounted: false)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        return resource
     }
 
     private static func url(_ url: AbsoluteURL, adding directives: [QueryItem]) -> AbsoluteURL? {

@@ -165,6 +165,7 @@ extension Flight: TransferDelegate {
         let last = end ?? total
         wanted = .span(start: start, end: end)
         writer = FillWriter(object, from: start, to: last)
+        if writerBefore == nil { firstOffset = start }
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling

@@ -48,6 +48,8 @@ final class Flight {
     var lane: Lane
     /// What is still to be fetched; moves up when the transfer is resumed.
     var wanted: Wanted
+    /// Where this flight's first byte went, for what share of its work is done.
+    var firstOffset: Int64 = 0
     let revalidates: Bool
     var object: StoredObject?
     var writer: FillWriter?

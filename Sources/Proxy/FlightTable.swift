@@ -157,7 +157,9 @@ final class FlightTable {
         var end = object.total
         if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
         guard let end else { return false }
-        return end - position <= settings.finishRemainder || position >= end / 2
+        let left = end - position
+        let isHalfDone = position - flight.firstOffset >= (end - flight.firstOffset) / 2
+        return left <= settings.finishRemainder || (isHalfDone && left <= settings.finishHalf)
     }
 
     // MARK: Cookies

@@ -33,8 +33,7 @@ final class ObjectFacts: Sendable {
         if let known = object.attachment as? ObjectFacts { return known }
         guard let head = StoredHead(encoded: object.head) else { return nil }
         let made = ObjectFacts(head: head, generation: object.generation)
-        object.attachment = made
-        return made
+        return object.attach(made) as? ObjectFacts
     }
 
     // MARK: Playlists

@@ -10,7 +10,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package enum Fault: String, Sendable, CaseIterable {
         case client
         case origin
-        case us
+        case us = "daemon"
     }
 
     package let fault: Fault

@@ -32,6 +32,10 @@ package struct ProxySettings: Sendable {
     ///
     /// Default 256 KiB.
     package var finishRemainder: Int64 = 256 << 10
+    /// An abandoned transfer that is half done is finished if no more than this many bytes are left.
+    ///
+    /// Default 8 MiB: half of a large segment, not half of a film.
+    package var finishHalf: Int64 = 8 << 20
     /// Time an abandoned transfer is left running in case the player comes back.
     ///
     /// Default 300 ms.

@@ -117,6 +117,18 @@ package final class StoredObject: Sendable {
         set { state.withLock { $0.attachment = newValue } }
     }
 
+    /// Sets the attachment if there is none.
+    ///
+    /// - Returns: The attachment that is there now: of two that are made at the same time on two
+    ///   threads, both threads go on with the same one.
+    package func attach(_ made: any Sendable & AnyObject) -> any Sendable & AnyObject {
+        state.withLock { state in
+            if let known = state.attachment { return known }
+            state.attachment = made
+            return made
+        }
+    }
+
     // MARK: Reading
 
     /// What is at a body offset now.

@@ -128,7 +128,7 @@ struct DaemonConfiguration: Sendable {
     private mutating func readUpstream(_ reader: inout SettingsReader) {
         upstream.slots = reader.number("slots", in: 1...256, default: upstream.slots)
         upstream.expressCap = reader.number(
-            "express-slots", in: 1...256, default: upstream.expressCap)
+            "express-slots", in: 1...64, default: upstream.expressCap)
         upstream.perHostLimit = reader.number(
             "host-limit", in: 0...256, default: upstream.perHostLimit)
         upstream.addressPolicy = AddressPolicy(

@@ -28,7 +28,7 @@ struct ServeOptions: ParsableArguments {
 
     @Option(
         help:
-            "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...256; default 16."
+            "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...64; default 16."
     )
     var expressSlots: String?
 

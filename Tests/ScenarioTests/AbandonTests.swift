@@ -60,6 +60,17 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
+        @Test func `half a film is not fetched for nobody`() throws {
+            let story = try Story()
+            let path = segment("film", 40_000_000)
+            story.cdn.hold(path, afterBytes: 25_000_000)
+            let stream = try story.open(path)
+            _ = try stream.read(25_000_000)
+            stream.abort()
+            #expect(eventually { story.cdn.activeRequests == 0 })
+            #expect(story.cdn.bytesSent(path) == 25_000_000)
+        }
+
         @Test func `the fetch goes on while one of two players stays`() throws {
             let story = try Story()
             let path = segment("stays", 4_000_000)
