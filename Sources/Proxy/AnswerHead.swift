@@ -154,6 +154,7 @@ struct AnswerHead {
         if let total = failure.total, failure.status == .rangeNotSatisfiable {
             fields.append(.contentRange, ContentRange.unsatisfied(total: total).description)
         }
+        if let seconds = failure.retryAfter { fields.append(.retryAfter, String(seconds)) }
         if failure.status == .methodNotAllowed { fields.append(.allow, "GET, HEAD, OPTIONS") }
         var status = CacheStatus(cache: "sluice", forward: .uriMiss)
         status.forwardStatus = failure.originStatus

@@ -29,7 +29,8 @@ extension Flight {
     /// Goes on after an answer such as 503, which is worth asking again.
     func retryRefused() {
         guard let refusal else { return }
-        let failure = ProxyFailure(originStatus: refusal.status, subject: resource.url.redacted)
+        var failure = ProxyFailure(originStatus: refusal.status, subject: resource.url.redacted)
+        failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
         guard !revalidates, let resumption = resumption(), let delay = nextDelay(hasBody: true),
             (refusal.retryAfter ?? .zero) <= table.settings.patience
         else { return fail(failure, cause: FillEnd.refused(failure)) }

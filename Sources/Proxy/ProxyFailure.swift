@@ -24,6 +24,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package let allowsStale: Bool
     /// The length of the representation, for a 416.
     package let total: Int64?
+    /// Seconds after which the origin wants to be asked again, where it said so.
+    package var retryAfter: Int64?
 
     package init(
         _ fault: Fault, _ status: HTTPStatus, _ message: String, originStatus: HTTPStatus? = nil,

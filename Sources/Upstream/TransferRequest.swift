@@ -36,12 +36,12 @@ package struct TransferTimeouts: Sendable, Hashable {
     package var connect: Interval
     /// From handing over to the first line of the response; default 15 s.
     package var firstByte: Interval
-    /// Without a byte of the body, unless we paused it; default 10 s.
+    /// Without a byte of the body, unless we paused it; default 5 s: players give up after eight to ten.
     package var stall: Interval
 
     package init(
         connect: Interval = .seconds(5), firstByte: Interval = .seconds(15),
-        stall: Interval = .seconds(10)
+        stall: Interval = .seconds(5)
     ) {
         self.connect = connect
         self.firstByte = firstByte

@@ -95,7 +95,7 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Seconds for an origin to begin its answer. 1...300; default 15.")
     var firstByteTimeout: String?
 
-    @Option(help: "Seconds an origin may send nothing in the middle. 1...300; default 10.")
+    @Option(help: "Seconds an origin may send nothing in the middle. 1...300; default 5.")
     var stallTimeout: String?
 
     @Option(help: "Seconds for a player to send a whole request head. 1...300; default 10.")

@@ -158,6 +158,7 @@ extension Stories {
             story.cdn.setBehaviour("status=503&header=Retry-After:3600", for: later)
             let refused = try story.get(later)
             #expect(refused.status == 502 && refused.duration < .seconds(2))
+            #expect(refused["Retry-After"] == "3600")
             #expect(story.cdn.requestCount(later) == 1)
         }
 
