@@ -9,30 +9,30 @@ extension Players {
         @Test(arguments: Stream.allCases)
         func `mpv plays to the end, also with the origin gone`(stream: Stream) throws {
             try expectSamePerformance(of: stream) { url in
-                let result = try Tool.run(
-                    [
-                        "mpv", "--no-config", "--no-terminal", "--framedrop=no",
-                        "--hls-bitrate=max", "--of=framemd5", "--ovc=rawvideo", "--oac=pcm_s16le",
-                        "--o=-", url,
-                    ])
-                #expect(result.status == 0, "mpv fails on \(url)")
-                let frames = Self.frames(result.stdout)
-                #expect(frames.count { $0.hasPrefix("0 ") } >= stream.videoFrames)
-                return Performance(frames)
+                // Apart, because mpv that encodes both on a busy machine now and then ends the
+                // pictures with the first second: in 2 of 137 plays straight from the origin.
+                var pictures: [Substring] = []
+                if stream.videoFrames > 0 {
+                    pictures = try Self.frames(of: url, "--no-audio", "--ovc=rawvideo")
+                }
+                #expect(pictures.count >= stream.videoFrames)
+                let sound = try Self.frames(of: url, "--no-video", "--oac=pcm_s16le")
+                #expect(!sound.isEmpty)
+                return Performance(pictures + sound)
             }
         }
 
-        /// Track and hash of every frame, tracks apart.
-        ///
-        /// How mpv interleaves them, and with which time base it stamps them, depends on which of
-        /// its threads comes first.
-        private static func frames(_ list: String) -> [Substring] {
-            let frames = list.split(separator: "\n").filter { !$0.hasPrefix("#") }
-                .map { $0.split(separator: ",") }
-            let tracks = Set(frames.compactMap(\.first)).sorted()
-            return tracks.flatMap { track in
-                frames.filter { $0.first == track }.map { "\(track)\($0.last ?? "")" }
-            }
+        /// The hash of every frame that mpv makes of one track of a stream.
+        private static func frames(of url: String, _ choice: String...) throws -> [Substring] {
+            let result = try Tool.run(
+                [
+                    "mpv", "--no-config", "--no-terminal", "--framedrop=no", "--hls-bitrate=max",
+                    "--of=framemd5", "--o=-",
+                ] + choice + [url])
+            #expect(result.status == 0, "mpv fails on \(url)")
+            // With which time base it stamps them depends on which of its threads comes first.
+            return result.stdout.split(separator: "\n").filter { !$0.hasPrefix("#") }
+                .compactMap { $0.split(separator: ",").last }
         }
     }
 }
