@@ -14,9 +14,10 @@ extension Flight {
     /// Writes what was gathered and lets readers have it.
     func flush() {
         guard !gathered.isEmpty, writer != nil else { return }
-        let bytes = gathered
-        gathered.removeAll(keepingCapacity: true)
-        if let error = write(bytes) {
+        let failure = writeGathered()
+        let first = isSniffing ? Array(gathered.prefix(PlaylistDetector.prefixLength)) : []
+        table.giveBack(&gathered)
+        if let error = failure {
             // Readers go on with a flight of their own into a file that is not kept.
             object?.discard()
             return fail(
@@ -25,9 +26,7 @@ extension Flight {
         }
         lastProgress = table.loop.now
         failuresInARow = 0
-        if isSniffing { sniff(bytes, isAtEnd: false) }
-        // A buffer that grew for a burst is not kept for a trickle.
-        if gathered.capacity > 4 * Self.gatherLimit { gathered = [] }
+        if isSniffing { sniff(first, isAtEnd: false) }
         if meetsStored { close(cause: nil) }
     }
 
@@ -40,8 +39,9 @@ extension Flight {
         return count >= table.settings.joinDistance || writer.offset + count >= total
     }
 
-    private func write(_ bytes: [UInt8]) -> SystemError? {
-        bytes.withUnsafeBytes { raw in
+    /// Writes in place: a copy of the array would have to be allocated anew in every round.
+    private func writeGathered() -> SystemError? {
+        gathered.withUnsafeBytes { raw in
             do throws(SystemError) {
                 try writer?.append(raw)
                 return nil

@@ -45,6 +45,7 @@ extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         guard transfer === self.transfer, refusal == nil, writer != nil else { return .consumed }
         table.counters.add(.bytesFromOrigin, Int64(bytes.count))
+        if gathered.capacity == 0 { gathered = table.takeBuffer() }
         gathered.append(contentsOf: bytes)
         if gathered.count >= Self.gatherLimit { flush() }
         return .consumed

@@ -20,6 +20,7 @@ final class FlightTable {
     let readers: Readers
     let isShared: Bool
     private var flights: [ObjectKey: [Flight]] = [:]
+    private var spareBuffers: [[UInt8]] = []
     private var flightOfWish: [FetchID: Flight] = [:]
     private var jars: [SessionID: CookieJar] = [:]
     private var jarOrder: [SessionID] = []
@@ -35,6 +36,25 @@ final class FlightTable {
         counters = core.counters
         readers = core.readers
         isShared = core.isShared
+    }
+
+    // MARK: Buffers
+
+    /// A buffer to gather a round's bytes in: flights hold one only while they have bytes.
+    func takeBuffer() -> [UInt8] {
+        if let spare = spareBuffers.popLast() { return spare }
+        var made: [UInt8] = []
+        made.reserveCapacity(Flight.gatherLimit + (16 << 10))
+        return made
+    }
+
+    /// Empties a buffer and takes it back; a few are kept.
+    func giveBack(_ buffer: inout [UInt8]) {
+        var returned: [UInt8] = []
+        swap(&returned, &buffer)
+        guard spareBuffers.count < 8 else { return }
+        returned.removeAll(keepingCapacity: true)
+        spareBuffers.append(returned)
     }
 
     // MARK: Wishes
