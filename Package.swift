@@ -64,6 +64,7 @@ let package = Package(
         .target(
             name: "CachePolicy", dependencies: ["Posix", "HTTP", "HLS", "URISyntax"],
             swiftSettings: pure),
+        .target(name: "Retention", swiftSettings: pure),
 
         // Row 3: sockets, disk, libcurl.
         .target(
@@ -71,7 +72,7 @@ let package = Package(
         .target(
             name: "Store",
             dependencies: [
-                "Posix", "Reactor", "COpenSSL",
+                "Posix", "Reactor", "Retention", "COpenSSL",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -89,7 +90,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
+                "Retention", "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -99,8 +100,8 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "URISyntax", "HTTP", "Posix", "Reactor", "Routing", "CachePolicy", "HTTPServer",
-                "Store", "Upstream", "Proxy", "CLinux", "CCurl",
+                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Retention", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -111,7 +112,7 @@ let package = Package(
         // Row 5 too: the figures behind the claims; `make bench`.
         .executableTarget(
             name: "Bench",
-            dependencies: ["URISyntax", "HTTP", "HLS", "Posix", "Routing", "CLinux"],
+            dependencies: ["URISyntax", "HTTP", "HLS", "Posix", "Routing", "Store", "CLinux"],
             swiftSettings: strict),
 
         // The sample CDN: an origin with its own HTTP code, so that a fault in ours cannot hide.
@@ -134,9 +135,11 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Store", "Posix", "Reactor", .product(name: "Logging", package: "swift-log"),
+                "Store", "Posix", "Reactor", "Retention",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
+        .testTarget(name: "RetentionTests", dependencies: ["Retention"], swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",
             dependencies: ["Upstream", "URISyntax", "HTTP", "Posix", "Reactor", "CLinux"],
@@ -148,8 +151,12 @@ let package = Package(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTP", "Posix"],
             swiftSettings: strict),
         .testTarget(
-            name: "ProxyTests", dependencies: ["Proxy", "Posix", "URISyntax"], swiftSettings: strict
-        ),
+            name: "ProxyTests",
+            dependencies: [
+                "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Store",
+                "Retention",
+            ],
+            swiftSettings: strict),
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(
             name: "ScenarioTests",
