@@ -11,6 +11,9 @@ package enum RetentionKind: UInt8, Sendable, CaseIterable {
     case media
     /// Whatever else passed through, mounts' resources above all.
     case other
+    /// A media segment or part of a playlist without `EXT-X-ENDLIST`: worth little once it has
+    /// left the window.
+    case live
 }
 
 /// The facts of one object, as a policy is told them when the object is kept.

@@ -1,0 +1,84 @@
+/// Finds an object's slot by its name: a hash table of slot numbers only, the names stay where they are.
+
+/// A number of a slot in the columns of a ``Shelf``.
+typealias Slot = UInt32
+
+extension Slot {
+    /// No slot: the end of a list, or a name that is not known.
+    static let none = Slot.max
+}
+
+/// An open table with linear probing; 4 bytes an entry, at most three quarters full.
+struct NameTable {
+    private var slots: ContiguousArray<Slot>
+    private var mask: Int
+    private(set) var count = 0
+
+    init() {
+        slots = ContiguousArray(repeating: .none, count: 16)
+        mask = 15
+    }
+
+    var memoryBytes: Int { slots.capacity * MemoryLayout<Slot>.stride }
+
+    /// The slot whose name in `names` is `name`; ``Slot/none`` when there is no such.
+    func find(_ name: UInt128, in names: borrowing ContiguousArray<UInt128>) -> Slot {
+        var place = Self.home(name) & mask
+        while true {
+            let slot = slots[place]
+            if slot == .none || names[Int(slot)] == name { return slot }
+            place = (place + 1) & mask
+        }
+    }
+
+    /// Enters a slot whose name is in `names` already, and in the table not yet.
+    mutating func insert(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
+        if (count + 1) * 4 > slots.count * 3 { grow(names) }
+        put(slot, names[Int(slot)])
+        count += 1
+    }
+
+    /// Takes a slot out; the names must still be in place.
+    ///
+    /// Entries behind it move up (Knuth, vol. 3, 6.4, algorithm R), so that no tombstones gather.
+    mutating func remove(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
+        var hole = Self.home(names[Int(slot)]) & mask
+        while slots[hole] != slot {
+            precondition(slots[hole] != .none, "a slot that is not in the table")
+            hole = (hole + 1) & mask
+        }
+        var place = hole
+        while true {
+            place = (place + 1) & mask
+            let other = slots[place]
+            guard other != .none else { break }
+            let home = Self.home(names[Int(other)]) & mask
+            // It may move up unless its home lies behind the hole, on the way to its place.
+            guard (place &- home) & mask >= (place &- hole) & mask else { continue }
+            slots[hole] = other
+            hole = place
+        }
+        slots[hole] = .none
+        count -= 1
+    }
+
+    private mutating func put(_ slot: Slot, _ name: UInt128) {
+        var place = Self.home(name) & mask
+        while slots[place] != .none { place = (place + 1) & mask }
+        slots[place] = slot
+    }
+
+    private mutating func grow(_ names: borrowing ContiguousArray<UInt128>) {
+        let old = slots
+        slots = ContiguousArray(repeating: .none, count: old.count * 2)
+        mask = slots.count - 1
+        for slot in old where slot != .none { put(slot, names[Int(slot)]) }
+    }
+
+    /// Names are parts of digests, and even so are mixed: tests and traces count them up.
+    private static func home(_ name: UInt128) -> Int {
+        var mixed = UInt64(truncatingIfNeeded: name ^ (name >> 64))
+        mixed = (mixed ^ (mixed >> 32)) &* 0x9E37_79B9_7F4A_7C15
+        return Int(truncatingIfNeeded: (mixed ^ (mixed >> 29)) >> 1)
+    }
+}

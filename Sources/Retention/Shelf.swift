@@ -1,0 +1,131 @@
+/// The facts of all objects in columns, and the queues they stand in: what every policy is built on.
+
+/// Objects in columns, one slot each, with links to their neighbours in one queue.
+///
+/// No object has memory of its own: a slot is 16 bytes of name, 8 of size, 8 of links, 4 of time and
+/// 2 of marks. Free slots are chained through `next`.
+struct Shelf {
+    private(set) var names = ContiguousArray<UInt128>()
+    private(set) var sizes = ContiguousArray<Int64>()
+    private(set) var next = ContiguousArray<Slot>()
+    private(set) var previous = ContiguousArray<Slot>()
+    /// When the object was used last, in seconds since 1970.
+    var lastUsed = ContiguousArray<UInt32>()
+    /// What the policy counts; most count uses.
+    var marks = ContiguousArray<UInt8>()
+    /// Which queue of the policy the object stands in.
+    private(set) var places = ContiguousArray<UInt8>()
+    private(set) var bytes: Int64 = 0
+    private var table = NameTable()
+    private var free = Slot.none
+
+    var count: Int { table.count }
+
+    var memoryBytes: Int {
+        names.capacity * 16 + sizes.capacity * 8 + (next.capacity + previous.capacity) * 4
+            + lastUsed.capacity * 4 + marks.capacity + places.capacity + table.memoryBytes
+    }
+
+    /// The slot of a name; ``Slot/none`` for an unknown one.
+    func find(_ name: UInt128) -> Slot { table.find(name, in: names) }
+
+    /// Takes a slot for a new name; it stands in no queue yet.
+    mutating func add(_ name: UInt128, size: Int64, lastUsed time: UInt32) -> Slot {
+        let slot = takeSlot()
+        let index = Int(slot)
+        names[index] = name
+        sizes[index] = size
+        lastUsed[index] = time
+        marks[index] = 0
+        bytes += size
+        table.insert(slot, names: names)
+        return slot
+    }
+
+    /// Gives back the slot of an object that stands in no queue any more.
+    mutating func drop(_ slot: Slot) {
+        table.remove(slot, names: names)
+        bytes -= sizes[Int(slot)]
+        next[Int(slot)] = free
+        free = slot
+    }
+
+    /// Puts a slot at the front of a queue.
+    mutating func pushFront(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
+        next[Int(slot)] = queue.front
+        previous[Int(slot)] = .none
+        if queue.front == .none { queue.back = slot } else { previous[Int(queue.front)] = slot }
+        queue.front = slot
+        enter(slot, &queue, place)
+    }
+
+    /// Puts a slot at the back of a queue, where victims are taken.
+    mutating func pushBack(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
+        next[Int(slot)] = .none
+        previous[Int(slot)] = queue.back
+        if queue.back == .none { queue.front = slot } else { next[Int(queue.back)] = slot }
+        queue.back = slot
+        enter(slot, &queue, place)
+    }
+
+    /// Takes a slot out of the queue that it stands in.
+    mutating func unlink(_ slot: Slot, _ queue: inout SlotQueue) {
+        let (before, after) = (previous[Int(slot)], next[Int(slot)])
+        if before == .none { queue.front = after } else { next[Int(before)] = after }
+        if after == .none { queue.back = before } else { previous[Int(after)] = before }
+        queue.count -= 1
+        queue.bytes -= sizes[Int(slot)]
+    }
+
+    /// Changes an object's size, in the queue that it stands in too.
+    mutating func resize(_ slot: Slot, to size: Int64, _ queue: inout SlotQueue) {
+        let change = size - sizes[Int(slot)]
+        sizes[Int(slot)] = size
+        bytes += change
+        queue.bytes += change
+    }
+
+    private mutating func enter(_ slot: Slot, _ queue: inout SlotQueue, _ place: UInt8) {
+        places[Int(slot)] = place
+        queue.count += 1
+        queue.bytes += sizes[Int(slot)]
+    }
+
+    private mutating func takeSlot() -> Slot {
+        if free != .none {
+            let slot = free
+            free = next[Int(slot)]
+            return slot
+        }
+        let index = names.count
+        precondition(index < Int(Slot.none), "more objects than slots have numbers")
+        if index == names.capacity { reserve(index + index / 4 + 64) }
+        names.append(0)
+        sizes.append(0)
+        next.append(.none)
+        previous.append(.none)
+        lastUsed.append(0)
+        marks.append(0)
+        places.append(0)
+        return Slot(index)
+    }
+
+    /// Grows all columns by a quarter; doubling would leave half of the memory unused.
+    private mutating func reserve(_ capacity: Int) {
+        names.reserveCapacity(capacity)
+        sizes.reserveCapacity(capacity)
+        next.reserveCapacity(capacity)
+        previous.reserveCapacity(capacity)
+        lastUsed.reserveCapacity(capacity)
+        marks.reserveCapacity(capacity)
+        places.reserveCapacity(capacity)
+    }
+}
+
+/// The ends and sums of one queue of slots.
+struct SlotQueue {
+    var front = Slot.none
+    var back = Slot.none
+    var count = 0
+    var bytes: Int64 = 0
+}
