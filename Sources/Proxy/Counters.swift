@@ -11,7 +11,7 @@ package final class Counters: Sendable {
         case clientErrors, originErrors, ownErrors
         case originRequests, originFailures, originResumes, originRetries
         case bytesFromOrigin, bytesToPlayers, bytesFromStore
-        case flightsAbandoned, playlistsRewritten, notStored
+        case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -37,6 +37,7 @@ package final class Counters: Sendable {
             case .flightsAbandoned: "flights_abandoned_total"
             case .playlistsRewritten: "playlists_rewritten_total"
             case .notStored: "not_stored_total"
+            case .readAheadPauses: "read_ahead_pauses_total"
             }
         }
 
@@ -64,6 +65,7 @@ package final class Counters: Sendable {
             case .flightsAbandoned: "Origin transfers stopped because nobody read them any more."
             case .playlistsRewritten: "Playlists parsed and rewritten."
             case .notStored: "Responses streamed without being kept because storing failed."
+            case .readAheadPauses: "Origins held back because their readers were far behind."
             }
         }
     }

@@ -27,7 +27,8 @@ extension Flight {
         lastProgress = table.loop.now
         failuresInARow = 0
         if isSniffing { sniff(first, isAtEnd: false) }
-        if meetsStored { close(cause: nil) }
+        if meetsStored { return close(cause: nil) }
+        limitReadAhead()
     }
 
     /// True when the next bytes are there already, and so many of them that a new request for what

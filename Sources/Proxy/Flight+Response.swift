@@ -150,6 +150,9 @@ extension Flight: TransferDelegate {
             fields: StoredHead.keptFields(of: head.fields), requestTime: requestTime,
             responseTime: table.loop.wallNow, finalURL: head.finalURL.withoutUserinfo.text,
             isPlaylist: isPlaylist)
+        takesRanges =
+            head.status == .partialContent
+            || head.fields.listMembers(.acceptRanges).contains("bytes")
         endIsProven = head.provesItsEnd
         isVerifyingEnd = false
         let former = object

@@ -72,6 +72,10 @@ final class Flight {
     var isHandedOut = false
     /// The status that made this response useless; its body is not read.
     var refusal: (status: HTTPStatus, retryAfter: Interval?)?
+    /// Whether the origin said, or showed, that it answers range requests.
+    var takesRanges = false
+    /// Since when the origin is held back because readers are far behind.
+    var heldSince: Monotonic?
     var failuresInARow = 0
     var lastProgress: Monotonic
 
@@ -218,6 +222,7 @@ final class Flight {
     /// Lets go of transfer, fill and place in the table.
     func close(cause: (any Error)?) {
         state = .ended
+        heldSince = nil
         table.remove(self)
         let running = transfer
         transfer = nil

@@ -28,6 +28,14 @@ package struct ProxySettings: Sendable {
     ///
     /// Default 1 MiB: about a second of a fast line's round trips.
     package var joinDistance: Int64 = 1 << 20
+    /// A transfer runs ahead of its nearest reader by at most about this many bytes.
+    ///
+    /// Default 32 MiB: more than any segment, and minutes of a film.
+    package var readAhead: Int64 = 32 << 20
+    /// A transfer held back for so long is ended; its reader asks for the rest when it is there.
+    ///
+    /// Default 10 s: origins close connections that take nothing for a minute.
+    package var readAheadPatience = Interval.seconds(10)
     /// An abandoned transfer with no more than this many bytes left is finished.
     ///
     /// Default 256 KiB.

@@ -21,44 +21,101 @@ final class Readers: Sendable {
     /// A reader tells of its progress in steps of this many bytes.
     static let step: Int64 = 256 << 10
 
-    private let interests = Mutex<[UInt64: [ID: Interest]]>([:])
+    /// A flight that waits for readers to come near.
+    private struct Watch {
+        let positions: ClosedRange<Int64>
+        let wake: @Sendable () -> Void
+    }
+
+    private struct Shared {
+        var interests: [UInt64: [ID: Interest]] = [:]
+        /// Few: only flights that are held back have one.
+        var watches: [UInt64: [Watch]] = [:]
+
+        /// Takes out the watches that an event fires; nil stands for a reader that left.
+        mutating func fired(_ generation: UInt64, at position: Int64?) -> [Watch] {
+            guard let waiting = watches[generation] else { return [] }
+            let isFired = { (watch: Watch) in position.map(watch.positions.contains) ?? true }
+            let left = waiting.filter { !isFired($0) }
+            watches[generation] = left.isEmpty ? nil : left
+            return waiting.filter(isFired)
+        }
+    }
+
+    private let shared = Mutex(Shared())
     private let last = Atomic<UInt64>(0)
 
     /// One reader more.
     func enter(_ generation: UInt64, from start: Int64, to end: Int64?) -> ID {
         let id = ID(number: last.add(1, ordering: .relaxed).newValue)
-        interests.withLock {
-            $0[generation, default: [:]][id] = Interest(position: start, end: end)
+        let fired = shared.withLock { shared in
+            shared.interests[generation, default: [:]][id] = Interest(position: start, end: end)
+            return shared.fired(generation, at: start)
         }
+        for watch in fired { watch.wake() }
         return id
     }
 
     /// A reader has come this far.
     func move(_ id: ID, of generation: UInt64, to position: Int64) {
-        interests.withLock { $0[generation]?[id]?.position = position }
+        let fired = shared.withLock { shared in
+            shared.interests[generation]?[id]?.position = position
+            return shared.fired(generation, at: position)
+        }
+        for watch in fired { watch.wake() }
     }
 
     /// One reader less.
     func leave(_ id: ID, of generation: UInt64) {
-        interests.withLock { interests in
-            interests[generation]?[id] = nil
-            if interests[generation]?.isEmpty == true { interests[generation] = nil }
+        let fired = shared.withLock { shared in
+            shared.interests[generation]?[id] = nil
+            if shared.interests[generation]?.isEmpty == true { shared.interests[generation] = nil }
+            return shared.fired(generation, at: nil)
         }
+        for watch in fired { watch.wake() }
     }
 
     /// The number of readers now.
     func count(_ generation: UInt64) -> Int {
-        interests.withLock { $0[generation]?.count ?? 0 }
+        shared.withLock { $0.interests[generation]?.count ?? 0 }
     }
 
     /// Whether any reader wants bytes from `watermark` on and is not so far ahead of it that it
     /// gets a flight of its own.
     func isWanted(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Bool {
-        interests.withLock { interests in
-            interests[generation]?.values.contains { reader in
+        shared.withLock { shared in
+            shared.interests[generation]?.values.contains { reader in
                 (reader.end.map { $0 > watermark } ?? true)
                     && reader.position <= watermark + distance
             } ?? false
         }
+    }
+
+    /// How far the foremost reader has come that lives on a flight at `watermark`; nil for none.
+    func lead(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Int64? {
+        shared.withLock { shared in
+            shared.interests[generation]?.values.lazy.filter { reader in
+                (reader.end.map { $0 > watermark } ?? true)
+                    && reader.position <= watermark + distance
+            }.map(\.position).max()
+        }
+    }
+
+    /// Calls `wake` once, on any thread, when a reader is at one of `positions`, or one leaves.
+    ///
+    /// Where a reader is there already, or none is left, the call happens at once.
+    func watch(
+        _ generation: UInt64, for positions: ClosedRange<Int64>,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        let isThere = shared.withLock { shared in
+            let readers = shared.interests[generation]?.values
+            guard let readers, !readers.contains(where: { positions.contains($0.position) }) else {
+                return true
+            }
+            shared.watches[generation, default: []].append(Watch(positions: positions, wake: wake))
+            return false
+        }
+        if isThere { wake() }
     }
 }

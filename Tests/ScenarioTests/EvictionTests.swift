@@ -115,14 +115,6 @@ extension Stories {
             #expect(isContent(try story.get(before).body, of: before))
             #expect(story.cdn.requestCount(before) == 1)
         }
-
-        /// Bytes that the files of objects really take.
-        private func diskBytes(_ folder: String) -> Int {
-            storedFiles(folder).reduce(0) { sum, path in
-                var status = stat()
-                return stat(path, &status) == 0 ? sum + Int(status.st_blocks) * 512 : sum
-            }
-        }
     }
 }
 

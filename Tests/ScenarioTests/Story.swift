@@ -159,3 +159,11 @@ final class Shared<Value: Sendable>: Sendable {
 
     func update(_ change: (inout Value) -> Void) { state.withLock { change(&$0) } }
 }
+
+/// Bytes that the files of objects really take.
+func diskBytes(_ folder: String) -> Int {
+    storedFiles(folder).reduce(0) { sum, path in
+        var status = stat()
+        return stat(path, &status) == 0 ? sum + Int(status.st_blocks) * 512 : sum
+    }
+}

@@ -1,0 +1,64 @@
+/// How far a flight may run ahead of those who read: a film of gigabytes is fetched as a window
+/// that moves with its player, so that neither the disk nor the origin sees what nobody watches.
+import CachePolicy
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+
+extension Flight {
+    /// Holds the origin back where the nearest reader is more than the read-ahead behind.
+    ///
+    /// The connection's own flow control does the rest. A flight that nobody reads from is not held
+    /// back here: it is abandoned or, where that pays, finished.
+    func limitReadAhead() {
+        let window = table.settings.readAhead
+        guard state == .filling, heldSince == nil, waiters.isEmpty, let writer, let object,
+            let transfer, writer.offset - firstOffset > window,
+            let lead = table.readers.lead(
+                object.generation, at: writer.offset, within: table.settings.joinDistance),
+            writer.offset - lead > window
+        else { return }
+        let now = table.loop.now
+        heldSince = now
+        transfer.pause()
+        table.counters.add(.readAheadPauses)
+        // Taken up again at half the window, so that a steady player causes few long pauses
+        // instead of many short ones.
+        let bound = LoopBound(self, to: table.loop)
+        let foremost = writer.offset + table.settings.joinDistance
+        let nearby = (writer.offset - window / 2)...foremost
+        table.readers.watch(object.generation, for: nearby) {
+            bound.enqueue { flight, _ in flight.takeUp() }
+        }
+        table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in
+            self?.letGo(heldSince: now)
+        }
+    }
+
+    /// Goes on: a reader came near, or one left, after which this flight may be nobody's.
+    private func takeUp() {
+        guard heldSince != nil else { return }
+        heldSince = nil
+        guard state == .filling, let transfer else { return }
+        transfer.resume()
+        // Readers that moved on only a little, or another one that stayed behind, hold it again.
+        limitReadAhead()
+    }
+
+    /// Ends a transfer whose player has paused for long: its slot and its connection are others'
+    /// meanwhile.
+    ///
+    /// The reader asks for the rest when it gets there. An origin that cannot be asked for the rest
+    /// keeps its connection.
+    private func letGo(heldSince start: Monotonic) {
+        guard heldSince == start, state == .filling, let object,
+            let head = ObjectFacts.of(object)?.head
+        else { return }
+        guard takesRanges, object.total != nil || head.strongValidator != nil else { return }
+        flush()
+        guard state == .filling else { return }
+        close(cause: nil)
+    }
+}

@@ -1,0 +1,59 @@
+/// Read-ahead: of a film of gigabytes disk and origin see a window that moves with the player.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct ReadAheadTests {
+        /// The default of 32 MiB, and what sockets and libcurl hold on the way.
+        static let window = (32 << 20) + 16_000_000
+
+        @Test func `a paused film of 2 GB costs disk and origin a window, not the film`() throws {
+            let story = try Story()
+            let film = segment("film", 2_000_000_000)
+            let player = try story.open(film)
+            let seen = try player.read(1_000_000)
+            #expect(isContent(seen, of: film, from: 0, count: 1_000_000))
+            #expect(eventually { (try? story.stat("read_ahead_pauses_total")) ?? 0 >= 1 })
+            let sent = story.cdn.bytesSent(film)
+            #expect(sent < Self.window + 1_000_000)
+            #expect(diskBytes(story.cacheFolder) < Self.window + 1_000_000)
+            player.abort()
+        }
+
+        @Test func `a player that goes on in bursts gets every byte once`() throws {
+            let story = try Story()
+            let film = segment("bursts", 150_000_000)
+            let player = try story.open(film)
+            var offset = 0
+            for burst in [1_000_000, 60_000_000, 20_000_000] {
+                let bytes = try player.read(burst)
+                #expect(isContent(bytes, of: film, from: offset, count: bytes.count))
+                offset += bytes.count
+                let pauses = try story.stat("read_ahead_pauses_total")
+                _ = eventually(within: .milliseconds(300)) {
+                    ((try? story.stat("read_ahead_pauses_total")) ?? 0) > pauses
+                }
+            }
+            let rest = try player.readRest()
+            #expect(isContent(rest, of: film, from: offset, count: 150_000_000 - offset))
+            #expect(story.cdn.firstByteServedTwice(film) == nil)
+        }
+
+        @Test func `after a long pause the origin's connection is let go and the rest still comes`()
+            throws
+        {
+            let story = try Story()
+            let film = segment("pause", 120_000_000)
+            let player = try story.open(film)
+            let begin = try player.read(1_000_000)
+            #expect(eventually(within: .seconds(20)) { story.cdn.activeRequests == 0 })
+            let rest = try player.readRest()
+            #expect(isContent(begin + rest, of: film))
+            // What stood in the sockets when the connection was let go is all that comes twice.
+            #expect(story.cdn.bytesSent(film) < 120_000_000 + 16_000_000)
+            #expect(story.cdn.requestCount(film) >= 2)
+        }
+    }
+}
