@@ -1,0 +1,75 @@
+/// What people call a title: what its playlist says, else the telling parts of its URL.
+import HLS
+import HTTP
+package import URISyntax
+
+/// Names of titles.
+package enum TitleName {
+    /// Longer names are cut; people read them in columns.
+    private static let longest = 80
+
+    /// The value of EXT-X-SESSION-DATA that holds the title (RFC 8216, 4.3.4.4); nil for none.
+    ///
+    /// - Parameter playlist: the bytes of a multivariant playlist.
+    package static func announced(in playlist: [UInt8]) -> String? {
+        let start = Array("#EXT-X-SESSION-DATA:".utf8)
+        for line in playlist.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D })
+        where line.starts(with: start) {
+            let list = AttributeList(
+                playlist, in: line.startIndex + start.count..<line.endIndex)
+            guard let id = list.text(of: "DATA-ID").map(HTTP.ASCII.lowercased),
+                id == "title" || id.hasSuffix(".title"), let value = list.text(of: "VALUE")
+            else { continue }
+            let name = cleaned(value)
+            if !name.isEmpty { return name }
+        }
+        return nil
+    }
+
+    /// The last telling parts of a URL's path; the host where there is none.
+    ///
+    /// `https://h/vod/show/s1e2/master.m3u8` is `show/s1e2`: names that every stream has tell
+    /// nothing, and two parts tell an episode from that of another show.
+    package static func derived(from url: AbsoluteURL) -> String {
+        var parts = url.path.split(separator: "/").map { cleaned(PercentCoding.decode($0)) }
+            .filter { !$0.isEmpty }
+        guard let file = parts.popLast() else { return url.host }
+        let (stem, ending) = split(file)
+        let isFile = !["m3u8", "m3u", "php", "aspx", "ism", "mpd", ""].contains(ending)
+        // Parts before the file, without those that sites put before everything.
+        var telling = parts.filter { !isGeneric($0) }.suffix(isGeneric(stem) ? 2 : 1)
+        if !isGeneric(stem) { telling.append(isFile ? file : stem) }
+        guard !telling.isEmpty else { return "\(url.host)/\(file)" }
+        return String(telling.joined(separator: "/").prefix(longest))
+    }
+
+    private static func split(_ file: String) -> (stem: String, ending: String) {
+        guard let dot = file.lastIndex(of: "."), dot != file.startIndex else { return (file, "") }
+        return (String(file[..<dot]), HTTP.ASCII.lowercased(String(file[file.index(after: dot)...])))
+    }
+
+    /// Words that stand in most streams' URLs.
+    private static let generic: Set<String> = [
+        "master", "index", "main", "manifest", "playlist", "media", "variant", "stream", "video",
+        "prog_index", "chunklist", "hls", "vod", "live", "play", "out", "v1", "v2", "v3", "cmaf",
+        "fmp4", "ts", "assets", "content", "public", "static", "files", "default", "unencrypted",
+    ]
+
+    private static func isGeneric(_ part: String) -> Bool {
+        let lower = HTTP.ASCII.lowercased(part)
+        if lower.contains("=") || generic.contains(lower) { return true }
+        // `.ism` and `.smil` stand in the path of what is packaged on request.
+        let (stem, _) = split(lower)
+        return generic.contains(stem)
+    }
+
+    /// Without control characters, and blanks at the ends; cut to a length that fits a line.
+    private static func cleaned(_ text: String) -> String {
+        let visible = text.unicodeScalars.map { scalar -> Character in
+            scalar.properties.generalCategory == .control
+                || scalar.properties.generalCategory == .format ? " " : Character(scalar)
+        }
+        let trimmed = visible.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
+        return String(String(trimmed).prefix(longest))
+    }
+}
