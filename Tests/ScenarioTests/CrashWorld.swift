@@ -1,0 +1,226 @@
+/// What the crash rig plays with: an origin whose objects change, and a daemon that is killed.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Synchronization
+
+/// How long and how hard the rig works, from the environment; `Fixtures/tools/crash` sets these.
+enum CrashSettings {
+    private static let killsOfARound = 50
+    private static let secondsOfARound = 20
+
+    /// `SLUICE_CRASH_KILLS`: kills in all; 300 unless a time is given.
+    private static let kills = number("SLUICE_CRASH_KILLS")
+    /// `SLUICE_CRASH_SECONDS`: about how long to go on, instead of or beside a number of kills.
+    private static let seconds = number("SLUICE_CRASH_SECONDS")
+    /// `SLUICE_CRASH_SEED`: what all dice of a run follow from; another one every day by default.
+    static let seed = UInt64(number("SLUICE_CRASH_SEED") ?? time(nil) / 86_400)
+    /// `SLUICE_CRASH_IMAGES`: disks that a simulated power cut leaves.
+    static let images = number("SLUICE_CRASH_IMAGES") ?? 120
+
+    /// Rounds of a run; each begins with an empty cache.
+    static var rounds: Int {
+        if let kills { return max(1, (kills + killsOfARound - 1) / killsOfARound) }
+        return seconds.map { max(1, $0 / secondsOfARound) } ?? 6
+    }
+
+    static var killsPerRound: Int {
+        if let kills { return max(1, min(kills, killsOfARound)) }
+        return seconds == nil ? killsOfARound : Int.max
+    }
+
+    /// When a round that begins now has had its share of the time.
+    static var endOfRound: ContinuousClock.Instant? {
+        seconds.map { .now + .seconds(Double($0) / Double(rounds)) }
+    }
+
+    private static func number(_ name: String) -> Int? {
+        getenv(name).flatMap { Int(String(cString: $0)) }
+    }
+}
+
+/// Numbers that are the same in every run of a seed (the SplitMix64 generator).
+struct SeededDice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64, _ stream: Int) { state = seed &* 0x1_0000_0001 &+ UInt64(stream) << 20 }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    /// A number in 0..<sides.
+    mutating func roll(_ sides: Int) -> Int { Int(next() % UInt64(max(1, sides))) }
+
+    /// True once in so many times.
+    mutating func oneIn(_ times: Int) -> Bool { roll(times) == 0 }
+}
+
+/// One object of the origin's.
+struct CrashSubject: Sendable {
+    let path: String
+    /// The grammar of `Behaviour`.
+    let behaviour: String
+    let sizes: ClosedRange<Int>
+    /// Asked for under the mount, where HTTP's own rules demand a revalidation every time.
+    let isRevalidated: Bool
+
+    /// Small and large, with and without lengths, ranges, haste and honesty.
+    static let all: [CrashSubject] = {
+        var all: [CrashSubject] = []
+        func add(_ count: Int, _ sizes: ClosedRange<Int>, _ behaviour: String) {
+            for _ in 0..<count {
+                let isRevalidated = behaviour.contains("no-cache")
+                all.append(
+                    CrashSubject(
+                        path: "/vod/subject\(all.count).ts", behaviour: behaviour, sizes: sizes,
+                        isRevalidated: isRevalidated))
+            }
+        }
+        add(8, 1_000...60_000, "fb=0")
+        add(4, 200_000...700_000, "fb=0")
+        add(2, 400_000...900_000, "rate=6000000")
+        add(1, 2_000_000...3_000_000, "rate=12000000")
+        add(3, 20_000...200_000, "cc=no-cache")
+        add(1, 300_000...600_000, "cc=no-cache&rate=4000000")
+        add(1, 20_000...90_000, "cc=no-cache&noetag=1&lastmod=&chunked=1")
+        add(2, 50_000...400_000, "chunked=1&norange=1")
+        add(1, 100_000...500_000, "chunked=1&rate=4000000")
+        add(1, 100_000...200_000, "eof=1&norange=1")
+        add(1, 10_000...90_000, "cc=no-store")
+        add(2, 200_000...500_000, "reset=100000&fails=3")
+        return all
+    }()
+}
+
+/// The origin, the folder and the daemon of one round.
+final class CrashWorld: Sendable {
+    let cdn = FixtureCDN()
+    let cacheFolder: String
+    private let temporary: TemporaryFolder
+    private let arguments: [String]
+    /// Every content that each subject ever had, the present one last.
+    private let generations: Mutex<[[[UInt8]]]>
+    private let running: Shared<DaemonProcess?> = Shared(nil)
+
+    /// Starts the origin and, on an empty folder, the daemon.
+    init(cacheSize: String, _ dice: inout SeededDice) throws {
+        temporary = try TemporaryFolder()
+        cacheFolder = temporary.makeFolder("cache")
+        try cdn.start()
+        arguments = [
+            "serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder, "--min-free",
+            "0", "--cache-size", cacheSize, "--mount", "/vod/=\(cdn.url("/vod/"))", "--log-level",
+            "error",
+        ]
+        generations = Mutex(CrashSubject.all.map { _ in [] })
+        for index in CrashSubject.all.indices { renew(index, &dice) }
+        setHaste(false)
+        try start()
+    }
+
+    /// Lets the origin send as fast as it can, or as its subjects' behaviour says.
+    func setHaste(_ isHasty: Bool) {
+        for subject in CrashSubject.all {
+            var behaviour = Behaviour(query: subject.behaviour)
+            if isHasty { behaviour.rate = nil }
+            cdn.setBehaviour(behaviour, for: subject.path)
+        }
+    }
+
+    deinit {
+        kill()
+        cdn.stop()
+    }
+
+    /// Gives a subject other bytes, of another length.
+    func renew(_ index: Int, _ dice: inout SeededDice) {
+        let subject = CrashSubject.all[index]
+        let size = Int.random(in: subject.sizes, using: &dice)
+        let bytes = FixtureCDN.syntheticBytes("\(subject.path)-\(dice.next())", 0..<size)
+        // First what is right, then what is served.
+        generations.withLock { $0[index].append(bytes) }
+        cdn.put(subject.path, bytes)
+    }
+
+    /// The number of the present generation of each subject.
+    var present: [Int] { generations.withLock { $0.map { $0.count - 1 } } }
+
+    /// The generation that has `bytes` at `start`, of those from `oldest` on.
+    ///
+    /// With a total, one of that length only.
+    func generation(
+        of subject: Int, with bytes: [UInt8], at start: Int, total: Int?, from oldest: Int
+    ) -> (number: Int, length: Int)? {
+        let candidates = generations.withLock { $0[subject] }
+        for number in candidates.indices.reversed() where number >= oldest {
+            let content = candidates[number]
+            guard total == nil || total == content.count else { continue }
+            guard start + bytes.count <= content.count else { continue }
+            if isSame(content[start..<start + bytes.count], bytes[...]) {
+                return (number, content.count)
+            }
+        }
+        return nil
+    }
+
+    /// The URL to ask the daemon for.
+    func url(of subject: Int) throws -> String {
+        let path = CrashSubject.all[subject].path
+        guard CrashSubject.all[subject].isRevalidated else {
+            return try daemon().baseURL + "/" + cdn.url(path)
+        }
+        return try daemon().baseURL + "/vod/" + path.dropFirst(5)
+    }
+
+    // MARK: Life and death
+
+    func daemon() throws -> DaemonProcess {
+        guard let daemon = running.value else { throw ScenarioFailure("no daemon runs") }
+        return daemon
+    }
+
+    func start() throws {
+        let daemon = try DaemonProcess(arguments)
+        running.update { $0 = daemon }
+    }
+
+    func kill() {
+        guard let daemon = running.value else { return }
+        daemon.kill(SIGKILL)
+        _ = try? daemon.waitForExit()
+        running.update { $0 = nil }
+    }
+
+    /// Starts the daemon and kills it so soon that it may not be ready.
+    func startAndKill(afterMicroseconds delay: Int) throws {
+        let child = try ChildProcess([try DaemonProcess.builtBinary()] + arguments)
+        usleep(UInt32(delay))
+        child.kill(SIGKILL)
+        guard child.waitForExit() != nil else { throw ScenarioFailure("kill -9 did not end it") }
+    }
+
+    /// One number of `GET /api/stats`.
+    func figure(_ name: String) throws -> Int {
+        let text = try ScriptedPlayer(daemon().baseURL).get("/api/stats").text
+        guard let found = text.firstRange(of: "\"\(name)\":"),
+            let number = Int(text[found.upperBound...].prefix { $0.isNumber || $0 == "-" })
+        else { throw ScenarioFailure("no figure \(name) in \(text)") }
+        return number
+    }
+}
+
+/// Compares quickly in a build for debugging, too.
+func isSame(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
+    left.withUnsafeBytes { left in
+        right.withUnsafeBytes { right in
+            guard left.count == right.count else { return false }
+            guard let some = left.baseAddress, let other = right.baseAddress else { return true }
+            return memcmp(some, other, left.count) == 0
+        }
+    }
+}
