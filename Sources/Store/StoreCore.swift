@@ -72,8 +72,9 @@ final class StoreCore: Sendable {
         let row = row(of: header.key)
         shard.settled?.insert(header.key)
         let found = IndexRow(
-            key: header.key, url: header.url, role: header.role, bytes: Footprint.bytes(of: header),
-            total: header.total, isComplete: header.isComplete, created: header.created,
+            key: header.key, url: header.url, role: header.role, title: header.title,
+            kind: header.kind, isRead: header.isRead || row?.isRead == true,
+            bytes: Footprint.bytes(of: header), total: header.total, isComplete: header.isComplete, created: header.created,
             lastUsed: row?.lastUsed ?? header.created)
         guard found != row else { return }
         ledger.charge(found.bytes - (row?.bytes ?? 0))
@@ -134,6 +135,18 @@ final class StoreCore: Sendable {
         return object
     }
 
+    /// Counts the object of a key that had none.
+    ///
+    /// The key's shard is locked.
+    private func countNew(_ key: ObjectKey, _ shard: inout TableShard) {
+        // A kill between the deletion of a file and that of its row leaves a row that counts still.
+        if shard.isUnsettled(key), let row = row(of: key) {
+            ledger.release(row.bytes)
+        } else {
+            ledger.countObjects(1)
+        }
+    }
+
     /// Makes an object what its key stands for.
     ///
     /// May block on the disk.
@@ -154,8 +167,8 @@ final class StoreCore: Sendable {
             }
             let old = shard.put(object) ?? known
             old?.state.withLock { $0.place = .unlinked }
+            if old == nil { countNew(key, &shard) }
             shard.settled?.insert(key)
-            if old == nil { ledger.countObjects(1) }
             object.state.withLock { state in
                 state.place = .current
                 state.hasNewFacts = true
@@ -198,8 +211,8 @@ extension StoredObject {
     func row(lastUsed: WallTime?) -> IndexRow {
         state.withLock { state in
             IndexRow(
-                key: key, url: url, role: role, bytes: state.charge, total: state.total,
-                isComplete: state.isComplete, created: created, lastUsed: lastUsed)
+                key: key, url: url, role: role, title: title, kind: kind, isRead: isRead,
+                bytes: state.charge, total: state.total, isComplete: state.isComplete, created: created, lastUsed: lastUsed)
         }
     }
 }
