@@ -7,15 +7,16 @@
 /// before it. The body starts at the next multiple of 4096 given by `pages`, for the life of the
 /// file.
 import Posix
+import Retention
 
 /// The fields of one header.
 struct ObjectHeader: Equatable {
     static let pageSize: Int64 = 4096
-    static let formatVersion: UInt32 = 1
+    static let formatVersion: UInt32 = 2
     /// A header of more pages than this (1 MiB) was not written by this program.
     static let pagesLimit: UInt32 = 256
     private static let magic = Array("SLUICE1\n".utf8)
-    private static let fixedLength = 88
+    private static let fixedLength = 96
     private static let checksumLength = 16
     /// Room for spans and for a head that grows with a 304, beyond what is known at creation.
     private static let slack = 2048
@@ -26,6 +27,9 @@ struct ObjectHeader: Equatable {
     var total: Int64?
     var isComplete: Bool
     var role: UInt8
+    var title: UInt64
+    var kind: RetentionKind
+    var isRead: Bool
     var created: WallTime
     var url: String
     var head: [UInt8]
@@ -60,7 +64,8 @@ struct ObjectHeader: Equatable {
         out.append(generation)
         out.append(total ?? -1)
         out.append(created.nanoseconds)
-        out.bytes += [isComplete && kept.count == spans.ranges.count ? 1 : 0, role, 0, 0]
+        out.bytes += [isComplete && kept.count == spans.ranges.count ? 1 : 0, role, kind.rawValue, isRead ? 1 : 0]
+        out.append(title)
         out.append(UInt32(urlBytes.count))
         out.append(UInt32(head.count))
         out.append(UInt32(kept.count))
@@ -78,13 +83,15 @@ struct ObjectHeader: Equatable {
     init?(decoding bytes: [UInt8]) {
         var reader = ByteReader(bytes: bytes)
         guard reader.take(8) == ArraySlice(Self.magic),
-            reader.integer(UInt32.self) == Self.formatVersion,
+            let version = reader.integer(UInt32.self),
+            (1...Self.formatVersion).contains(version),
             let pages = reader.integer(UInt32.self), (1...Self.pagesLimit).contains(pages),
             let key = reader.take(32).flatMap({ ObjectKey(bytes: Array($0)) }),
             let generation = reader.integer(UInt64.self),
             let total = reader.integer(Int64.self), total >= -1,
             let created = reader.integer(Int64.self),
-            let flags = reader.take(4),
+            let flags = reader.take(4).map(Array.init),
+            let title = version == 1 ? 0 : reader.integer(UInt64.self),
             let urlLength = reader.integer(UInt32.self),
             let headLength = reader.integer(UInt32.self),
             let spanCount = reader.integer(UInt32.self),
@@ -102,8 +109,11 @@ struct ObjectHeader: Equatable {
         self.generation = generation
         self.total = total < 0 ? nil : total
         self.created = WallTime(nanoseconds: created)
-        isComplete = flags[flags.startIndex] & 1 == 1
-        role = flags[flags.startIndex + 1]
+        isComplete = flags[0] & 1 == 1
+        role = flags[1]
+        self.title = title
+        kind = version == 1 ? .media : RetentionKind(rawValue: flags[2]) ?? .other
+        isRead = version == 1 || flags[3] == 1
         self.url = String(decoding: url, as: UTF8.self)
         self.head = Array(head)
         self.spans = spans
@@ -121,6 +131,9 @@ struct ObjectHeader: Equatable {
         key = description.key
         total = description.total
         role = description.role
+        title = description.title
+        kind = description.kind
+        isRead = description.isRead
         created = description.created
         url = description.url
         head = description.head
@@ -141,12 +154,12 @@ struct ObjectHeader: Equatable {
     ///
     /// - Returns: nil for a file that is no whole object, or that is shorter than its spans say.
     static func read(from file: CInt) throws(SystemError) -> ObjectHeader? {
-        var bytes = try readBytes(file, count: Int(pageSize))
+        var bytes = try readBytes(from: file, at: 0, count: Int(pageSize))
         var start = ByteReader(bytes: bytes)
         guard start.take(12) != nil, let pages = start.integer(UInt32.self),
             (1...pagesLimit).contains(pages)
         else { return nil }
-        if pages > 1 { bytes = try readBytes(file, count: Int(pages) * Int(pageSize)) }
+        if pages > 1 { bytes = try readBytes(from: file, at: 0, count: Int(pages) * Int(pageSize)) }
         guard let header = ObjectHeader(decoding: bytes) else { return nil }
         guard try fileSize(file) >= header.bodyOffset + header.spans.end || header.spans.isEmpty
         else {
@@ -155,18 +168,6 @@ struct ObjectHeader: Equatable {
         return header
     }
 
-    private static func readBytes(_ file: CInt, count: Int) throws(SystemError) -> [UInt8] {
-        var failure: SystemError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            do throws(SystemError) {
-                filled = try readAll(into: UnsafeMutableRawBufferPointer(buffer), from: file, at: 0)
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        return bytes
-    }
 }
 
 /// Appends little-endian integers.

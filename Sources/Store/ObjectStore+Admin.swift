@@ -4,19 +4,6 @@ package import Posix
 import Reactor
 import Synchronization
 
-/// One line of a listing.
-package struct ObjectSummary: Sendable, Equatable {
-    package let key: ObjectKey
-    package let url: String
-    package let role: UInt8
-    /// Bytes on the disk, header included.
-    package let bytes: Int64
-    package let total: Int64?
-    package let isComplete: Bool
-    package let created: WallTime
-    package let lastUsed: WallTime
-}
-
 extension ObjectStore {
     /// The numbers of now.
     package func statistics() -> StoreStatistics {
@@ -29,18 +16,35 @@ extension ObjectStore {
         return statistics
     }
 
-    /// The objects used last, newest first, as of the last batch of index writes.
-    ///
-    /// Blocks on the disk.
-    package func list(limit: Int) -> [ObjectSummary] {
-        let rows = indexed("list objects", []) { try core.index.newest(limit: limit) }
-        return rows.map { row in
-            ObjectSummary(
-                key: row.key, url: row.url, role: row.role, bytes: row.bytes, total: row.total,
-                isComplete: row.isComplete, created: row.created,
-                lastUsed: row.lastUsed ?? row.created)
-        }
+    /// The room on the disk and what is taken of it; asks the file system (statvfs(3)).
+    package func space() -> StoreSpace {
+        StoreSpace(
+            used: core.ledger.used, budget: core.ledger.budget,
+            minFree: core.configuration.minFreeBytes, free: freeBytes(at: core.folder.path),
+            objects: core.ledger.objectCount, pinnedTitles: core.pins.count)
     }
+
+    // MARK: Listing
+
+    /// The objects used last, newest first, all when `limit` is negative; blocks on the disk.
+    package func entries(limit: Int) -> [StoreEntry] {
+        indexed("list objects", []) { try core.index.newest(limit: limit) }.map(StoreEntry.init)
+    }
+
+    /// The objects that were first fetched for a title; blocks on the disk.
+    package func rows(ofTitle title: UInt64) -> [StoreEntry] {
+        indexed("list a title", []) { try core.index.rows(ofTitle: title) }.map(StoreEntry.init)
+    }
+
+    /// What the index knows of some keys, in their order; blocks on the disk.
+    package func entries(of keys: [ObjectKey]) -> [StoreEntry?] {
+        let rows = indexed("find objects", [IndexRow?](repeating: nil, count: keys.count)) {
+            try core.index.rows(of: keys)
+        }
+        return rows.map { $0.map(StoreEntry.init) }
+    }
+
+    // MARK: Removal
 
     /// Removes every object, on the store thread; holders of them go on.
     package func removeAll(_ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }) {
@@ -56,16 +60,69 @@ extension ObjectStore {
         where fits: @escaping @Sendable (_ url: String) -> Bool,
         _ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }
     ) {
+        removeAll(where: { fits($0.url) }, { removal in done(removal.objects) })
+    }
+
+    /// Removes the objects that fit, on the store thread; holders of them go on.
+    ///
+    /// - Parameters:
+    ///   - fits: asked for each object, on the store thread.
+    ///   - done: called on the store thread with what was removed.
+    package func removeAll(
+        where fits: @escaping @Sendable (StoreEntry) -> Bool,
+        _ done: @escaping @Sendable (Removal) -> Void
+    ) {
         onStoreThread { worker in
             self.indexed("compare index and folder", ()) { try worker.reconcileNow() }
             worker.flushIndex()
-            var removed = 0
+            var removal = Removal()
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
-            for row in rows where fits(row.url) && self.core.remove(row.key) != nil { removed += 1 }
+            for row in rows where fits(StoreEntry(row)) && self.core.remove(row.key) != nil {
+                removal.objects += 1
+                removal.bytes += row.bytes
+            }
             worker.flushIndex()
-            done(removed)
+            done(removal)
         }
     }
+
+    /// As `removeAll(where:_:)`; blocks until it is done.
+    ///
+    /// Not to be called on the store thread.
+    package func removeAll(
+        where fits: @escaping @Sendable (StoreEntry) -> Bool
+    ) throws(SystemError) -> Removal {
+        let latch = try Latch()
+        let outcome = RemovalBox()
+        removeAll(where: fits) { removal in
+            outcome.removal.withLock { $0 = removal }
+            latch.open()
+        }
+        _ = latch.wait(atMost: .seconds(3600 as Int64))
+        return outcome.removal.withLock { $0 }
+    }
+
+    // MARK: Pins
+
+    /// Keeps a title whatever room is needed; blocks until that is on the disk.
+    ///
+    /// - Parameters:
+    ///   - title: what the player started from.
+    ///   - url: its entry URL, for listings.
+    ///   - keys: objects that belong to it although they were fetched for another title first.
+    package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(SystemError) {
+        try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
+    }
+
+    /// Lets a title go like any other; blocks until that is on the disk.
+    ///
+    /// - Returns: false when it was not pinned.
+    package func unpin(title: UInt64) throws(SystemError) -> Bool {
+        try core.pins.remove(title)
+    }
+
+    /// The pinned titles, in the order of pinning.
+    package func pins() -> [Pin] { core.pins.all }
 
     // MARK: Small tables
 
@@ -126,4 +183,9 @@ extension ObjectStore {
             return fallback
         }
     }
+}
+
+/// Carries an outcome from the store thread to the one that waits for it.
+private final class RemovalBox: Sendable {
+    let removal = Mutex(Removal())
 }

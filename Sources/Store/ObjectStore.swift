@@ -7,6 +7,7 @@ import Glibc
 package import Logging
 package import Posix
 import Reactor
+import Retention
 import Synchronization
 
 /// An open store.
@@ -31,8 +32,12 @@ package final class ObjectStore: Sendable {
         let folder = try StoreFolder(path)
         let index = try Self.openIndex(folder, log)
         let channel = StoreChannel(configuration: configuration)
-        let core = StoreCore(folder: folder, index: index, channel: channel, log: log)
-        self.core = core
+        do throws(SystemError) {
+            core = try StoreCore(folder: folder, index: index, channel: channel, log: log)
+        } catch {
+            throw .unusable(folder: path, error)
+        }
+        let core = core
         // Random, so that generations of two runs do not meet.
         lastGeneration = Atomic(UInt64.random(in: 0..<UInt64.max / 2))
         do {
@@ -121,28 +126,37 @@ package final class ObjectStore: Sendable {
     ///
     /// Microseconds: from memory, or by opening the file and reading its header.
     package func lookup(_ key: ObjectKey) -> StoredObject? {
+        guard let object = peek(key) else { return nil }
+        // A structure's bytes are always read whole; those of media are told by `noteRead`.
+        noteRead(object, bytes: object.kind == .structure ? max(1, object.total ?? 1) : 0)
+        return object
+    }
+
+    /// As `lookup`, without a trace: for looking ahead and for listings.
+    package func peek(_ key: ObjectKey) -> StoredObject? {
         guard !isClosed.load(ordering: .relaxed) else { return nil }
-        let now = WallTime.now()
-        let (object, isOpened, isFirstTouch) = core.table.withShard(of: key) {
-            shard -> (StoredObject?, Bool, Bool) in
-            var isOpened = false
-            var object = shard.find(key)
-            if object?.isDiscarded == true {
+        let (object, isOpened) = core.table.withShard(of: key) { shard -> (StoredObject?, Bool) in
+            if let object = shard.find(key) {
+                guard object.isDiscarded else { return (object, false) }
                 _ = core.unlink(key, &shard)
-                object = nil
-            } else if object == nil, let loaded = core.load(key, &shard) {
-                _ = shard.put(loaded)
-                object = loaded
-                isOpened = true
+                return (nil, false)
             }
-            guard object != nil else { return (nil, false, false) }
-            let isFirstTouch = shard.touched.isEmpty
-            shard.touched[key] = now
-            return (object, isOpened, isFirstTouch)
+            guard let loaded = core.load(key, &shard) else { return (nil, false) }
+            _ = shard.put(loaded)
+            return (loaded, true)
         }
-        if isFirstTouch { core.channel.noteTouches() }
         if isOpened { core.table.trim(around: key) }
         return object
+    }
+
+    /// Tells that a player read bytes of an object, so that retention knows what is watched.
+    package func noteRead(_ object: StoredObject, bytes: Int64) {
+        let isFirst = core.table.withShard(of: object.key) { shard in
+            let isFirst = shard.uses.isEmpty
+            shard.note(Use(time: .now(), bytes: bytes), of: object.key)
+            return isFirst
+        }
+        if isFirst { core.channel.noteTouches() }
     }
 
     /// Makes an object with no bytes.

@@ -2,6 +2,18 @@
 import Posix
 import Synchronization
 
+/// What players did with an object since it was last told.
+struct Use: Sendable {
+    /// When it was last asked for.
+    var time: WallTime
+    /// Bytes that players read of it.
+    var bytes: Int64
+
+    static func merge(_ one: Use, _ other: Use) -> Use {
+        Use(time: max(one.time, other.time), bytes: one.bytes + other.bytes)
+    }
+}
+
 /// One shard.
 ///
 /// Its lock is held over the change of a name on disk as well as the change of the table, so that a
@@ -15,18 +27,22 @@ struct TableShard: Sendable {
 
     private var slots: [ObjectKey: Int] = [:]
     private(set) var entries: [Entry] = []
-    private var uses: UInt64 = 0
-    /// When each key was used, since the store thread last asked.
-    var touched: [ObjectKey: WallTime] = [:]
+    private var clock: UInt64 = 0
+    /// How each key was used, since the store thread last asked.
+    var uses: [ObjectKey: Use] = [:]
     /// Keys whose file the ledger knows for certain, while index and folder are being compared; nil
     /// afterwards, when it knows all of them.
     var settled: Set<ObjectKey>? = []
 
+    mutating func note(_ use: Use, of key: ObjectKey) {
+        uses[key] = uses[key].map { Use.merge($0, use) } ?? use
+    }
+
     /// The open object of a key, marked as used.
     mutating func find(_ key: ObjectKey) -> StoredObject? {
         guard let slot = slots[key] else { return nil }
-        uses += 1
-        entries[slot].lastUse = uses
+        clock += 1
+        entries[slot].lastUse = clock
         return entries[slot].object
     }
 
@@ -34,15 +50,15 @@ struct TableShard: Sendable {
 
     /// Puts an object in place of what the key had.
     mutating func put(_ object: StoredObject) -> StoredObject? {
-        uses += 1
+        clock += 1
         if let slot = slots[object.key] {
             let old = entries[slot].object
             entries[slot].object = object
-            entries[slot].lastUse = uses
+            entries[slot].lastUse = clock
             return old
         }
         slots[object.key] = entries.count
-        entries.append(Entry(key: object.key, object: object, lastUse: uses))
+        entries.append(Entry(key: object.key, object: object, lastUse: clock))
         return nil
     }
 

@@ -87,6 +87,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var droppedRows = 0
     /// True once index and folder have been compared.
     package var isReconciled = false
+    /// What the start found.
+    package var start = StartReport()
 }
 
 /// The counters behind `StoreStatistics`.

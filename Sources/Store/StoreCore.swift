@@ -2,6 +2,7 @@
 import Glibc
 import Logging
 import Posix
+import Retention
 import Synchronization
 
 /// The parts of one open store.
@@ -12,13 +13,17 @@ final class StoreCore: Sendable {
     let index: ObjectIndex
     let table: ObjectTable
     let channel: StoreChannel
+    let pins: PinFile
     let log: Logger
 
     var ledger: DiskLedger { channel.ledger }
     var counters: StoreCounters { channel.counters }
     var configuration: StoreConfiguration { channel.configuration }
 
-    init(folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger) {
+    init(
+        folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger
+    ) throws(SystemError) {
+        pins = try PinFile(folder: folder, log: log)
         self.folder = folder
         self.index = index
         self.channel = channel

@@ -3,6 +3,7 @@
 ///     format                 "SLUICE STORE <version>"; written last, so its presence means a store
 ///     lock                   locked while a store has the folder
 ///     index.sqlite           can be lost: objects describe themselves
+///     pins                   titles that are never evicted
 ///     new/<generation>       objects that are not published; emptied at every start
 ///     objects/<2 hex>/<62 hex>
 import Glibc
@@ -21,6 +22,7 @@ final class StoreFolder: Sendable {
     var newFolder: String { path + "/new" }
     var objectsFolder: String { path + "/objects" }
     var indexPath: String { path + "/index.sqlite" }
+    var pinsPath: String { path + "/pins" }
 
     func newPath(_ generation: UInt64) -> String {
         "\(newFolder)/\(String(generation, radix: 16))"
@@ -63,7 +65,7 @@ final class StoreFolder: Sendable {
         let text: String?
         do throws(SystemError) {
             names = try listFolder(path).map(\.name)
-            text = names.contains("format") ? try readText(path + "/format") : nil
+            text = names.contains("format") ? String(decoding: try readWhole(path + "/format"), as: UTF8.self) : nil
         } catch {
             throw .unusable(folder: path, error)
         }
@@ -84,27 +86,7 @@ final class StoreFolder: Sendable {
 
     private static func furnish(_ path: String) throws(SystemError) {
         let text = Array("\(formatPrefix)\(formatVersion)\n".utf8)
-        let file = try openFile(path + "/format.new", flags: O_WRONLY | O_CREAT | O_TRUNC)
-        try write(text, to: file.number, at: 0)
-        try syncData(file.number)
-        try renameFile(path + "/format.new", to: path + "/format")
-        try syncFolder(path)
-    }
-
-    private static func readText(_ path: String) throws(SystemError) -> String {
-        let file = try openFile(path, flags: O_RDONLY)
-        var bytes = [UInt8](repeating: 0, count: 64)
-        var failure: SystemError?
-        let count = bytes.withUnsafeMutableBytes { buffer in
-            do throws(SystemError) {
-                return try readAll(into: buffer, from: file.number, at: 0)
-            } catch {
-                failure = error
-                return 0
-            }
-        }
-        if let failure { throw failure }
-        return String(decoding: bytes[..<count], as: UTF8.self)
+        try replaceFile(path + "/format", with: text, in: path)
     }
 
     /// Lets another store have the folder.
@@ -132,17 +114,4 @@ final class StoreFolder: Sendable {
         }
         return aside
     }
-}
-
-/// Writes an array at an offset (pwrite(2)).
-func write(_ bytes: [UInt8], to file: CInt, at offset: Int64) throws(SystemError) {
-    var failure: SystemError?
-    bytes.withUnsafeBytes { buffer in
-        do throws(SystemError) {
-            try writeAll(buffer, to: file, at: offset)
-        } catch {
-            failure = error
-        }
-    }
-    if let failure { throw failure }
 }

@@ -1,6 +1,7 @@
 /// The store thread: commits headers, writes the index in batches, evicts, reconciles.
 import Logging
 import Posix
+import Retention
 import Reactor
 import Synchronization
 
@@ -10,7 +11,7 @@ final class StoreWorker {
     /// Objects whose header on disk is behind, with the time of their last commit.
     private var dirty: [(object: StoredObject, since: Monotonic)] = []
     private var rows: [ObjectKey: RowChange] = [:]
-    private var touches: [ObjectKey: WallTime] = [:]
+    private var uses: [ObjectKey: Use] = [:]
     private var hasTouches = false
     /// True when objects were let go that the table may close now.
     private var mayTrim = false
@@ -161,12 +162,12 @@ final class StoreWorker {
     // MARK: Index
 
     /// Takes the recency that lookups left in the shards.
-    private func gatherTouches() {
+    private func gatherUses() {
         guard hasTouches else { return }
         hasTouches = false
         core.table.withEachShard { shard in
-            touches.merge(shard.touched) { max($0, $1) }
-            shard.touched.removeAll(keepingCapacity: true)
+            uses.merge(shard.uses, uniquingKeysWith: Use.merge)
+            shard.uses.removeAll(keepingCapacity: true)
         }
     }
 
@@ -175,12 +176,12 @@ final class StoreWorker {
         let mail = core.channel.takeIndexMail()
         rows.merge(mail.rows) { $1 }
         hasTouches = hasTouches || mail.hasTouches
-        gatherTouches()
-        guard !rows.isEmpty || !touches.isEmpty else { return }
+        gatherUses()
+        guard !rows.isEmpty || !uses.isEmpty else { return }
         do {
-            try core.index.apply(rows: rows, touches: touches)
+            try core.index.apply(rows: rows, uses: uses)
             rows.removeAll(keepingCapacity: true)
-            touches.removeAll(keepingCapacity: true)
+            uses.removeAll(keepingCapacity: true)
             indexIsFailing = false
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
@@ -229,7 +230,7 @@ extension StoredObject {
             else { return (nil, 0) }
             let description = ObjectDescription(
                 key: key, url: url, role: role, head: state.head, total: state.total,
-                created: created, isStorable: true)
+                created: created, isStorable: true, title: title, kind: kind, isRead: isRead)
             let header = ObjectHeader(
                 pages: UInt32(bodyOffset / ObjectHeader.pageSize), generation: generation,
                 description: description, spans: state.spans)

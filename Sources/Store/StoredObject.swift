@@ -4,6 +4,7 @@
 /// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
 /// none blocks, except for `write` and `punch`, which are the system calls they are named after.
 package import Posix
+package import Retention
 import Synchronization
 
 /// An object that may still be growing.
@@ -14,6 +15,11 @@ package final class StoredObject: Sendable {
     package let url: String
     package let role: UInt8
     package let created: WallTime
+    /// What the player started from that it was first fetched for; 0 for none.
+    package let title: UInt64
+    package let kind: RetentionKind
+    /// False for what was fetched ahead of any player's wish; reads since do not show here.
+    let isRead: Bool
     /// The open file, for sendfile; a reader holds the object with it.
     package let descriptor: SharedDescriptor
     /// File offset of body offset 0.
@@ -42,6 +48,9 @@ package final class StoredObject: Sendable {
         url = parts.header.url
         role = parts.header.role
         created = parts.header.created
+        title = parts.header.title
+        kind = parts.header.kind
+        isRead = parts.header.isRead
         bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
         newPath = parts.newPath
         countsForBudget = parts.countsForBudget

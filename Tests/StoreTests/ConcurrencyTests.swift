@@ -30,7 +30,7 @@ import Testing
         try eventually { store.statistics().bytes <= budget }
         try eventually {
             try store.flushed()
-            let rows = store.list(limit: -1)
+            let rows = store.entries(limit: -1)
             let statistics = store.statistics()
             return rows.reduce(0) { $0 + $1.bytes } == statistics.bytes
                 && rows.count == statistics.objects

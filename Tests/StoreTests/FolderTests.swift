@@ -84,7 +84,7 @@ import Testing
         #expect(after.objects == 21)
         #expect(after.bytes == before.bytes)
         try store.flushed()
-        #expect(store.list(limit: 100).count == 21)
+        #expect(store.entries(limit: 100).count == 21)
         let aside = try listFolder(folder.path).filter { $0.name.hasPrefix("index.damaged-") }
         #expect(aside.isEmpty != isDamaged)
     }

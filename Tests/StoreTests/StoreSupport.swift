@@ -43,19 +43,16 @@ func copyFolder(_ from: String, to path: String, except: Set<String> = []) throw
 }
 
 func readFile(_ path: String) throws -> [UInt8] {
-    let file = try openFile(path, flags: O_RDONLY)
-    return try readBytes(file.number, at: 0, count: Int(fileSize(file.number)))
+    try readWhole(path)
 }
 
 func writeFile(_ path: String, _ bytes: [UInt8]) throws {
     let file = try openFile(path, flags: O_RDWR | O_CREAT | O_TRUNC)
-    try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
+    try write(bytes, to: file.number, at: 0)
 }
 
 func readBytes(_ file: CInt, at offset: Int64, count: Int) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    let got = try bytes.withUnsafeMutableBytes { try readAll(into: $0, from: file, at: offset) }
-    return Array(bytes.prefix(got))
+    try readBytes(from: file, at: offset, count: count)
 }
 
 /// The body byte at an offset, so that every reader can check what it reads.

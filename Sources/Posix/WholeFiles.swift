@@ -1,0 +1,54 @@
+/// Small files read and replaced as a whole.
+import Glibc
+
+/// Writes an array at an offset (pwrite(2)); may block on the disk.
+package func write(_ bytes: [UInt8], to file: CInt, at offset: Int64) throws(SystemError) {
+    var failure: SystemError?
+    bytes.withUnsafeBytes { buffer in
+        do throws(SystemError) {
+            try writeAll(buffer, to: file, at: offset)
+        } catch {
+            failure = error
+        }
+    }
+    if let failure { throw failure }
+}
+
+/// Reads up to `count` bytes at an offset (pread(2)); fewer only at the end of the file.
+package func readBytes(
+    from file: CInt, at offset: Int64, count: Int
+) throws(SystemError) -> [UInt8] {
+    var failure: SystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        do throws(SystemError) {
+            filled = try readAll(
+                into: UnsafeMutableRawBufferPointer(buffer), from: file, at: offset)
+        } catch {
+            failure = error
+        }
+    }
+    if let failure { throw failure }
+    return bytes
+}
+
+/// Reads a whole file; blocks on the disk.
+package func readWhole(_ path: String) throws(SystemError) -> [UInt8] {
+    let file = try openFile(path, flags: O_RDONLY)
+    return try readBytes(from: file.number, at: 0, count: Int(try fileSize(file.number)))
+}
+
+/// Replaces a file so that after a crash either the former or the new content is found, and once
+/// this returns the new one: a new file is written and synced, renamed, and the folder is synced
+/// (rename(2), fsync(2)).
+package func replaceFile(
+    _ path: String, with bytes: [UInt8], in folder: String
+) throws(SystemError) {
+    let new = path + ".new"
+    do {
+        let file = try openFile(new, flags: O_WRONLY | O_CREAT | O_TRUNC)
+        try write(bytes, to: file.number, at: 0)
+        try syncData(file.number)
+    }
+    try renameFile(new, to: path)
+    try syncFolder(folder)
+}

@@ -1,0 +1,115 @@
+/// Rows of objects: batches of changes in, listings and single rows out.
+import GRDB
+import Posix
+import Retention
+
+extension ObjectIndex {
+    /// The number of objects and the sum of their bytes, as the triggers count them.
+    func totals() throws -> (objects: Int, bytes: Int64) {
+        try pool.read { db in
+            guard let row = try Row.fetchOne(db, sql: "SELECT objects, bytes FROM totals") else {
+                return (0, 0)
+            }
+            return (row[0], row[1])
+        }
+    }
+
+    /// Writes a batch in one transaction.
+    func apply(rows: [ObjectKey: RowChange], uses: [ObjectKey: Use]) throws {
+        try pool.write { db in
+            for (key, change) in rows {
+                switch change {
+                case .put(let row): try Self.put(row, in: db)
+                case .delete:
+                    try db.cachedStatement(sql: "DELETE FROM objects WHERE key = ?")
+                        .execute(arguments: [key.hex])
+                }
+            }
+            for (key, use) in uses {
+                let isRead = use.bytes > 0
+                try db.cachedStatement(
+                    sql: """
+                        UPDATE objects SET last_used = MAX(last_used, ?), is_read = is_read OR ?,
+                          uses = MIN(uses + ?, 255) WHERE key = ?
+                        """
+                ).execute(arguments: [use.time.nanoseconds, isRead, isRead ? 1 : 0, key.hex])
+            }
+        }
+    }
+
+    private static func put(_ row: IndexRow, in db: Database) throws {
+        let used = (row.lastUsed ?? row.created).nanoseconds
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO objects (key, url, role, bytes, total, complete, created, last_used,
+                  title, kind, is_read)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (key) DO UPDATE SET url = excluded.url, role = excluded.role,
+                  bytes = excluded.bytes, total = excluded.total, complete = excluded.complete,
+                  created = excluded.created, last_used = MAX(last_used, excluded.last_used),
+                  title = excluded.title, kind = excluded.kind,
+                  is_read = is_read OR excluded.is_read
+                """)
+        try statement.execute(arguments: [
+            row.key.hex, row.url, Int(row.role), row.bytes, row.total, row.isComplete,
+            row.created.nanoseconds, used, Int64(row.title), Int(row.kind.rawValue), row.isRead,
+        ])
+    }
+
+    /// One object's row.
+    func row(of key: ObjectKey) throws -> IndexRow? {
+        try rows(of: [key]).first ?? nil
+    }
+
+    /// The rows of some objects, in their order.
+    func rows(of keys: [ObjectKey]) throws -> [IndexRow?] {
+        try pool.read { db in
+            let statement = try db.cachedStatement(sql: "SELECT * FROM objects WHERE key = ?")
+            return try keys.map { key in
+                try Row.fetchOne(statement, arguments: [key.hex]).flatMap(Self.decode)
+            }
+        }
+    }
+
+    /// The objects whose key starts with one byte.
+    func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+        let digits = String(byte, radix: 16)
+        let start = digits.count == 1 ? "0" + digits : digits
+        return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
+    }
+
+    /// The objects of one title.
+    func rows(ofTitle title: UInt64) throws -> [IndexRow] {
+        try fetch("WHERE title = ?", [Int64(bitPattern: title)])
+    }
+
+    /// The objects used last, newest first; all when `limit` is negative.
+    func newest(limit: Int) throws -> [IndexRow] {
+        try fetch("ORDER BY last_used DESC LIMIT ?", [limit])
+    }
+
+    /// The objects used longest ago, from just after `last` on.
+    func oldest(after last: IndexRow?, limit: Int) throws -> [IndexRow] {
+        try fetch(
+            "WHERE (last_used, key) > (?, ?) ORDER BY last_used, key LIMIT ?",
+            [last?.lastUsed?.nanoseconds ?? Int64.min, last?.key.hex ?? "", limit])
+    }
+
+    private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [IndexRow] {
+        try pool.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM objects \(condition)", arguments: arguments)
+                .compactMap(Self.decode)
+        }
+    }
+
+    private static func decode(_ row: Row) -> IndexRow? {
+        guard let key = ObjectKey(hex: row["key"]) else { return nil }
+        return IndexRow(
+            key: key, url: row["url"], role: UInt8(truncatingIfNeeded: row["role"] as Int),
+            title: UInt64(bitPattern: row["title"] as Int64),
+            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: row["kind"] as Int)) ?? .other,
+            isRead: row["is_read"], bytes: row["bytes"], total: row["total"],
+            isComplete: row["complete"], created: WallTime(nanoseconds: row["created"]),
+            lastUsed: WallTime(nanoseconds: row["last_used"]))
+    }
+}
