@@ -4,6 +4,8 @@ import HLS
 import HTTP
 import Posix
 import Reactor
+import Retention
+import Routing
 import Store
 import Upstream
 import URISyntax
@@ -156,6 +158,7 @@ extension Flight: TransferDelegate {
         endIsProven = head.provesItsEnd
         isVerifyingEnd = false
         let former = object
+        table.keys.watch(resource, stored, total: total, former: former)
         let writerBefore = writer
         writer = nil
         if let fitting = table.object(for: self, matching: stored, total: total) {
@@ -189,7 +192,10 @@ extension Flight: TransferDelegate {
         let question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields, isShared: table.isShared)
-        if case .streamOnly(let reason) = Storability.decide(question) { return reason }
+        if case .streamOnly(let reason) = Storability.decide(question) {
+            table.keys.note(reason, head.status, resource)
+            return reason
+        }
         return nil
     }
 
@@ -197,7 +203,9 @@ extension Flight: TransferDelegate {
         let description = ObjectDescription(
             key: resource.key, url: resource.keyText, role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
-            isStorable: noStoreReason(head) == nil, expectsWholeBody: isWhole)
+            isStorable: noStoreReason(head) == nil, expectsWholeBody: isWhole,
+            title: resource.session.id.number,
+            kind: head.isPlaylist ? .structure : RetentionKind(of: resource.role))
         do throws(SystemError) {
             object = try table.store.create(description)
             return true

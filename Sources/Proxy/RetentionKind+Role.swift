@@ -1,0 +1,15 @@
+/// What a resource of some role is to its title, for what the store lets go first.
+import HLS
+import Retention
+
+extension RetentionKind {
+    /// The kind of a role; nil stands for an entry or a resource of a mount.
+    init(of role: ResourceRole?) {
+        self =
+            switch role {
+            case .playlist, .initialization, .key, .json, .subtitle: .structure
+            case .segment, .part, .image, .media: .media
+            case nil: .other
+            }
+    }
+}
