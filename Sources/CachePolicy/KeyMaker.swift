@@ -1,0 +1,248 @@
+/// Makes the key of a URL by rules, and tells which of them had a part in it.
+package import URISyntax
+
+/// Where a rule comes from.
+package enum KeyRuleSource: String, Sendable {
+    /// Part of the program.
+    case shipped
+    /// Written in the configuration.
+    case configured
+    /// Found by evidence.
+    case learned
+}
+
+/// A rule in force for an origin.
+package struct KeyRuleInForce: Hashable, Sendable {
+    package let rule: KeyRule
+    package let source: KeyRuleSource
+
+    package init(_ rule: KeyRule, _ source: KeyRuleSource) {
+        self.rule = rule
+        self.source = source
+    }
+}
+
+/// A step that changed the key.
+package struct KeyStep: Hashable, Sendable {
+    package let rule: String
+    package let source: KeyRuleSource
+    /// What it took out or wrote, by name; never a value that may be secret.
+    package let effect: String
+}
+
+/// The key of a URL and how it came about.
+package struct KeyedURL: Sendable {
+    /// The normalised URL.
+    package let text: String
+    package let steps: [KeyStep]
+    /// True where URLs that differ in more than spelling may have this key.
+    package let isMerged: Bool
+}
+
+/// A URL in parts, worked on by rules.
+package struct KeyMaker {
+    /// A parameter as it stands in the URL.
+    struct Item: Equatable {
+        let raw: ArraySlice<UInt8>
+        let nameEnd: Int
+
+        init(_ raw: ArraySlice<UInt8>) {
+            self.raw = raw
+            nameEnd = raw.firstIndex(of: 0x3D) ?? raw.endIndex
+        }
+
+        var name: ArraySlice<UInt8> { raw[..<nameEnd] }
+        /// Empty without a `=`.
+        var value: ArraySlice<UInt8> { nameEnd < raw.endIndex ? raw[(nameEnd + 1)...] : [] }
+        var nameText: String { String(decoding: name, as: UTF8.self) }
+    }
+
+    private var origin: String
+    private let authority: String
+    private let scheme: Scheme
+    private var path: ArraySlice<UInt8>
+    private var items: [Item]
+    private let hadQuery: Bool
+    private var steps: [KeyStep] = []
+    private var isMerged = false
+
+    private init(_ url: AbsoluteURL) {
+        origin = url.origin.description
+        authority = url.origin.authority
+        scheme = url.scheme
+        path = url.pathRange.isEmpty ? [0x2F] : url.bytes[url.pathRange]
+        items = Self.items(of: url)
+        hadQuery = url.queryRange != nil
+    }
+
+    /// The parameters of a URL, in their order.
+    static func items(of url: AbsoluteURL) -> [Item] {
+        guard let query = url.queryRange else { return [] }
+        return url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false).map(
+            Item.init)
+    }
+
+    /// The key of a URL under rules, which are applied in their order.
+    ///
+    /// Without rules it is `AbsoluteURL.normalisedForKey`. Telemetry of players (CTA-5004, `CMCD`)
+    /// is never part of a key.
+    package static func key(of url: AbsoluteURL, rules: [KeyRuleInForce]) -> KeyedURL {
+        let needsWork =
+            url.queryRange != nil
+            || rules.contains {
+                switch $0.rule {
+                case .host, .segment: true
+                case .signatures: url.bytes[url.pathRange].contains(0x3D)
+                default: false
+                }
+            }
+        guard needsWork else {
+            return KeyedURL(text: url.normalisedForKey, steps: [], isMerged: false)
+        }
+        var maker = KeyMaker(url)
+        maker.remove("cmcd", .shipped, merges: false) { $0.name.elementsEqual("CMCD".utf8) }
+        for rule in rules { maker.apply(rule.rule, rule.source) }
+        return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
+    }
+
+    private var text: String {
+        var bytes = Array(origin.utf8)
+        bytes.append(contentsOf: path)
+        // A query that all rules have emptied is none; one that was empty before stays.
+        if !items.isEmpty {
+            bytes.append(0x3F)
+            bytes.append(contentsOf: items.map(\.raw).joined(separator: [0x26]))
+        }
+        return PercentEncoding.text(bytes[...])
+    }
+
+    private mutating func note(
+        _ rule: String, _ source: KeyRuleSource, _ effect: String, merges: Bool
+    ) {
+        steps.append(KeyStep(rule: rule, source: source, effect: effect))
+        if merges { isMerged = true }
+    }
+
+    private mutating func apply(_ rule: KeyRule, _ source: KeyRuleSource) {
+        switch rule {
+        case .sort:
+            let sorted = items.enumerated().sorted { left, right in
+                if left.element.name.elementsEqual(right.element.name) {
+                    return left.offset < right.offset
+                }
+                return left.element.name.lexicographicallyPrecedes(right.element.name)
+            }.map(\.element)
+            guard sorted != items else { return }
+            items = sorted
+            note("sort", source, "parameters by name", merges: false)
+        case .unique:
+            var seen: [ArraySlice<UInt8>] = []
+            remove("unique", source, merges: false) { item in
+                if seen.contains(item.raw) { return true }
+                seen.append(item.raw)
+                return false
+            }
+        case .drop(let names):
+            remove("drop", source, merges: true) { item in
+                names.contains { $0.matches(item.name) }
+            }
+        case .keep(let names):
+            remove("keep", source, merges: true) { item in
+                !names.contains { $0.matches(item.name) }
+            }
+        case .tier(let name, let limits): tier(name, limits, source)
+        case .fold(let name, let into, let values): fold(name, into, values, source)
+        case .host(let name):
+            guard name != authority else { return }
+            origin = scheme.name + "://" + name
+            note("host", source, "\(authority) as \(name)", merges: true)
+        case .segment(let patterns):
+            dropSegments("segment", source) { part in
+                patterns.first { $0.matches(part) }?.description
+            }
+        case .signatures: dropSignatures(source)
+        }
+    }
+
+    private mutating func remove(
+        _ rule: String, _ source: KeyRuleSource, merges: Bool, where isOut: (Item) -> Bool
+    ) {
+        var out: [String] = []
+        items.removeAll { item in
+            guard isOut(item) else { return false }
+            out.append(item.nameText)
+            return true
+        }
+        guard !out.isEmpty else { return }
+        note(rule, source, out.joined(separator: " "), merges: merges)
+    }
+
+    private mutating func rewrite(
+        _ rule: String, _ source: KeyRuleSource, _ name: KeyGlob,
+        _ change: (ArraySlice<UInt8>) -> String?
+    ) {
+        for (index, item) in items.enumerated() where name.matches(item.name) {
+            guard let value = change(item.value), !item.value.elementsEqual(value.utf8) else {
+                continue
+            }
+            items[index] = Item((Array(item.name) + [0x3D] + Array(value.utf8))[...])
+            note(rule, source, "\(item.nameText) as \(value)", merges: true)
+        }
+    }
+
+    private mutating func tier(_ name: KeyGlob, _ limits: [UInt64], _ source: KeyRuleSource) {
+        rewrite("tier", source, name) { value in
+            guard let number = UInt64(String(decoding: value, as: UTF8.self)) else { return nil }
+            return (limits.first { $0 >= number } ?? limits.last).map(String.init)
+        }
+    }
+
+    private mutating func fold(
+        _ name: KeyGlob, _ into: String, _ values: [KeyGlob], _ source: KeyRuleSource
+    ) {
+        rewrite("fold", source, name) { value in
+            values.contains { $0.matches(value) } ? into : nil
+        }
+    }
+
+    private mutating func dropSegments(
+        _ rule: String, _ source: KeyRuleSource, name: (ArraySlice<UInt8>) -> String?
+    ) {
+        var out: [String] = []
+        let kept = path.split(separator: 0x2F, omittingEmptySubsequences: false).filter { part in
+            guard !part.isEmpty, let name = name(part) else { return true }
+            out.append(name)
+            return false
+        }
+        guard !out.isEmpty else { return }
+        path = Array(kept.joined(separator: [0x2F]))[...]
+        if path.first != 0x2F { path = [0x2F] + path }
+        note(rule, source, "path " + out.joined(separator: " "), merges: true)
+    }
+
+    private mutating func dropSignatures(_ source: KeyRuleSource) {
+        if path.contains(0x3D) {
+            dropSegments("signatures", source) { part in
+                KeySignatures.pathTokens.first { $0.pattern.matches(part) }?.name
+            }
+        }
+        guard items.contains(where: { $0.nameEnd < $0.raw.endIndex }) else { return }
+        for kind in KeySignatures.kinds where isSigned(kind) {
+            let names = kind.needs.map(\.name) + kind.oneOf + kind.also
+            remove("signatures (\(kind.name))", source, merges: true) { item in
+                names.contains { $0.matches(item.name) }
+            }
+        }
+    }
+
+    /// Whether all that makes a signature of this kind is there, once each: of two `token`s one may
+    /// be the origin's own.
+    private func isSigned(_ kind: KeySignatures.Kind) -> Bool {
+        for need in kind.needs {
+            let found = items.filter { need.name.matches($0.name) }
+            guard found.count == 1, need.shape.fits(found[0].value) else { return false }
+        }
+        guard !kind.oneOf.isEmpty else { return true }
+        return kind.oneOf.contains { name in items.contains { name.matches($0.name) } }
+    }
+}

@@ -1,0 +1,60 @@
+/// What the configuration says of origins: policy and key rules by host pattern.
+package import URISyntax
+
+/// How far URLs are normalised for keys where the configuration leaves it open.
+package enum KeyMode: String, CaseIterable, Sendable {
+    /// URLs as they are; rules that the configuration spells out still hold.
+    case off
+    /// Spelling, and signatures of known kinds.
+    case standard
+    /// Also what was learnt of an origin.
+    case auto
+}
+
+/// The settings of the origins that fit one pattern.
+package struct OriginSettings: Hashable, Sendable {
+    /// Fits a host, or host and port; lower case.
+    package var pattern: KeyGlob
+    /// Nil leaves the policy of the place: playback or mount.
+    package var policy: Policy?
+    /// Nil leaves the mode of the place.
+    package var keys: KeyMode?
+    package var rules: [KeyRule] = []
+
+    package init(pattern: String) { self.pattern = KeyGlob(pattern.lowercased()) }
+}
+
+/// All of them; the most exact pattern that says something decides it.
+package struct KeyOrigins: Hashable, Sendable {
+    private let origins: [OriginSettings]
+
+    /// Patterns without wildcards come first, then longer ones before shorter ones.
+    package init(_ origins: [OriginSettings] = []) {
+        self.origins = origins.enumerated().sorted { left, right in
+            let a = left.element.pattern, b = right.element.pattern
+            if a.isWild != b.isWild { return !a.isWild }
+            let lengths = (a.description.utf8.count, b.description.utf8.count)
+            return lengths.0 != lengths.1 ? lengths.0 > lengths.1 : left.offset < right.offset
+        }.map(\.element)
+    }
+
+    /// Whether nothing is configured for any origin.
+    package var isEmpty: Bool { origins.isEmpty }
+
+    /// What holds for one origin.
+    package func settings(of origin: Origin) -> (
+        policy: (Policy, pattern: String)?, keys: KeyMode?, rules: [KeyRule]
+    ) {
+        let names = [
+            Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
+        ]
+        let fitting = origins.filter { one in names.contains { one.pattern.matches($0) } }
+        let policy = fitting.lazy.compactMap { one in
+            one.policy.map { ($0, pattern: one.pattern.description) }
+        }.first
+        return (
+            policy, fitting.lazy.compactMap(\.keys).first,
+            fitting.first { !$0.rules.isEmpty }?.rules ?? []
+        )
+    }
+}

@@ -1,0 +1,116 @@
+/// The rule language of cache keys: one step each, written as a word and its arguments.
+///
+/// | rule | what it does to the key |
+/// |---|---|
+/// | `sort` | orders parameters by name; those of one name keep their order |
+/// | `unique` | keeps the first of parameters that are equal in name and value |
+/// | `drop NAME...` | leaves named parameters out |
+/// | `keep NAME...` | leaves all other parameters out |
+/// | `tier NAME N...` | raises a number to the next one listed, or lowers it to the last |
+/// | `fold NAME TEXT VALUE...` | writes TEXT for every value that fits |
+/// | `host NAME[:PORT]` | writes this host for the origin's: mirrors meet under one name |
+/// | `segment PATTERN...` | leaves path segments that fit out |
+/// | `signatures` | leaves signatures of known kinds out, in query and path (`KeySignatures`) |
+///
+/// Names, values and patterns may hold `*` and `?`. They are compared as they stand in the URL.
+package enum KeyRule: Hashable, Sendable {
+    case sort
+    case unique
+    case drop([KeyGlob])
+    case keep([KeyGlob])
+    case tier(name: KeyGlob, limits: [UInt64])
+    case fold(name: KeyGlob, into: String, values: [KeyGlob])
+    case host(String)
+    case segment([KeyGlob])
+    case signatures
+
+    /// Why a text is no rule.
+    package struct Fault: Error, Hashable, Sendable, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// Reads a rule.
+    package init(_ text: String) throws(Fault) {
+        let words = text.split(separator: " ").map(String.init)
+        guard let name = words.first else { throw Fault(description: "a key rule is empty") }
+        let rest = Array(words.dropFirst())
+        func need(_ count: Int, _ form: String) throws(Fault) {
+            guard rest.count >= count else {
+                throw Fault(description: "the key rule '\(text)' is written '\(form)'")
+            }
+        }
+        switch name {
+        case "sort", "unique", "signatures":
+            guard rest.isEmpty else {
+                throw Fault(description: "the key rule '\(name)' takes no arguments")
+            }
+            self = name == "sort" ? .sort : name == "unique" ? .unique : .signatures
+        case "drop":
+            try need(1, "drop NAME...")
+            self = .drop(rest.map { KeyGlob($0) })
+        case "keep":
+            try need(1, "keep NAME...")
+            self = .keep(rest.map { KeyGlob($0) })
+        case "tier":
+            try need(2, "tier NAME NUMBER...")
+            let limits = rest.dropFirst().compactMap { UInt64($0) }
+            guard limits.count == rest.count - 1 else {
+                throw Fault(description: "the key rule '\(text)' is written 'tier NAME NUMBER...'")
+            }
+            self = .tier(name: KeyGlob(rest[0]), limits: limits.sorted())
+        case "fold":
+            try need(3, "fold NAME TEXT VALUE...")
+            self = .fold(
+                name: KeyGlob(rest[0]), into: rest[1], values: rest[2...].map { KeyGlob($0) })
+        case "host":
+            try need(1, "host NAME[:PORT]")
+            guard rest.count == 1, Self.isAuthority(rest[0]) else {
+                throw Fault(description: "the key rule '\(text)' is written 'host NAME[:PORT]'")
+            }
+            self = .host(rest[0].lowercased())
+        case "segment":
+            try need(1, "segment PATTERN...")
+            self = .segment(rest.map { KeyGlob($0) })
+        default:
+            throw Fault(
+                description: "'\(name)' is no key rule: sort, unique, drop, keep, tier, fold, "
+                    + "host, segment or signatures")
+        }
+    }
+
+    private static func isAuthority(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy {
+                $0 > 0x20 && $0 < 0x7F && ![0x2F, 0x3F, 0x23, 0x40].contains($0)
+            }
+    }
+
+    /// Whether the rule may make two URLs one that differ in more than their spelling.
+    package var merges: Bool {
+        switch self {
+        case .sort, .unique: false
+        default: true
+        }
+    }
+}
+
+extension KeyRule: CustomStringConvertible {
+    /// The rule as it is written.
+    package var description: String {
+        func list(_ globs: [KeyGlob]) -> String {
+            globs.map(\.description).joined(separator: " ")
+        }
+        switch self {
+        case .sort: return "sort"
+        case .unique: return "unique"
+        case .signatures: return "signatures"
+        case .drop(let names): return "drop \(list(names))"
+        case .keep(let names): return "keep \(list(names))"
+        case .tier(let name, let limits):
+            return "tier \(name) \(limits.map(String.init).joined(separator: " "))"
+        case .fold(let name, let into, let values): return "fold \(name) \(into) \(list(values))"
+        case .host(let name): return "host \(name)"
+        case .segment(let patterns): return "segment \(list(patterns))"
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/// Signatures that common CDNs put into URLs: what they are made of, so that keys can do without.
+///
+/// A kind counts only where all that makes it up is there and looks as it should: `Expires` alone,
+/// or `token=7`, may choose content and stays. Parameters that stand beside a signature and choose
+/// what is sent (Tencent's `exper` and `plive`, Wowza's `wowzaplaystart`, S3's `versionId` and
+/// `response-*`, Azure's `snapshot`) are not listed and stay too.
+package enum KeySignatures {
+    /// What a parameter's value must look like.
+    enum Shape: Sendable {
+        case any
+        /// Decimal digits, at least so many.
+        case digits(Int)
+        /// Hexadecimal digits, at least so many.
+        case hex(Int)
+        /// Letters, digits, `-`, `_`, `=` and escapes, at least so many.
+        case base64(Int)
+        /// A pattern.
+        case glob(KeyGlob)
+        /// A Unix time of ten or eleven digits, this byte, and at least so many bytes more.
+        case stamped(UInt8, Int)
+        /// Fields joined by `~` that end in a MAC, escaped or not.
+        case akamai
+
+        func fits(_ value: ArraySlice<UInt8>) -> Bool {
+            switch self {
+            case .any: return true
+            case .digits(let least):
+                return value.count >= least && value.allSatisfy { $0 &- 0x30 < 10 }
+            case .hex(let least):
+                return value.count >= least
+                    && value.allSatisfy { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }
+            case .base64(let least):
+                return value.count >= least && value.allSatisfy(Self.isBase64)
+            case .glob(let glob): return glob.matches(value)
+            case .akamai: return KeySignatures.akamai.contains { $0.matches(value) }
+            case .stamped(let separator, let least):
+                let time = value.prefix { $0 &- 0x30 < 10 }
+                let rest = value[time.endIndex...]
+                return (10...11).contains(time.count) && rest.first == separator
+                    && rest.count > least
+            }
+        }
+
+        private static func isBase64(_ byte: UInt8) -> Bool {
+            byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26
+                || [0x2D, 0x5F, 0x3D, 0x2E, 0x7E, 0x25, 0x2B, 0x2F].contains(byte)
+        }
+    }
+
+    /// One way of signing.
+    struct Kind: Sendable {
+        let name: String
+        /// Parameters that must all be there, with their shapes.
+        let needs: [(name: KeyGlob, shape: Shape)]
+        /// Of these one must be there, where any are listed.
+        var oneOf: [KeyGlob] = []
+        /// What belongs to the signature besides.
+        var also: [KeyGlob] = []
+
+        init(
+            _ name: String, needs: [(String, Shape)], oneOf: [String] = [], also: [String] = []
+        ) {
+            self.name = name
+            self.needs = needs.map { (KeyGlob($0.0), $0.1) }
+            self.oneOf = oneOf.map { KeyGlob($0) }
+            self.also = also.map { KeyGlob($0) }
+        }
+    }
+
+    private static let akamai = [KeyGlob("*hmac=*"), KeyGlob("*hmac%3D*"), KeyGlob("*hmac%3d*")]
+
+    /// All kinds, in the order they are looked for. The names are those of the makers' documents.
+    static let kinds: [Kind] = [
+        // AWS Signature Version 4 in the query, of S3 and what speaks its language.
+        Kind(
+            "s3",
+            needs: [
+                ("X-Amz-Signature", .hex(32)), ("X-Amz-Credential", .any), ("X-Amz-Date", .any),
+            ],
+            also: [
+                "X-Amz-Algorithm", "X-Amz-Expires", "X-Amz-SignedHeaders", "X-Amz-Security-Token",
+            ]),
+        Kind(
+            "google-storage",
+            needs: [
+                ("X-Goog-Signature", .hex(32)), ("X-Goog-Credential", .any), ("X-Goog-Date", .any),
+            ], also: ["X-Goog-Algorithm", "X-Goog-Expires", "X-Goog-SignedHeaders"]),
+        Kind(
+            "s3-v2",
+            needs: [
+                ("Signature", .base64(20)), ("Expires", .digits(9)), ("AWSAccessKeyId", .any),
+            ]),
+        Kind(
+            "google-storage-v2",
+            needs: [
+                ("Signature", .base64(20)), ("Expires", .digits(9)), ("GoogleAccessId", .any),
+            ]),
+        Kind(
+            "cloudfront", needs: [("Signature", .base64(20)), ("Key-Pair-Id", .any)],
+            oneOf: ["Expires", "Policy"], also: ["Hash-Algorithm"]),
+        // Cloud CDN and Media CDN sign with the same names, Media CDN with a start as well.
+        Kind(
+            "google-cdn", needs: [("Signature", .base64(20)), ("KeyName", .any)],
+            oneOf: ["Expires"], also: ["URLPrefix", "Starts"]),
+        Kind(
+            "azure-sas", needs: [("sig", .base64(20)), ("sv", .any)], oneOf: ["se", "si"],
+            also: [
+                "ss", "srt", "sr", "sp", "st", "spr", "sip", "sdd", "skoid", "sktid", "skt", "ske",
+                "sks", "skv", "saoid", "suoid", "scid",
+            ]),
+        Kind("akamai", needs: [("hdnts", .akamai)]),
+        Kind("akamai", needs: [("hdnea", .akamai)]),
+        Kind("akamai", needs: [("hdntl", .akamai)]),
+        Kind("akamai", needs: [("__token__", .akamai)]),
+        Kind("akamai", needs: [("token", .akamai)]),
+        Kind("google-cdn", needs: [("hdntl", .glob(KeyGlob("*Signature=*")))]),
+        Kind("google-cdn", needs: [("edge-cache-token", .glob(KeyGlob("*Signature=*")))]),
+        Kind("akamai-type-1", needs: [("__gda__", .stamped(0x5F, 20))]),
+        Kind(
+            "bunny", needs: [("token", .base64(20)), ("expires", .digits(9))],
+            also: [
+                "token_path", "token_countries", "token_countries_blocked", "token_ignore_params",
+                "limit",
+            ]),
+        Kind("keycdn", needs: [("token", .base64(20)), ("expire", .digits(9))]),
+        Kind("secure-link", needs: [("md5", .base64(15)), ("expires", .digits(9))]),
+        Kind("fastly", needs: [("token", .stamped(0x5F, 40))]),
+        Kind("alibaba", needs: [("auth_key", .stamped(0x2D, 32))]),
+        Kind("tencent-live", needs: [("txSecret", .hex(32)), ("txTime", .hex(8))]),
+        Kind(
+            "tencent-vod", needs: [("sign", .hex(32)), ("t", .hex(8))],
+            also: ["us", "rlimit", "whreg", "whref", "bkreg", "bkref"]),
+        Kind(
+            "wowza", needs: [("wowzatokenhash", .base64(20))],
+            also: ["wowzatokenstarttime", "wowzatokenendtime"]),
+    ]
+
+    /// Path segments that are signatures by their look.
+    static let pathTokens: [(name: String, pattern: KeyGlob)] = [
+        ("akamai", KeyGlob("hdnts=*hmac=*")), ("akamai", KeyGlob("hdntl=*hmac=*")),
+        ("akamai", KeyGlob("hdnea=*hmac=*")), ("akamai", KeyGlob("exp=*~hmac=*")),
+        ("akamai", KeyGlob("st=*~exp=*~hmac=*")), ("akamai", KeyGlob("__token__=*hmac=*")),
+        ("google-cdn", KeyGlob("edge-cache-token=*")),
+        ("google-cdn", KeyGlob("hdntl=*Signature=*")),
+        ("bunny", KeyGlob("bcdn_token=*")),
+    ]
+}

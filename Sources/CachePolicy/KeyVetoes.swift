@@ -1,0 +1,79 @@
+/// Hosts whose URLs are not merged any more, because merged ones were found to differ.
+package struct KeyVetoes: Sendable {
+    /// Why the URLs of a host are kept apart.
+    package enum Reason: String, Sendable, CaseIterable {
+        /// A merged URL answered with `no-store`: the response may be one viewer's.
+        case noStore = "no-store"
+        /// Two URLs with one key had different strong validators.
+        case validator
+        /// Two URLs with one key had different lengths.
+        case length
+        /// Two URLs with one key had different bytes.
+        case content
+    }
+
+    /// Playlists are judged apart from what they name: those that change with the viewer say
+    /// nothing about segments, which are everybody's.
+    package enum Scope: String, Sendable, CaseIterable {
+        case playlists
+        case media
+    }
+
+    package struct Place: Hashable, Sendable {
+        /// Scheme, host and port.
+        package let origin: String
+        package let scope: Scope
+
+        package init(origin: String, scope: Scope) {
+            self.origin = origin
+            self.scope = scope
+        }
+    }
+
+    private static let most = 1_024
+    private var reasons: [Place: Reason] = [:]
+
+    package init() {}
+
+    /// The reason why a place is barred; nil if it is not.
+    package subscript(place: Place) -> Reason? { reasons[place] }
+
+    /// Bars a place.
+    ///
+    /// - Returns: false where it was barred already.
+    package mutating func add(_ reason: Reason, _ place: Place) -> Bool {
+        guard reasons[place] == nil, reasons.count < Self.most else { return false }
+        reasons[place] = reason
+        return true
+    }
+
+    /// Lifts the vetoes of an origin.
+    package mutating func forget(_ origin: String) {
+        for scope in Scope.allCases { reasons[Place(origin: origin, scope: scope)] = nil }
+    }
+
+    /// All of them, in order.
+    package var all: [(place: Place, reason: Reason)] {
+        reasons.sorted {
+            ($0.key.origin, $0.key.scope.rawValue) < ($1.key.origin, $1.key.scope.rawValue)
+        }
+        .map { ($0.key, $0.value) }
+    }
+
+    /// The vetoes as lines of text.
+    package var encoded: String {
+        all.map { "\($0.place.origin)\t\($0.place.scope.rawValue)\t\($0.reason.rawValue)\n" }
+            .joined()
+    }
+
+    /// Takes in what `encoded` gave; anything else is left out.
+    package mutating func restore(_ text: String) {
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: "\t").map(String.init)
+            guard parts.count == 3, let scope = Scope(rawValue: parts[1]),
+                let reason = Reason(rawValue: parts[2])
+            else { continue }
+            _ = add(reason, Place(origin: parts[0], scope: scope))
+        }
+    }
+}
