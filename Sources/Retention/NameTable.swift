@@ -75,10 +75,15 @@ struct NameTable {
         for slot in old where slot != .none { put(slot, names[Int(slot)]) }
     }
 
-    /// Names are parts of digests, and even so are mixed: tests and traces count them up.
-    private static func home(_ name: UInt128) -> Int {
-        var mixed = UInt64(truncatingIfNeeded: name ^ (name >> 64))
+    private static func home(_ name: UInt128) -> Int { Int(truncatingIfNeeded: name.mixed >> 1) }
+}
+
+extension UInt128 {
+    /// A hash: names are parts of digests, but tests and traces count them up.
+    var mixed: UInt64 {
+        var mixed = UInt64(truncatingIfNeeded: self ^ (self >> 64))
         mixed = (mixed ^ (mixed >> 32)) &* 0x9E37_79B9_7F4A_7C15
-        return Int(truncatingIfNeeded: (mixed ^ (mixed >> 29)) >> 1)
+        mixed = (mixed ^ (mixed >> 29)) &* 0xBF58_476D_1CE4_E5B9
+        return mixed ^ (mixed >> 32)
     }
 }

@@ -46,6 +46,12 @@ package protocol RetentionPolicy: AnyObject {
 package enum RetentionPolicyName: String, Sendable, CaseIterable {
     /// What was used longest ago goes first.
     case lru
+    /// S3-FIFO: three queues, without reordering.
+    case s3fifo
+    /// SIEVE: one queue and a hand.
+    case sieve
+    /// W-TinyLFU: a frequency sketch decides what a window may hand over.
+    case tinylfu
 
     /// The one that a store takes when nothing else is said.
     package static let standard = RetentionPolicyName.lru
@@ -54,6 +60,9 @@ package enum RetentionPolicyName: String, Sendable, CaseIterable {
     package func makePolicy(capacity: Int64) -> any RetentionPolicy {
         switch self {
         case .lru: LeastRecentlyUsed(capacity: capacity)
+        case .s3fifo: SmallMainGhost(capacity: capacity)
+        case .sieve: Sieve(capacity: capacity)
+        case .tinylfu: WindowTinyLFU(capacity: capacity)
         }
     }
 }
