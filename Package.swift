@@ -148,7 +148,7 @@ let package = Package(
             name: "RoutingTests", dependencies: ["Routing", "HLS", "HTTP", "URISyntax"],
             swiftSettings: strict),
         .testTarget(
-            name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTP", "Posix"],
+            name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTP", "Posix", "URISyntax"],
             swiftSettings: strict),
         .testTarget(
             name: "ProxyTests",

@@ -62,7 +62,6 @@ package struct KeyMaker {
     private let scheme: Scheme
     private var path: ArraySlice<UInt8>
     private var items: [Item]
-    private let hadQuery: Bool
     private var steps: [KeyStep] = []
     private var isMerged = false
 
@@ -72,7 +71,6 @@ package struct KeyMaker {
         scheme = url.scheme
         path = url.pathRange.isEmpty ? [0x2F] : url.bytes[url.pathRange]
         items = Self.items(of: url)
-        hadQuery = url.queryRange != nil
     }
 
     /// The parameters of a URL, in their order.

@@ -1,0 +1,122 @@
+/// The rule language of keys: what each rule does, and what no rule does by itself.
+import CachePolicy
+import Testing
+import URISyntax
+
+/// The key of a URL under rules written as in the configuration.
+private func key(_ url: String, _ rules: String...) throws -> String {
+    try keyed(url, rules).text
+}
+
+private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
+    KeyMaker.key(
+        of: try AbsoluteURL(url),
+        rules: try rules.map { KeyRuleInForce(try KeyRule($0), .configured) }
+    )
+}
+
+@Suite struct KeyRuleTests {
+    @Test(arguments: [
+        ("http://a/x?b=2&a=1&a=0", "sort", "http://a/x?a=1&a=0&b=2"),
+        ("http://a/x?a=1&b=2&a=1", "unique", "http://a/x?a=1&b=2"),
+        ("http://a/x?a=1&a=2", "unique", "http://a/x?a=1&a=2"),
+        ("http://a/x?utm_source=m&id=2&utm_id=3", "drop utm_*", "http://a/x?id=2"),
+        ("http://a/x?tok=1", "drop tok", "http://a/x"),
+        ("http://a/x?a=1&id=2&b=3", "keep id", "http://a/x?id=2"),
+        ("http://a/x?w=300&h=9", "tier w 320 640 1280", "http://a/x?w=320&h=9"),
+        ("http://a/x?w=5000", "tier w 320 640 1280", "http://a/x?w=1280"),
+        ("http://a/x?w=wide", "tier w 320 640", "http://a/x?w=wide"),
+        ("http://a/x?lang=en-GB", "fold lang en en-* EN", "http://a/x?lang=en"),
+        ("http://a/x?lang=de-AT", "fold lang en en-* EN", "http://a/x?lang=de-AT"),
+        ("https://cdn7.example.com/x", "host cdn.example.com", "https://cdn.example.com/x"),
+        ("http://a/hls/tok-123/x.ts", "segment tok-*", "http://a/hls/x.ts"),
+        ("http://a/x?", "sort", "http://a/x?"),
+        ("http://a/x", "drop *", "http://a/x"),
+    ])
+    func `each rule does what it says`(url: String, rule: String, expected: String) throws {
+        #expect(try key(url, rule) == expected)
+    }
+
+    @Test(arguments: [
+        "", "sort a", "drop", "tier w", "tier w x", "fold lang en", "host", "host a/b", "shuffle",
+    ])
+    func `a text that is no rule is refused with the form it should have`(text: String) {
+        #expect(throws: KeyRule.Fault.self) { try KeyRule(text) }
+    }
+
+    @Test(arguments: [
+        "sort", "unique", "signatures", "drop a b*", "keep id", "tier w 320 640",
+        "fold lang en en-*", "host cdn.example.com:8080", "segment tok-*",
+    ])
+    func `a rule is written as it is read`(text: String) throws {
+        #expect(try KeyRule(text).description == text)
+    }
+
+    @Test func `a key tells which rules made it, and no secret value`() throws {
+        let made = try keyed("http://a/x?tok=secret&b=2&a=1", ["drop tok", "sort"])
+        #expect(made.steps.map(\.rule) == ["drop", "sort"])
+        #expect(made.steps.map(\.effect) == ["tok", "parameters by name"])
+        #expect(made.isMerged)
+    }
+
+    @Test func `another order is another spelling and no merge`() throws {
+        #expect(try !keyed("http://a/x?b=2&a=1", ["sort", "unique"]).isMerged)
+    }
+
+    @Test func `telemetry of players is never part of a key`() throws {  // trap 50
+        #expect(try key("http://a/x?CMCD=bl%3D2100%2Csid&id=2") == "http://a/x?id=2")
+        #expect(try key("http://a/x?CMCD=bl%3D2100") == "http://a/x")
+    }
+
+    @Test(arguments: ["*", "a*", "*b", "a*b", "a?b", "axb", "*x*", "a**b"])
+    func `a glob fits what it stands for`(pattern: String) {
+        #expect(KeyGlob(pattern).matches("axb"))
+    }
+
+    @Test(arguments: ["", "a", "x*", "*a", "a?", "A*", "axb?", "*c*"])
+    func `a glob fits nothing else`(pattern: String) {
+        #expect(!KeyGlob(pattern).matches("axb"))
+    }
+}
+
+@Suite struct KeyOriginTests {
+    @Test func `the most exact pattern that says something decides it`() throws {
+        var all = OriginSettings(pattern: "*")
+        all.policy = .rfc
+        var some = OriginSettings(pattern: "*.example.com")
+        some.rules = [.sort]
+        var one = OriginSettings(pattern: "cdn.example.com:8080")
+        one.keys = .auto
+        let table = KeyOrigins([all, some, one])
+        let found = table.settings(of: try AbsoluteURL("http://cdn.example.com:8080/").origin)
+        #expect(found.policy?.0 == .rfc && found.policy?.pattern == "*")
+        #expect(found.keys == .auto)
+        #expect(found.rules == [.sort])
+        let other = table.settings(of: try AbsoluteURL("http://cdn.example.com/").origin)
+        #expect(other.keys == nil)
+    }
+
+    @Test func `vetoes outlive the program and can be lifted`() {
+        var vetoes = KeyVetoes()
+        let place = KeyVetoes.Place(origin: "http://a", scope: .media)
+        let isNew = vetoes.add(.length, place)
+        let isNewAgain = vetoes.add(.noStore, place)
+        #expect(isNew && !isNewAgain)
+        var again = KeyVetoes()
+        again.restore(vetoes.encoded + "garbage\n")
+        #expect(again[place] == .length)
+        #expect(again[KeyVetoes.Place(origin: "http://a", scope: .playlists)] == nil)
+        again.forget("http://a")
+        #expect(again.all.isEmpty)
+    }
+
+    @Test func `a bounded map forgets its oldest key`() {
+        var map = RecentMap<Int, String>(capacity: 2)
+        map[1] = "a"
+        map[2] = "b"
+        map[1] = "c"
+        map[3] = "d"
+        #expect(map[1] == nil && map[2] == "b" && map[3] == "d")
+        #expect(map.count == 2)
+    }
+}
