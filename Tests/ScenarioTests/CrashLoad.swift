@@ -31,6 +31,7 @@ extension CrashWorld {
         -> CrashTally
     {
         var tally = CrashTally()
+        try start()
         while tally.kills < kills, end.map({ .now < $0 }) ?? true {
             tally += try loadAndKill(&dice)
             if dice.oneIn(3) { renew(dice.roll(CrashSubject.all.count), &dice) }
@@ -48,7 +49,7 @@ extension CrashWorld {
     }
 
     /// Players do as they like until the daemon is killed under them.
-    private func loadAndKill(_ dice: inout SeededDice) throws -> CrashTally {
+    func loadAndKill(_ dice: inout SeededDice) throws -> CrashTally {
         let isOver = Shared(false)
         let oldest = present
         let seed = dice.next()
@@ -96,7 +97,7 @@ extension CrashWorld {
     }
 
     /// Reads one object, or a part, and compares what came with what the origin has had.
-    private func read(_ subject: Int, _ range: String?, _ mostBytes: Int, _ oldest: Int) throws
+    func read(_ subject: Int, _ range: String?, _ mostBytes: Int, _ oldest: Int) throws
         -> CrashTally
     {
         let player = try ScriptedPlayer(daemon().baseURL)
@@ -129,7 +130,7 @@ extension CrashWorld {
     }
 
     /// Reads every object whole, as nobody disturbs.
-    private func readEverything() throws -> CrashTally {
+    func readEverything() throws -> CrashTally {
         let newest = present
         setHaste(true)
         defer { setHaste(false) }

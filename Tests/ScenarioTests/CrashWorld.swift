@@ -100,27 +100,28 @@ struct CrashSubject: Sendable {
 /// The origin, the folder and the daemon of one round.
 final class CrashWorld: Sendable {
     let cdn = FixtureCDN()
-    let cacheFolder: String
+    /// Where the cache lies that the round began with.
+    let firstFolder: String
     private let temporary: TemporaryFolder
     private let arguments: [String]
+    private let folder: Shared<String>
     /// Every content that each subject ever had, the present one last.
     private let generations: Mutex<[[[UInt8]]]>
     private let running: Shared<DaemonProcess?> = Shared(nil)
 
-    /// Starts the origin and, on an empty folder, the daemon.
+    /// Starts the origin; the cache folder is empty.
     init(cacheSize: String, _ dice: inout SeededDice) throws {
         temporary = try TemporaryFolder()
-        cacheFolder = temporary.makeFolder("cache")
+        firstFolder = temporary.makeFolder("cache")
+        folder = Shared(firstFolder)
         try cdn.start()
         arguments = [
-            "serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder, "--min-free",
-            "0", "--cache-size", cacheSize, "--mount", "/vod/=\(cdn.url("/vod/"))", "--log-level",
-            "error",
+            "serve", "--port", "0", "--allow-private", "--min-free", "0", "--cache-size", cacheSize,
+            "--mount", "/vod/=\(cdn.url("/vod/"))", "--log-level", "error",
         ]
         generations = Mutex(CrashSubject.all.map { _ in [] })
         for index in CrashSubject.all.indices { renew(index, &dice) }
         setHaste(false)
-        try start()
     }
 
     /// Lets the origin send as fast as it can, or as its subjects' behaviour says.
@@ -184,9 +185,24 @@ final class CrashWorld: Sendable {
         return daemon
     }
 
-    func start() throws {
-        let daemon = try DaemonProcess(arguments)
+    /// The folder of the daemon that was started last.
+    var cacheFolder: String { folder.value }
+
+    /// Starts the daemon, on the first folder unless another one is given.
+    func start(
+        on other: String? = nil, _ environment: [(name: String, value: String)] = []
+    ) throws {
+        folder.update { $0 = other ?? firstFolder }
+        let daemon = try DaemonProcess(
+            arguments + ["--cache-dir", cacheFolder], environment: environment)
         running.update { $0 = daemon }
+    }
+
+    /// Ends the daemon in good order.
+    func stop() throws {
+        let exit = try daemon().terminate(within: .seconds(20))
+        guard exit == .code(0) else { throw ScenarioFailure("the daemon ended with \(exit)") }
+        running.update { $0 = nil }
     }
 
     func kill() {
@@ -198,7 +214,8 @@ final class CrashWorld: Sendable {
 
     /// Starts the daemon and kills it so soon that it may not be ready.
     func startAndKill(afterMicroseconds delay: Int) throws {
-        let child = try ChildProcess([try DaemonProcess.builtBinary()] + arguments)
+        let command = [try DaemonProcess.builtBinary()] + arguments + ["--cache-dir", cacheFolder]
+        let child = try ChildProcess(command)
         usleep(UInt32(delay))
         child.kill(SIGKILL)
         guard child.waitForExit() != nil else { throw ScenarioFailure("kill -9 did not end it") }

@@ -1,0 +1,117 @@
+/// The log of `Fixtures/tools/crash-fs.c`: every change of the files below a folder, in order.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+
+/// The library that records, built on the spot, and the log it writes.
+final class DiskRecorder: Sendable {
+    let logPath: String
+    private let temporary: TemporaryFolder
+    private let library: String
+    private let faultPath: String
+
+    /// Calls that can be made to fail; the order is that of the library.
+    enum Fault: Int { case open, create, write, sync, rename, unlink, reserve, read }
+
+    init() throws {
+        temporary = try TemporaryFolder()
+        logPath = temporary.file("log")
+        library = temporary.file("crash-fs.so")
+        faultPath = temporary.file("faults")
+        try writeFile(logPath, [])
+        try writeFile(faultPath, [UInt8](repeating: 0, count: 4096))
+        let source = Fixture.path("tools/crash-fs.c")
+        let built = try Tool.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"])
+        guard built.status == 0 else { throw ScenarioFailure("cc: \(built.stderr)") }
+    }
+
+    /// What the daemon's environment must have for its changes of a folder to be seen.
+    func environment(_ folder: String, isLogged: Bool = true) -> [(name: String, value: String)] {
+        let always = [
+            (name: "LD_PRELOAD", value: library), (name: "SLUICE_CRASH_FOLDER", value: folder),
+            (name: "SLUICE_CRASH_FAULTS", value: faultPath),
+        ]
+        return isLogged ? always + [(name: "SLUICE_CRASH_LOG", value: logPath)] : always
+    }
+
+    /// Makes a kind of call fail with an error number from now on, or, with 0, work again.
+    func fail(_ fault: Fault, with error: Int32) throws {
+        let descriptor = open(faultPath, O_WRONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        let count = withUnsafeBytes(of: error) {
+            pwrite(descriptor, $0.baseAddress, $0.count, off_t(fault.rawValue * 4))
+        }
+        guard count == 4 else { throw ScenarioFailure("cannot set a fault") }
+    }
+
+    /// All that was recorded.
+    func log() throws -> DiskLog { try DiskLog(readFile(logPath)) }
+
+    /// The length of the log now, as a moment to come back to.
+    func now() throws -> Int { try readFile(logPath).count }
+}
+
+/// One change or sync.
+struct DiskRecord {
+    enum Kind: UInt32 {
+        case create = 1
+        case write, truncate, punch, syncBegin, syncEnd, rename, unlink, makeFolder
+        case folderBegin, folderEnd, allBegin, allEnd, link, unknown
+    }
+
+    let kind: Kind
+    /// The inode, which may be used again for another file once its own is gone.
+    let inode: UInt64
+    /// Where bytes go; of a sync, its number.
+    let offset: Int
+    let length: Int
+    /// Place in the log.
+    let payload: Range<Int>
+}
+
+struct DiskLog {
+    let bytes: [UInt8]
+    private(set) var records: [DiskRecord] = []
+
+    init(_ bytes: [UInt8]) throws {
+        self.bytes = bytes
+        var place = 0
+        while place < bytes.count {
+            let head = bytes[place..<min(place + 32, bytes.count)]
+            let size = Int(Self.number(head, 0, UInt32.self))
+            guard size >= 32, place + size <= bytes.count,
+                let kind = DiskRecord.Kind(rawValue: Self.number(head, 4, UInt32.self))
+            else { throw ScenarioFailure("the log of the disk is damaged at \(place)") }
+            let record = DiskRecord(
+                kind: kind, inode: Self.number(head, 8, UInt64.self),
+                offset: Int(Self.number(head, 16, Int64.self)),
+                length: Int(Self.number(head, 24, Int64.self)),
+                payload: place + 32..<place + size)
+            guard kind != .unknown else {
+                throw ScenarioFailure("\(String(decoding: bytes[record.payload], as: UTF8.self))")
+            }
+            records.append(record)
+            place += size
+        }
+    }
+
+    /// The number of records that were there when the log had so many bytes.
+    func count(before length: Int) -> Int {
+        records.firstIndex { $0.payload.upperBound > length } ?? records.count
+    }
+
+    /// The path or the two paths of a record.
+    func paths(_ record: DiskRecord) -> [String] {
+        bytes[record.payload].split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func number<Value: FixedWidthInteger>(
+        _ head: ArraySlice<UInt8>, _ offset: Int, _ type: Value.Type
+    ) -> Value {
+        let start = head.startIndex + offset
+        guard start + Value.bitWidth / 8 <= head.endIndex else { return 0 }
+        return head.withUnsafeBytes {
+            Value(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Value.self))
+        }
+    }
+}
