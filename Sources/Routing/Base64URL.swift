@@ -6,30 +6,33 @@ package enum Base64URL {
     /// Appends the encoding of `bytes`.
     package static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
         let alphabet = self.alphabet
+        let table = alphabet.span
+        let input = bytes.span
+        let start = output.count
+        let groups = input.count / 3
+        let rest = input.count - groups * 3
+        // Room first, then stores: appending byte by byte would check the room each time.
+        output.append(
+            contentsOf: repeatElement(0x41, count: groups * 4 + (rest == 0 ? 0 : rest + 1)))
+        var text = output.mutableSpan
+        var place = start
         var index = 0
-        while index + 3 <= bytes.count {
+        for _ in 0..<groups {
             let group =
-                UInt32(bytes[index]) << 16 | UInt32(bytes[index + 1]) << 8
-                | UInt32(bytes[index + 2])
-            output.append(alphabet[Int(group >> 18)])
-            output.append(alphabet[Int(group >> 12 & 63)])
-            output.append(alphabet[Int(group >> 6 & 63)])
-            output.append(alphabet[Int(group & 63)])
-            index += 3
+                UInt32(input[index]) << 16 | UInt32(input[index &+ 1]) << 8
+                | UInt32(input[index &+ 2])
+            text[place] = table[Int(group >> 18)]
+            text[place &+ 1] = table[Int(group >> 12 & 63)]
+            text[place &+ 2] = table[Int(group >> 6 & 63)]
+            text[place &+ 3] = table[Int(group & 63)]
+            index &+= 3
+            place &+= 4
         }
-        switch bytes.count - index {
-        case 1:
-            let group = UInt32(bytes[index]) << 16
-            output.append(alphabet[Int(group >> 18)])
-            output.append(alphabet[Int(group >> 12 & 63)])
-        case 2:
-            let group = UInt32(bytes[index]) << 16 | UInt32(bytes[index + 1]) << 8
-            output.append(alphabet[Int(group >> 18)])
-            output.append(alphabet[Int(group >> 12 & 63)])
-            output.append(alphabet[Int(group >> 6 & 63)])
-        default:
-            break
-        }
+        guard rest > 0 else { return }
+        let last = UInt32(input[index]) << 16 | (rest == 2 ? UInt32(input[index + 1]) << 8 : 0)
+        text[place] = table[Int(last >> 18)]
+        text[place + 1] = table[Int(last >> 12 & 63)]
+        if rest == 2 { text[place + 2] = table[Int(last >> 6 & 63)] }
     }
 
     /// The bytes that the text stands for; nil for characters outside the alphabet, a length that

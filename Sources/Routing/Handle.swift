@@ -22,8 +22,11 @@ package struct SessionID: Hashable, Sendable {
         self.init(digest.prefix(6).reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    fileprivate var bytes: [UInt8] {
-        (0..<6).map { UInt8(truncatingIfNeeded: number >> UInt64(40 - 8 * $0)) }
+    /// Appends the number as six bytes.
+    fileprivate func append(to output: inout [UInt8]) {
+        for shift in stride(from: UInt64(40), through: 0, by: -8) {
+            output.append(UInt8(truncatingIfNeeded: number >> shift))
+        }
     }
 
     /// Twelve hexadecimal digits.
@@ -83,11 +86,11 @@ package struct Handle: Hashable, Sendable {
             if url.scheme == .https { flags |= Flag.https }
             bytes.reserveCapacity(7 + url.bytes.count + Self.signatureLength)
             bytes.append(flags)
-            bytes.append(contentsOf: session.bytes)
+            session.append(to: &bytes)
             bytes.append(contentsOf: url.bytes[scheme...])
         case .name(let name):
             bytes.append(flags | Flag.name)
-            bytes.append(contentsOf: session.bytes)
+            session.append(to: &bytes)
             bytes.append(contentsOf: name)
         }
         if let sign { bytes.append(contentsOf: sign(bytes).prefix(Self.signatureLength)) }
