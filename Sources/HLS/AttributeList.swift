@@ -48,10 +48,13 @@ package struct AttributeList: Sequence, Sendable {
         bytes(of: name).map { PercentEncoding.text($0) }
     }
 
-    /// Whether the first value of this name is `YES`.
-    package func isYes(_ name: String) -> Bool {
-        bytes(of: name)?.elementsEqual("YES".utf8) ?? false
+    /// Whether the first value of this name is `value`, quoted or not.
+    package func isValue(_ value: String, of name: String) -> Bool {
+        bytes(of: name)?.elementsEqual(value.utf8) ?? false
     }
+
+    /// Whether the first value of this name is `YES`.
+    package func isYes(_ name: String) -> Bool { isValue("YES", of: name) }
 
     package struct Iterator: IteratorProtocol {
         fileprivate let bytes: [UInt8]

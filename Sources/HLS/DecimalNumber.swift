@@ -23,13 +23,16 @@ enum DecimalNumber {
     /// A decimal number of seconds, negative ones included; nil where it is none.
     ///
     /// Exact to the nanosecond; times beyond 5 * 10^8 seconds (16 years) are cut to that.
-    static func seconds(_ bytes: ArraySlice<UInt8>) -> Duration? {
+    static func seconds(_ bytes: ArraySlice<UInt8>) -> Duration? { seconds(trimmed(bytes).span) }
+
+    /// The same of a text without blanks around it.
+    static func seconds(_ text: Span<UInt8>) -> Duration? {
         var nanoseconds = 0
         var scale = 0
         var hasDigits = false
-        let text = trimmed(bytes)
-        let isNegative = text.first == 0x2D
-        for byte in isNegative ? text.dropFirst() : text {
+        let isNegative = !text.isEmpty && text[0] == 0x2D
+        for index in (isNegative ? 1 : 0)..<text.count {
+            let byte = text[index]
             if byte == 0x2E, scale == 0 {
                 scale = 1_000_000_000
                 continue
@@ -49,9 +52,12 @@ enum DecimalNumber {
     }
 
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var slice = bytes
-        while let last = slice.last, ASCII.isBlank(last) { slice.removeLast() }
-        while let first = slice.first, ASCII.isBlank(first) { slice.removeFirst() }
-        return slice
+        let span = bytes.span
+        var lower = 0
+        var upper = span.count
+        while upper > lower, ASCII.isBlank(span[upper - 1]) { upper -= 1 }
+        while lower < upper, ASCII.isBlank(span[lower]) { lower += 1 }
+        if upper - lower == span.count { return bytes }
+        return bytes[bytes.startIndex + lower..<bytes.startIndex + upper]
     }
 }

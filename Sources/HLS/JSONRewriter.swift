@@ -1,11 +1,13 @@
 package import URISyntax
 
-/// Rewrites the JSON documents of HLS: steering manifests and asset lists.
+/// Rewrites the JSON documents of HLS: steering manifests, asset lists, schedules, chapters.
 ///
 /// Of a steering manifest (8216bis, 7.2) RELOAD-URI and the URIs of pathway clones are replaced.
 /// HOST and PARAMS of a clone, which would make the player change our URLs, are renamed so that
 /// players ignore them: the clone then plays through the daemon by its base pathway. Of an asset
-/// list (8216bis, appendix D) each asset's URI is replaced. Every other byte stays.
+/// list (8216bis, appendix D) each asset's URI is replaced, of a schedule of date ranges what the
+/// same attributes of EXT-X-DATERANGE name, of chapters (session data `com.apple.hls.chapters`)
+/// their images. Every other byte stays.
 package enum JSONRewriter {
     /// The largest document in bytes; asset lists and manifests have a few kilobytes.
     package static let maximumLength = 4 << 20
@@ -15,7 +17,8 @@ package enum JSONRewriter {
     /// Rewrites `body`, which came from `base`: its URL after redirects.
     ///
     /// Never blocks. Throws `notJSON`, `tooLarge` or what a URI in a playlist would throw. `map` is that of
-    /// `PlaylistRewriter`; RELOAD-URI has the role `json`, the others `playlist`.
+    /// `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and schedules, `image` for the
+    /// images of chapters and `playlist` for the rest.
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) -> [UInt8] {
@@ -39,6 +42,11 @@ struct JSONPass {
         case uris
         case assets
         case asset
+        case dateRanges
+        case dateRange
+        case chapter
+        case images
+        case image
         case elsewhere
 
         /// Where the value of a member stands.
@@ -46,6 +54,8 @@ struct JSONPass {
             switch (self, key) {
             case (.document, "PATHWAY-CLONES"): .clones
             case (.document, "ASSETS"): .assets
+            case (.document, "DATERANGES"): .dateRanges
+            case (.chapter, "images"): .images
             case (.clone, "URI-REPLACEMENT"): .replacement
             case (.replacement, "PER-VARIANT-URIS"), (.replacement, "PER-RENDITION-URIS"): .uris
             default: .elsewhere
@@ -57,6 +67,10 @@ struct JSONPass {
             switch self {
             case .clones: .clone
             case .assets: .asset
+            case .dateRanges: .dateRange
+            // Of these documents only chapters are an array.
+            case .document: .chapter
+            case .images: .image
             default: .elsewhere
             }
         }
@@ -67,6 +81,9 @@ struct JSONPass {
             case (.document, "RELOAD-URI"): (.json, .contentSteering)
             case (.asset, "URI"): (.playlist, .dateRange)
             case (.uris, _): (.playlist, .streamInf)
+            case (.dateRange, "X-ASSET-URI"): (.playlist, .dateRange)
+            case (.dateRange, "X-ASSET-LIST"), (.dateRange, "X-URI"): (.json, .dateRange)
+            case (.image, "url"): (.image, .sessionData)
             default: nil
             }
         }

@@ -10,32 +10,29 @@ struct LineReader {
         let range: Range<Int>
     }
 
-    private let bytes: [UInt8]
     private let limits: PlaylistLimits
     private var cursor: Int
     private(set) var number = 0
 
     init(_ bytes: [UInt8], limits: PlaylistLimits) {
-        self.bytes = bytes
         self.limits = limits
         cursor = bytes.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
     }
 
-    /// The next line, or nil behind the last one.
+    /// The next line, or nil behind the last one; `span` is that of the playlist's bytes.
     ///
     /// Throws where a limit is passed.
-    mutating func next() throws(PlaylistError) -> Line? {
+    mutating func next(in span: Span<UInt8>) throws(PlaylistError) -> Line? {
         let start = cursor
-        guard start < bytes.count else { return nil }
+        guard start < span.count else { return nil }
         number += 1
         guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
-        let bytes = self.bytes
-        let span = bytes.span
+        let count = span.count
         var end = start
-        while end < span.count {
+        while end < count {
             let byte = span[end]
             if byte <= 0x0D, byte == 0x0A || byte == 0x0D { break }
-            end += 1
+            end &+= 1
         }
         guard end - start <= limits.lineLength else {
             throw .lineTooLong(line: number, limit: limits.lineLength)

@@ -24,14 +24,19 @@ extension RewritePass {
                 context = context.with(mapURL: url, byteRange: particulars.byteRange)
             }
             guard let url else { continue }
-            output.append(contentsOf: body[copied..<attribute.value.lowerBound])
+            let before = body[copied..<attribute.value.lowerBound]
+            withOutput {
+                $0.append(contentsOf: before)
+                if !attribute.isQuoted { $0.append(0x22) }
+            }
             copied = attribute.value.lowerBound
-            if !attribute.isQuoted { output.append(0x22) }
             if appendMapped(makeReference(url, particulars), map) {
                 copied = attribute.value.upperBound
-                if !attribute.isQuoted || !attribute.isTerminated { output.append(0x22) }
+                if !attribute.isQuoted || !attribute.isTerminated {
+                    withOutput { $0.append(0x22) }
+                }
             } else if !attribute.isQuoted {
-                output.removeLast()
+                withOutput { _ = $0.removeLast() }
             }
         }
         copy(copied..<line.range.upperBound)
@@ -49,13 +54,28 @@ extension RewritePass {
         }
         switch tag.name {
         case .preloadHint:
-            return list.bytes(of: "TYPE")?.elementsEqual("MAP".utf8) ?? false
-                ? .initialization : .part
+            if list.isValue("MAP", of: "TYPE") { return .initialization }
+            return list.isValue("KEY", of: "TYPE") ? .key : .part
         case .sessionData:
-            return list.bytes(of: "FORMAT")?.elementsEqual("RAW".utf8) ?? false ? .media : .json
+            return list.isValue("RAW", of: "FORMAT") ? .media : .json
+        case .dateRange where uri.name == "X-URI":
+            return resourceRole(ofDateRange: list, body[attribute.value])
         default:
             return uri.role
         }
+    }
+
+    /// What X-URI names; nil for classes that do not define it, where it may be anything.
+    ///
+    /// A schedule is JSON; what a preload names is what its target will name: a schedule or an
+    /// asset list, or a playlist, which only its extension tells.
+    private func resourceRole(
+        ofDateRange list: AttributeList, _ uri: ArraySlice<UInt8>
+    ) -> ResourceRole? {
+        if list.isValue("com.apple.hls.daterange-schedule", of: "CLASS") { return .json }
+        guard list.isValue("com.apple.hls.preload", of: "CLASS") else { return nil }
+        let path = uri.prefix { $0 != 0x3F && $0 != 0x23 }
+        return path.suffix(5).elementsEqual(".m3u8".utf8) ? .playlist : .json
     }
 
     private mutating func particulars(
@@ -112,7 +132,7 @@ extension RewritePass {
 
     private mutating func noteMissingURI(_ tag: Tag.Name, _ list: AttributeList, _ line: TagLine) {
         switch tag {
-        case .key where list.bytes(of: "METHOD")?.elementsEqual("NONE".utf8) ?? false:
+        case .key where list.isValue("NONE", of: "METHOD"):
             context = context.with(keyURL: nil)
         case .map, .part, .preloadHint, .renditionReport, .iFrameStreamInf, .key:
             diagnose(line.number, tag, "has no URI")

@@ -17,7 +17,20 @@ extension RewritePass {
     /// The URL that a URI of the playlist means; nil where it passes to the player unchanged.
     ///
     /// Variables are replaced first; `tag` is nil for a URI line.
-    func resolve(
+    mutating func resolve(
+        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
+    ) throws(PlaylistError) -> AbsoluteURL? {
+        // What long playlists consist of: plain names, and URLs of the origin of the line before.
+        if let url = resolver.resolvePlain(text) { return url }
+        if let last = lastAbsolute, let url = resolver.resolvePlain(text, likely: last) {
+            return url
+        }
+        let url = try resolveAny(text, role, line: line, tag: tag)
+        lastAbsolute = url
+        return url
+    }
+
+    private func resolveAny(
         _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
     ) throws(PlaylistError) -> AbsoluteURL? {
         let tagName = tag?.rawValue ?? "URI"
@@ -55,6 +68,7 @@ extension RewritePass {
         }
     }
 
+    @inline(__always)
     func makeReference(_ url: AbsoluteURL, _ particulars: Particulars) -> ResourceReference {
         ResourceReference(
             url: url, role: particulars.role, tag: particulars.tag, line: particulars.line,
@@ -65,27 +79,32 @@ extension RewritePass {
     }
 
     /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
+    @inline(__always)
     mutating func appendMapped(
         _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
     ) -> Bool {
         collect(reference)
-        let start = output.count
-        guard map(reference, &output) else {
-            output.removeSubrange(start...)
-            return false
+        return withOutput { output in
+            let start = output.count
+            guard map(reference, &output) else {
+                output.removeSubrange(start...)
+                return false
+            }
+            if Self.breaksOut(output, from: start) { Self.escape(&output, from: start) }
+            return true
         }
-        if Self.breaksOut(output, from: start) {
-            let replacement = Array(output[start...])
-            output.removeSubrange(start...)
-            for byte in replacement {
-                if byte == 0x22 || ASCII.isControl(byte) {
-                    PercentEncoding.append(byte, to: &output)
-                } else {
-                    output.append(byte)
-                }
+    }
+
+    private static func escape(_ output: inout [UInt8], from start: Int) {
+        let replacement = Array(output[start...])
+        output.removeSubrange(start...)
+        for byte in replacement {
+            if byte == 0x22 || ASCII.isControl(byte) {
+                PercentEncoding.append(byte, to: &output)
+            } else {
+                output.append(byte)
             }
         }
-        return true
     }
 
     /// Whether a replacement would end the quoted string or the line it stands in.
@@ -115,10 +134,10 @@ extension RewritePass {
     // MARK: URI lines
 
     mutating func handleURILine(
-        _ line: LineReader.Line, _ map: PlaylistRewriter.ReferenceMap
+        _ line: LineReader.Line, _ span: Span<UInt8>, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         var upper = line.range.upperBound
-        while ASCII.isBlank(body[upper - 1]) { upper -= 1 }
+        while ASCII.isBlank(span[upper - 1]) { upper -= 1 }
         let range = line.range.lowerBound..<upper
         if let variant {
             self.variant = nil
@@ -146,21 +165,26 @@ extension RewritePass {
     private mutating func writeSegmentLine(
         _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let segment = pending
-        pending = PendingSegment()
-        if !segment.hasInf { diagnose(line, nil, "follows no EXTINF") }
+        if !pending.hasInf { diagnose(line, nil, "follows no EXTINF") }
         if let url = try resolve(body[range], .segment, line: line, tag: nil) {
-            var particulars = Particulars(role: segmentRole(url, segment), tag: .inf, line: line)
-            particulars.byteRange = resolve(segment.byteRange, of: url, line: line)
-            particulars.duration = segment.duration
-            particulars.isGap = segment.isGap
-            write(makeReference(url, particulars), insteadOf: range, map)
+            let written = pending.byteRange
+            // Nearly all segments are whole resources.
+            let byteRange =
+                written == nil && segmentRanges.isReset
+                ? nil : resolve(written, of: url, line: line)
+            let reference = ResourceReference(
+                url: url, role: segmentRole(url, pending.duration), tag: .inf, line: line,
+                mediaSequence: mediaSequence, partIndex: nil,
+                discontinuitySequence: discontinuitySequence, duration: pending.duration,
+                byteRange: byteRange, isGap: pending.isGap, bandwidth: nil, context: context)
+            write(reference, insteadOf: range, map)
         } else {
             copy(range)
         }
         summary.segmentCount += 1
-        if segment.isGap { summary.gapCount += 1 }
-        if let duration = segment.duration, duration > .zero { summary.totalDuration += duration }
+        if pending.isGap { summary.gapCount += 1 }
+        if let duration = pending.duration, duration > .zero { summary.totalDuration += duration }
+        pending = PendingSegment()
         mediaSequence += 1
         partIndex = 0
     }
@@ -180,23 +204,21 @@ extension RewritePass {
         return range
     }
 
+    @inline(__always)
     private mutating func write(
         _ reference: ResourceReference, insteadOf range: Range<Int>,
         _ map: PlaylistRewriter.ReferenceMap
     ) {
-        if appendMapped(reference, map) {
-            output.append(0x0A)
-        } else {
-            copy(range)
-        }
+        // Where it is mapped, the line's end is the empty rest of the line.
+        copy(appendMapped(reference, map) ? range.upperBound..<range.upperBound : range)
     }
 
     /// The role of a URI line that is no variant.
     ///
     /// In channel lists, which share the syntax, an entry without end is a stream or a playlist.
-    private func segmentRole(_ url: AbsoluteURL, _ segment: PendingSegment) -> ResourceRole {
+    private func segmentRole(_ url: AbsoluteURL, _ duration: Duration?) -> ResourceRole {
         if let role = options.segmentRole { return role }
-        let isEndless = segment.duration.map { $0 < .zero } ?? false
+        let isEndless = duration.map { $0 < .zero } ?? false
         if isEndless || !knowsKind {
             return Self.path(of: url, endsIn: ".m3u8") || Self.path(of: url, endsIn: ".m3u")
                 ? .playlist : .media

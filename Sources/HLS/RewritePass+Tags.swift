@@ -6,7 +6,13 @@ extension RewritePass {
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         switch tag.name {
-        case .inf, .byteRange, .gap, .discontinuity:
+        case .inf:
+            // Only one without a colon comes here.
+            pending.hasInf = true
+            pending.duration = nil
+            diagnose(line.number, .inf, "has no duration")
+            copy(line.range)
+        case .byteRange, .gap, .discontinuity:
             noteSegmentTag(tag.name, line)
             copy(line.range)
         case .streamInf:
@@ -31,16 +37,20 @@ extension RewritePass {
 
     // MARK: Tags without URIs
 
+    /// Notes the duration of the next segment; `value` is what stands behind the colon.
+    mutating func noteInf(_ line: Int, _ value: Span<UInt8>) {
+        pending.hasInf = true
+        var start = 0
+        while start < value.count, ASCII.isBlank(value[start]) { start += 1 }
+        // Channel lists put attributes behind a blank: `#EXTINF:-1 tvg-id="x",Name`.
+        var end = start
+        while end < value.count, value[end] != 0x2C, !ASCII.isBlank(value[end]) { end += 1 }
+        pending.duration = DecimalNumber.seconds(value.extracting(start..<end))
+        if pending.duration == nil { diagnose(line, .inf, "has no duration") }
+    }
+
     private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {
         switch name {
-        case .inf:
-            pending.hasInf = true
-            let value = body[line.value]
-            let end = value.firstIndex(of: 0x2C) ?? value.endIndex
-            // Channel lists put attributes behind a blank: `#EXTINF:-1 tvg-id="x",Name`.
-            let number = value[..<end].prefix { $0 != 0x20 }
-            pending.duration = DecimalNumber.seconds(number.isEmpty ? value[..<end] : number)
-            if pending.duration == nil { diagnose(line.number, name, "has no duration") }
         case .byteRange:
             pending.byteRange = WrittenSubRange(body[line.value])
             if pending.byteRange == nil { diagnose(line.number, name, "is not <n>[@<o>]") }
@@ -138,15 +148,17 @@ extension RewritePass {
     }
 
     private mutating func writeDefinition(_ name: String, _ value: String) {
-        output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
-        for byte in value.utf8 {
-            if byte == 0x22 || ASCII.isControl(byte) {
-                PercentEncoding.append(byte, to: &output)
-            } else {
-                output.append(byte)
+        withOutput { output in
+            output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
+            for byte in value.utf8 {
+                if byte == 0x22 || ASCII.isControl(byte) {
+                    PercentEncoding.append(byte, to: &output)
+                } else {
+                    output.append(byte)
+                }
             }
+            output.append(contentsOf: "\"\n".utf8)
         }
-        output.append(contentsOf: "\"\n".utf8)
     }
 
     // MARK: Tags whose value is a URI
@@ -160,8 +172,12 @@ extension RewritePass {
         else { return copy(line.range) }
         let reference = makeReference(
             url, Particulars(role: .segment, tag: name, line: line.number))
-        output.append(contentsOf: body[line.range.lowerBound..<text.startIndex])
-        if !appendMapped(reference, map) { output.append(contentsOf: text) }
-        output.append(0x0A)
+        let before = body[line.range.lowerBound..<text.startIndex]
+        withOutput { $0.append(contentsOf: before) }
+        let isMapped = appendMapped(reference, map)
+        withOutput {
+            if !isMapped { $0.append(contentsOf: text) }
+            $0.append(0x0A)
+        }
     }
 }

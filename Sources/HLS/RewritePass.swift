@@ -28,7 +28,12 @@ struct RewritePass {
     private let tags = TagIndex.shared
 
     private var reader: LineReader
-    var output: [UInt8] = []
+    /// What is written but for `uncopied`; reach it through `withOutput`.
+    private var output: [UInt8] = []
+    /// A stretch of the body, whole lines with LF, that is to be written next as it is.
+    ///
+    /// Most of a playlist is unchanged, and few long copies cost less than many short ones.
+    private var uncopied = 0..<0
     var summary = PlaylistSummary()
     var variables = Variables()
     private var references: [ResourceReference] = []
@@ -44,6 +49,8 @@ struct RewritePass {
     var segmentRanges = SubRangeCursor()
     var partRanges = SubRangeCursor()
     var isImagesOnly = false
+    /// The last URL that was not found the short way.
+    var lastAbsolute: AbsoluteURL?
 
     init(_ body: [UInt8], base: AbsoluteURL, options: PlaylistRewriter.Options) {
         self.body = body
@@ -55,9 +62,13 @@ struct RewritePass {
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
         // Relative names grow into whole URLs. Pages that stay untouched cost nothing.
-        output.reserveCapacity(min(body.count * 4 + 1024, options.limits.outputByteCount))
-        for line in try readPreamble() { try handle(line, map) }
-        while let line = try reader.next() { try handle(line, map) }
+        output.reserveCapacity(min(body.count * 6 + 1024, options.limits.outputByteCount))
+        // A copy, so that its span does not keep the pass from changing.
+        let body = self.body
+        let span = body.span
+        for line in try readPreamble(span) { try handle(line, span, map) }
+        while let line = try reader.next(in: span) { try handle(line, span, map) }
+        flush()
     }
 
     consuming func finish() -> RewrittenPlaylist {
@@ -74,9 +85,11 @@ struct RewritePass {
     // MARK: Lines
 
     /// Finds and writes `#EXTM3U`; returns the lines before it, to be written behind it.
-    private mutating func readPreamble() throws(PlaylistError) -> [LineReader.Line] {
+    private mutating func readPreamble(
+        _ span: Span<UInt8>
+    ) throws(PlaylistError) -> [LineReader.Line] {
         var held: [LineReader.Line] = []
-        while let line = try reader.next() {
+        while let line = try reader.next(in: span) {
             let range = withoutLeadingBlanks(line.range)
             if range.isEmpty { continue }
             guard body[range.lowerBound] == 0x23 else { break }
@@ -92,22 +105,36 @@ struct RewritePass {
     }
 
     private mutating func handle(
-        _ line: LineReader.Line, _ map: PlaylistRewriter.ReferenceMap
+        _ line: LineReader.Line, _ span: Span<UInt8>, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let range = withoutLeadingBlanks(line.range)
+        var lower = line.range.lowerBound
+        while lower < line.range.upperBound, ASCII.isBlank(span[lower]) { lower += 1 }
+        let range = lower..<line.range.upperBound
         if range.isEmpty {
-            output.append(0x0A)
-        } else if body[range.lowerBound] != 0x23 {
-            try handleURILine(LineReader.Line(number: line.number, range: range), map)
+            copy(range)
+        } else if span[lower] != 0x23 {
+            try handleURILine(LineReader.Line(number: line.number, range: range), span, map)
+        } else if Self.isInf(span, lower, range.upperBound) {
+            // The most frequent tag, found and read without a look into the table.
+            note(scope: .media, of: .inf, line: line.number)
+            noteInf(line.number, span.extracting(lower + 8..<range.upperBound))
+            copy(range)
         } else if let (tag, value) = parseTag(range) {
             note(scope: tag.scope, of: tag.name, line: line.number)
             try handle(tag, TagLine(number: line.number, range: range, value: value), map)
         } else {
             copy(range)
         }
-        guard output.count <= options.limits.outputByteCount else {
+        guard output.count + uncopied.count <= options.limits.outputByteCount else {
             throw .outputTooLarge(line: line.number, limit: options.limits.outputByteCount)
         }
+    }
+
+    /// Whether a line that starts at `lower` with `#` starts with `#EXTINF:`.
+    private static func isInf(_ span: Span<UInt8>, _ lower: Int, _ upper: Int) -> Bool {
+        upper - lower >= 8 && span[lower + 4] == 0x49 && span[lower + 5] == 0x4E
+            && span[lower + 6] == 0x46 && span[lower + 7] == 0x3A && span[lower + 1] == 0x45
+            && span[lower + 2] == 0x58 && span[lower + 3] == 0x54
     }
 
     /// The known tag of a line that starts with `#`, and where its value stands.
@@ -140,16 +167,41 @@ struct RewritePass {
 
     // MARK: Helpers
 
-    func withoutLeadingBlanks(_ range: Range<Int>) -> Range<Int> {
+    private func withoutLeadingBlanks(_ range: Range<Int>) -> Range<Int> {
         var lower = range.lowerBound
         while lower < range.upperBound, ASCII.isBlank(body[lower]) { lower += 1 }
         return lower..<range.upperBound
     }
 
-    /// Writes a line of the body as it is.
+    /// Writes a line of the body, or the end of one, as it is and ends it with LF.
     mutating func copy(_ range: Range<Int>) {
-        output.append(contentsOf: body[range])
-        output.append(0x0A)
+        let end = range.upperBound
+        if end < body.count, body[end] == 0x0A {
+            if uncopied.upperBound != range.lowerBound {
+                flush()
+                uncopied = range.lowerBound..<end + 1
+            } else {
+                uncopied = uncopied.lowerBound..<end + 1
+            }
+        } else {
+            flush()
+            output.append(contentsOf: body[range])
+            output.append(0x0A)
+        }
+    }
+
+    /// Writes what is due, so that something else can be written behind it.
+    private mutating func flush() {
+        guard !uncopied.isEmpty else { return }
+        output.append(contentsOf: body[uncopied])
+        uncopied = 0..<0
+    }
+
+    /// Lets `write` append to what is written so far.
+    @inline(__always)
+    mutating func withOutput<Result>(_ write: (inout [UInt8]) -> Result) -> Result {
+        flush()
+        return write(&output)
     }
 
     mutating func collect(_ reference: ResourceReference) {

@@ -51,12 +51,19 @@ struct SubRangeCursor {
         guard !overflow else { return nil }
         self.url = url
         self.end = end
+        isReset = false
         return (
             SubRange(offset: offset, length: written.length),
             written.offset == nil && !continues
         )
     }
 
+    /// Whether there is no last range to continue.
+    private(set) var isReset = true
+
     /// Forgets the last range, since a whole resource came after it.
-    mutating func reset() { url = nil }
+    mutating func reset() {
+        url = nil
+        isReset = true
+    }
 }

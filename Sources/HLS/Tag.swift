@@ -67,10 +67,11 @@ package struct Tag: Sendable {
         Tag(.gap, .media, .none),
         Tag(.bitrate, .media, .text),
         Tag(.part, .media, .attributes, uris: [("URI", .part)]),
-        // Media metadata tags (4.4.5); the attributes of interstitials stand in appendix D.
+        // Media metadata tags (4.4.5); the attributes of interstitials stand in appendix D, X-URI
+        // belongs to preloads and schedules of date ranges.
         Tag(
             .dateRange, .media, .attributes,
-            uris: [("X-ASSET-URI", .playlist), ("X-ASSET-LIST", .json)]),
+            uris: [("X-ASSET-URI", .playlist), ("X-ASSET-LIST", .json), ("X-URI", .json)]),
         Tag(.skip, .media, .attributes),
         Tag(.preloadHint, .media, .attributes, uris: [("URI", .part)]),
         Tag(.renditionReport, .media, .attributes, uris: [("URI", .playlist)]),

@@ -20,6 +20,17 @@ extension AbsoluteURL {
         Int(layout.queryMark) < bytes.count ? Int(layout.queryMark) + 1..<bytes.count : nil
     }
 
+    /// Whether both URLs begin with the same bytes up to the end of the authority.
+    ///
+    /// Cheap, and false for other spellings of one authority.
+    package func sharesAuthority(with other: AbsoluteURL) -> Bool {
+        guard layout.pathStart == other.layout.pathStart else { return false }
+        let mine = bytes.span
+        let others = other.bytes.span
+        for index in 0..<Int(layout.pathStart) where mine[index] != others[index] { return false }
+        return true
+    }
+
     /// Whether the host is an IPv6 address.
     package var hasIPv6Host: Bool { bytes[Int(layout.hostStart)] == 0x5B }
 
@@ -58,8 +69,9 @@ extension AbsoluteURL {
     /// Where the last path segment stands in `bytes`; empty behind a final slash.
     package var lastPathSegmentRange: Range<Int> {
         let path = pathRange
+        let span = bytes.span
         var start = path.upperBound
-        while start > path.lowerBound, bytes[start - 1] != 0x2F { start -= 1 }
+        while start > path.lowerBound, span[start &- 1] != 0x2F { start &-= 1 }
         return start..<path.upperBound
     }
 

@@ -2,30 +2,32 @@
 ///
 /// Gives the same results as `URIReference.resolve`, but copies the base's folder once and takes a
 /// short way for plain relative references, which is what long playlists consist of.
-package struct URLResolver: Sendable {
+///
+/// A class, because its many parts would be copied with whatever holds it.
+package final class URLResolver: Sendable {
     /// The document's URL, after redirects.
     package let base: AbsoluteURL
     private let baseReference: URIReference
     /// The base up to and including the last slash of its path; nil where dots stand in it.
-    private let folder: ArraySlice<UInt8>?
+    private let folder: [UInt8]?
     /// The base up to the end of its authority.
-    private let authority: ArraySlice<UInt8>
+    private let authority: [UInt8]
 
     package init(base: AbsoluteURL) {
         self.base = base
         baseReference = URIReference(bytes: base.bytes)
-        authority = base.bytes[..<base.pathRange.lowerBound]
+        authority = Array(base.bytes[..<base.pathRange.lowerBound])
         let folderEnd = base.lastPathSegmentRange.lowerBound
         let path = base.bytes[base.pathRange.lowerBound..<folderEnd]
         let hasDots = zip(path, path.dropFirst()).contains { $0 == 0x2F && $1 == 0x2E }
-        folder = path.isEmpty || hasDots ? nil : base.bytes[..<folderEnd]
+        folder = path.isEmpty || hasDots ? nil : Array(base.bytes[..<folderEnd])
     }
 
     /// The URL that `reference` means.
     ///
     /// Throws where it is none that the daemon may ask for.
     package func resolve(_ reference: ArraySlice<UInt8>) throws(URIError) -> AbsoluteURL {
-        if let url = try resolvePlain(reference) { return url }
+        if let url = resolvePlain(reference) { return url }
         let bytes = Array(reference.prefix { $0 != 0x23 })
         // Also where a dot segment would take it away again: the short way cannot know.
         if let offset = bytes.firstIndex(where: ASCII.isControl) {
@@ -44,46 +46,62 @@ package struct URLResolver: Sendable {
 
     /// Resolves a relative or rooted path whose only dot segments are `..` at its start.
     ///
-    /// Returns nil where the long way is needed.
-    private func resolvePlain(
-        _ reference: ArraySlice<UInt8>
-    ) throws(URIError) -> AbsoluteURL? {
+    /// Returns nil where the long way is needed: for schemes, other dots, faults, and braces, which
+    /// may begin a variable of the document.
+    package func resolvePlain(_ reference: ArraySlice<UInt8>) -> AbsoluteURL? {
         guard let first = reference.first, first != 0x3F, first != 0x23 else { return nil }
         if first == 0x2F {
             guard reference.dropFirst().first != 0x2F else { return nil }
-            return try append(reference, to: authority)
+            return append(reference, to: authority, of: base)
         }
-        guard var folder else { return nil }
+        guard let folder else { return nil }
+        guard first == 0x2E else { return append(reference, to: folder, of: base) }
         var rest = reference
-        while rest.first == 0x2E, rest.starts(with: [0x2E, 0x2E, 0x2F]) {
+        var length = folder.count
+        while rest.starts(with: [0x2E, 0x2E, 0x2F]) {
             rest = rest.dropFirst(3)
-            folder = parent(of: folder)
+            length = parent(ofFolderOf: length)
         }
-        return try append(rest, to: folder)
+        return append(rest, to: Array(folder[..<length]), of: base)
     }
 
-    /// The folder above one that ends in a slash; that of the root is the root.
-    private func parent(of folder: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var end = folder.endIndex - 1
-        while end > authority.endIndex, base.bytes[end - 1] != 0x2F { end -= 1 }
-        return base.bytes[..<max(end, authority.endIndex + 1)]
-    }
-
-    /// Joins a prefix of the base and a reference; nil where that has dot segments or a scheme.
-    private func append(
-        _ reference: ArraySlice<UInt8>, to prefix: ArraySlice<UInt8>
-    ) throws(URIError) -> AbsoluteURL? {
+    /// Resolves an absolute reference to the origin of `other`, which came before it.
+    ///
+    /// Returns nil where the long way is needed.
+    package func resolvePlain(
+        _ reference: ArraySlice<UInt8>, likely other: AbsoluteURL
+    ) -> AbsoluteURL? {
+        let length = other.pathRange.lowerBound
+        guard reference.count > length, reference[reference.startIndex + length] == 0x2F else {
+            return nil
+        }
         let span = reference.span
-        var previous: UInt8 = 0x2F
+        let expected = other.bytes.span
+        for index in 0..<length where span[index] != expected[index] { return nil }
+        return append(reference.dropFirst(length), to: Array(other.bytes[..<length]), of: other)
+    }
+
+    /// The length of the folder above one of `length`; that of the root is the root.
+    private func parent(ofFolderOf length: Int) -> Int {
+        var end = length - 1
+        while end > authority.count, base.bytes[end - 1] != 0x2F { end -= 1 }
+        return max(end, authority.count + 1)
+    }
+
+    /// Joins a prefix of `whole` and a reference; nil where that is not plain.
+    private func append(
+        _ reference: ArraySlice<UInt8>, to prefix: [UInt8], of whole: AbsoluteURL
+    ) -> AbsoluteURL? {
+        let span = reference.span
+        let end = span.count
         var queryMark: Int?
         var mayBeScheme = true
         var count = 0
-        scan: while count < span.count {
+        scan: while count < end {
             let byte = span[count]
             // Letters and digits, which is nearly all, need no further look.
-            if ASCII.isAlphanumeric(byte) {
-                previous = byte
-                count += 1
+            if (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 {
+                count &+= 1
                 continue
             }
             switch byte {
@@ -91,23 +109,22 @@ package struct URLResolver: Sendable {
             case 0x3F: queryMark = queryMark ?? count
             case 0x2F: mayBeScheme = false
             case 0x3A where mayBeScheme && queryMark == nil: return nil
-            case 0x2E where previous == 0x2F && queryMark == nil: return nil
-            case 0..<0x20, 0x7F: throw .controlByte(offset: count)
+            case 0x2E where queryMark == nil && (count == 0 || span[count - 1] == 0x2F):
+                return nil
+            case 0..<0x20, 0x7F, 0x7B: return nil
             default: break
             }
-            previous = byte
-            count += 1
+            count &+= 1
         }
         let length = prefix.count + count
-        guard length <= AbsoluteURL.maximumLength else {
-            throw .tooLong(length: length, limit: AbsoluteURL.maximumLength)
-        }
+        guard length <= AbsoluteURL.maximumLength else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
         bytes.append(contentsOf: prefix)
-        bytes.append(contentsOf: reference.prefix(count))
+        let start = reference.startIndex
+        bytes.append(contentsOf: reference[start..<start + count])
         let mark = queryMark.map { prefix.count + $0 } ?? length
-        return AbsoluteURL(bytes: bytes, sharingAuthorityWith: base, queryMark: mark)
+        return AbsoluteURL(bytes: bytes, sharingAuthorityWith: whole, queryMark: mark)
     }
 
     private static func hasDotSegment(_ reference: [UInt8]) -> Bool {
