@@ -42,12 +42,24 @@ import Glibc
         }
     }
 
+    @Test(arguments: HLS.Tag.Name.allCases)
+    func `every known tag has a playlist of its own`(name: HLS.Tag.Name) throws {
+        let body = try #require(Corpus.read("tag-\(name.rawValue.lowercased()).m3u8"))
+        #expect(String(decoding: body, as: UTF8.self).contains("#" + name.rawValue))
+    }
+
     // Trap 3: what the caller leaves unchanged stays byte for byte.
     @Test(arguments: Corpus.names)
     func `with a map that declines a clean playlist comes out as it went in`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
-        guard Corpus.read(name + ".refused") == nil, name.hasPrefix("rfc-") else { return }
-        let list = try PlaylistRewriter.rewrite(body, base: Corpus.base) { _, _ in false }
+        guard Corpus.read(name + ".refused") == nil,
+            name.hasPrefix("rfc-") || name.hasPrefix("tag-")
+        else { return }
+        var options = PlaylistRewriter.Options()
+        options.inheritedVariables = ["from-parent": "parent value"]
+        let list = try PlaylistRewriter.rewrite(body, base: Corpus.base, options: options) {
+            _, _ in false
+        }
         #expect(list.bytes == body)
     }
 }

@@ -44,6 +44,26 @@ import URISyntax
         )
     }
 
+    @Test func `a schedule of date ranges leads to playlists, lists and schedules`() throws {
+        let result = try Self.rewrite(
+            #"{"DATERANGES":[{"ID":"a","X-ASSET-URI":"ad.m3u8","X-ASSET-LIST":"list?n=1"},{"X-URI":"/s.json","X-COM":"stay"}]}"#
+        )
+        #expect(
+            result
+                == #"{"DATERANGES":[{"ID":"a","X-ASSET-URI":"/R/p/https://cdn.example.com/vod/a/ad.m3u8","X-ASSET-LIST":"/R/j/https://cdn.example.com/vod/a/list?n=1"},{"X-URI":"/R/j/https://cdn.example.com/s.json","X-COM":"stay"}]}"#
+        )
+    }
+
+    @Test func `the images of chapters are images`() throws {
+        let result = try Self.rewrite(
+            #"[{"start-time":0,"url":"stay","images":[{"image-category":"still","url":"1.jpg"}]},{"metadata":[{"url":"stay"}]}]"#
+        )
+        #expect(
+            result
+                == #"[{"start-time":0,"url":"stay","images":[{"image-category":"still","url":"/R/g/https://cdn.example.com/vod/a/1.jpg"}]},{"metadata":[{"url":"stay"}]}]"#
+        )
+    }
+
     @Test func `escapes in the original and in the replacement are minded`() throws {
         let bytes = try JSONRewriter.rewrite(
             Array(#"{"RELOAD-URI":"a\ud83d\ude00\"b\\"}"#.utf8), base: Corpus.base

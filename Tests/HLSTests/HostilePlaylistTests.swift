@@ -1,0 +1,141 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Playlists made to hurt: refused or passed on by rule, in bounded time and memory (traps 10, 15).
+@Suite(.timeLimit(.minutes(1))) struct HostilePlaylistTests {
+    static func rewrite(_ bytes: [UInt8]) throws -> RewrittenPlaylist {
+        try PlaylistRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)
+    }
+
+    static func text(_ line: String, times: Int) -> [UInt8] {
+        var bytes = Array("#EXTM3U\n".utf8)
+        bytes.reserveCapacity(8 + times * line.utf8.count)
+        let one = Array(line.utf8)
+        for _ in 0..<times { bytes.append(contentsOf: one) }
+        return bytes
+    }
+
+    @Test func `a list of fifty megabytes is refused by its size alone`() {
+        let bytes = Self.text("#EXTINF:1,\nsegment.ts\n", times: 50 << 20 / 22)
+        let clock = ContinuousClock()
+        let elapsed = clock.measure {
+            #expect(throws: PlaylistError.self) { try Self.rewrite(bytes) }
+        }
+        #expect(elapsed < .milliseconds(100))
+    }
+
+    @Test func `the largest list that is taken ends in a list or a refusal`() throws {
+        let bytes = Self.text("s\n", times: (16 << 20) / 2 - 8)
+        #expect(throws: PlaylistError.tooManyLines(limit: 500_000)) { try Self.rewrite(bytes) }
+    }
+
+    @Test(arguments: ["", "#EXT-X-MAP:URI=\"", "#EXTINF:", "#EXT-X-KEY:A=", "#"])
+    func `a line of a megabyte is refused with its number`(start: String) {
+        let line = start + String(repeating: "x", count: 1 << 20)
+        #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 64 << 10)) {
+            try Self.rewrite(Self.text(line + "\n", times: 1))
+        }
+    }
+
+    @Test(arguments: HLS.Tag.table.filter { !$0.uris.isEmpty }.map(\.name))
+    func `a quote that never ends hides no URI`(name: HLS.Tag.Name) throws {
+        let uri = try #require(HLS.Tag.table.first { $0.name == name }?.uris.first)
+        let list = try Self.rewrite(
+            Array("#EXTM3U\n#\(name.rawValue):\(uri.name)=\"x/y,Z=\"1\nnext.ts\n".utf8))
+        let open = try Self.rewrite(
+            Array("#EXTM3U\n#\(name.rawValue):\(uri.name)=\"x/y,Z=1\nnext.ts\n".utf8))
+        for text in [list, open].map({ String(decoding: $0.bytes, as: UTF8.self) }) {
+            #expect(text.contains("\(uri.name)=\"/R/"))
+            #expect(text.hasSuffix("/next.ts\n"))
+        }
+    }
+
+    @Test func `zero bytes are refused in a URI and kept elsewhere`() throws {
+        #expect(throws: PlaylistError.self) {
+            try Self.rewrite(Array("#EXTM3U\n#EXTINF:1,\na\0b.ts\n".utf8))
+        }
+        let kept = Array("#EXTM3U\n#EXT-X-X:\0\n# \0\n#EXTINF:1,\0\n".utf8)
+        #expect(try Self.rewrite(kept).bytes == kept)
+    }
+
+    @Test func `bytes that are no UTF-8 are kept, in URIs too`() throws {
+        let bytes: [UInt8] =
+            Array("#EXTM3U\n# ".utf8) + [0xFF, 0xC3, 0x28, 0x0A]
+            + Array("#EXTINF:1,".utf8) + [0xE9, 0x0A, 0xE9, 0x80, 0x2E, 0x74, 0x73, 0x0A]
+        let list = try PlaylistRewriter.rewrite(bytes, base: Corpus.base) { reference, output in
+            output.append(contentsOf: reference.url.bytes.suffix(5))
+            return true
+        }
+        #expect(list.bytes == bytes)
+    }
+
+    @Test func `a variable that names itself or a ring of others is replaced once`() throws {
+        let list = try Self.rewrite(
+            Array(
+                """
+                #EXTM3U
+                #EXT-X-DEFINE:NAME="a",VALUE="{$b}"
+                #EXT-X-DEFINE:NAME="b",VALUE="{$a}{$b}"
+                #EXT-X-DEFINE:NAME="c",VALUE="{$c}"
+                #EXTINF:1,
+                {$a}/{$c}.ts
+
+                """.utf8))
+        let text = String(decoding: list.bytes, as: UTF8.self)
+        #expect(text.hasSuffix("/{$b}/{$c}.ts\n"))
+    }
+
+    @Test func `a million definitions are cut off by the number of lines`() {
+        var bytes = Array("#EXTM3U\n".utf8)
+        for index in 0..<500_001 {
+            bytes.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(index)\",VALUE=\"\"\n".utf8)
+        }
+        #expect(throws: PlaylistError.self) { try Self.rewrite(bytes) }
+    }
+
+    @Test(arguments: [
+        "file:///etc/passwd", "FILE:/etc/passwd", "javascript:alert(1)", "concat:a|b",
+        "data:application/x-mpegurl,x",
+        "tcp://127.0.0.1:1", "pipe:0", "fd:3", "vbscript:x", "unix:/run/x",
+    ])
+    func `a variant with a scheme of its own is refused`(uri: String) {
+        #expect(throws: PlaylistError.self) {
+            try Self.rewrite(Array("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(uri)\n".utf8))
+        }
+        #expect(throws: PlaylistError.self) {
+            try Self.rewrite(Array("#EXTM3U\n#EXT-X-MEDIA:URI=\"\(uri)\"\n".utf8))
+        }
+    }
+
+    @Test(arguments: ["subfile,,start,0,end,9,,:/etc/passwd", "{file}:/x", "./file:/x"])
+    func `what only looks like a scheme is a name at the origin`(uri: String) throws {
+        let list = try Self.rewrite(Array("#EXTM3U\n#EXT-X-MEDIA:URI=\"\(uri)\"\n".utf8))
+        #expect(
+            String(decoding: list.bytes, as: UTF8.self)
+                .contains("URI=\"/R/p/https://cdn.example.com/vod/a/"))
+    }
+
+    @Test func `folders above the root lead to the root, however many`() throws {
+        let list = try Self.rewrite(
+            Array("#EXTM3U\n#EXTINF:1,\n\(String(repeating: "../", count: 10_000))s.ts\n".utf8))
+        #expect(
+            String(decoding: list.bytes, as: UTF8.self)
+                .hasSuffix("\n/R/s/https://cdn.example.com/s.ts\n"))
+    }
+
+    @Test(arguments: ["[", "{\"a\":", "[{\"images\":", "{\"ASSETS\":[{\"a\":"])
+    func `JSON nested without end is refused`(open: String) {
+        let text = String(repeating: open, count: 100_000)
+        #expect(throws: PlaylistError.self) {
+            try JSONRewriter.rewrite(Array(text.utf8), base: Corpus.base, map: Corpus.map)
+        }
+    }
+
+    @Test func `JSON of five megabytes is refused`() {
+        let bytes = [UInt8](repeating: 0x20, count: 5 << 20)
+        #expect(throws: PlaylistError.self) {
+            try JSONRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)
+        }
+    }
+}
