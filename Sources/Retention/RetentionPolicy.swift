@@ -52,6 +52,8 @@ package enum RetentionPolicyName: String, Sendable, CaseIterable {
     case sieve
     /// W-TinyLFU: a frequency sketch decides what a window may hand over.
     case tinylfu
+    /// By titles: the one worth least goes whole, its end first.
+    case titles
 
     /// The one that a store takes when nothing else is said.
     package static let standard = RetentionPolicyName.lru
@@ -63,6 +65,7 @@ package enum RetentionPolicyName: String, Sendable, CaseIterable {
         case .s3fifo: SmallMainGhost(capacity: capacity)
         case .sieve: Sieve(capacity: capacity)
         case .tinylfu: WindowTinyLFU(capacity: capacity)
+        case .titles: TitleAware(capacity: capacity)
         }
     }
 }

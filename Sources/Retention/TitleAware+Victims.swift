@@ -1,0 +1,153 @@
+/// Which object goes next: what titles are worth, and the search for the least.
+import Glibc
+
+extension TitleAware {
+    /// Objects of one title looked at for one that may go.
+    private static let looks = 64
+    /// Titles given up because of barred objects before all objects are gone through.
+    private static let tries = 16
+    /// What was used within this time is passed over in a title that is being watched; in seconds.
+    private static let recent: UInt32 = 60
+
+    func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
+        if structureQueue.bytes > capacity / 16, let slot = strayStructure(isBarred) {
+            return evict(slot)
+        }
+        for _ in 0..<Self.tries {
+            let title = leastTitle(now)
+            if let slot = liveVictim(title, now, isBarred) { return evict(slot) }
+            guard title != .none else { break }
+            if let slot = mediaVictim(title, now, isBarred) {
+                goingTitle = title
+                goingSince = titles.records[Int(title)].lastUsed
+                return evict(slot)
+            }
+            // All that was looked at is held: that counts as a use, or it would be found again.
+            titles.records[Int(title)].lastUsed = now
+        }
+        return anyVictim(isBarred)
+    }
+
+    /// Tells a title of a use; the first after a pause begins a visit.
+    func noteUse(of title: Slot, at now: UInt32) {
+        let index = Int(title)
+        let record = titles.records[index]
+        if record.visitStart == 0 {
+            titles.records[index].visitStart = max(1, now)
+        } else if now > record.lastUsed, now - record.lastUsed > worth.pauseSeconds {
+            let age = Float(now - record.lastUsed)
+            titles.records[index].weight = weight(of: record) * exp2(-age / worth.halfLife)
+            titles.records[index].visitStart = now
+        }
+        titles.records[index].lastUsed = max(now, record.lastUsed)
+    }
+
+    /// What all visits of a title weigh, the last one included.
+    private func weight(of record: TitleRecord) -> Float {
+        guard record.visitStart != 0 else { return worth.unread }
+        let isGlance = record.lastUsed - min(record.lastUsed, record.visitStart)
+            < worth.glanceSeconds
+        return record.weight + (isGlance ? worth.glance : worth.visit)
+    }
+
+    private func value(_ weight: Float, lastUsed: UInt32, _ now: UInt32) -> Float {
+        weight / (Float(now - min(now, lastUsed)) + worth.youth)
+    }
+
+    private func value(_ title: Slot, _ now: UInt32) -> Float {
+        let record = titles.records[Int(title)]
+        return value(weight(of: record), lastUsed: record.lastUsed, now)
+    }
+
+    private func evict(_ slot: Slot) -> UInt128 {
+        let name = shelf.names[Int(slot)]
+        forget(slot)
+        return name
+    }
+
+    // MARK: The search
+
+    /// The title that goes at present, or the least of some that are drawn.
+    private func leastTitle(_ now: UInt32) -> Slot {
+        if goingTitle != .none, Int(goingTitle) < titles.records.count {
+            let record = titles.records[Int(goingTitle)]
+            if record.place != .none, record.lastUsed == goingSince { return goingTitle }
+        }
+        goingTitle = .none
+        let count = titles.withMedia.count
+        guard count > 0 else { return .none }
+        var (least, leastValue) = (Slot.none, Float.infinity)
+        for number in 0..<min(count, worth.draws) {
+            let place = count <= worth.draws ? number : nextDraw(below: count)
+            let title = titles.withMedia[place]
+            let value = value(title, now)
+            if value < leastValue { (least, leastValue) = (title, value) }
+        }
+        return least
+    }
+
+    /// A pseudo-random number (xorshift, Marsaglia 2003): the same calls find the same victims.
+    private func nextDraw(below bound: Int) -> Int {
+        draw ^= draw << 13
+        draw ^= draw >> 7
+        draw ^= draw << 17
+        return Int(draw >> 33) % bound
+    }
+
+    /// The live segment used longest ago, when it is worth less than a title.
+    private func liveVictim(_ title: Slot, _ now: UInt32, _ isBarred: (UInt128) -> Bool) -> Slot? {
+        for _ in 0..<min(liveQueue.count, Self.looks) {
+            let slot = liveQueue.back
+            let value = value(worth.live, lastUsed: shelf.lastUsed[Int(slot)], now)
+            guard title == .none || value < self.value(title, now) else { return nil }
+            if !isBarred(shelf.names[Int(slot)]) { return slot }
+            bringForward(slot)
+        }
+        return nil
+    }
+
+    /// The last media object of a title that nobody holds and that is not about to be read.
+    private func mediaVictim(_ title: Slot, _ now: UInt32, _ isBarred: (UInt128) -> Bool) -> Slot? {
+        var slot = titles.records[Int(title)].media.back
+        var held = Slot.none
+        for _ in 0..<Self.looks where slot != .none {
+            if !isBarred(shelf.names[Int(slot)]) {
+                let age = now - min(now, shelf.lastUsed[Int(slot)])
+                if age >= Self.recent { return slot }
+                if held == .none { held = slot }
+            }
+            slot = shelf.previous[Int(slot)]
+        }
+        return held == .none ? nil : held
+    }
+
+    /// A structure object whose title has no media, the one used longest ago of some.
+    private func strayStructure(_ isBarred: (UInt128) -> Bool) -> Slot? {
+        for _ in 0..<min(structureQueue.count, Self.looks) {
+            let slot = structureQueue.back
+            let hasMedia = titles.records[Int(owners[Int(slot)])].place != .none
+            if !hasMedia, !isBarred(shelf.names[Int(slot)]) { return slot }
+            bringForward(slot)
+        }
+        return nil
+    }
+
+    /// Whatever is not barred: media, then live segments, then structure.
+    private func anyVictim(_ isBarred: (UInt128) -> Bool) -> UInt128? {
+        for title in titles.withMedia {
+            var slot = titles.records[Int(title)].media.back
+            while slot != .none {
+                if !isBarred(shelf.names[Int(slot)]) { return evict(slot) }
+                slot = shelf.previous[Int(slot)]
+            }
+        }
+        for queue in [liveQueue, structureQueue] {
+            var slot = queue.back
+            while slot != .none {
+                if !isBarred(shelf.names[Int(slot)]) { return evict(slot) }
+                slot = shelf.previous[Int(slot)]
+            }
+        }
+        return nil
+    }
+}

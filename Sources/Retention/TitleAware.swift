@@ -1,0 +1,194 @@
+/// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
+
+/// What a title is worth, and the figures that were chosen on traces (decision record 7).
+package struct TitleWorth: Sendable {
+    /// A visit that lasted; the others are measured by it.
+    package var visit: Float = 1
+    /// A visit that was over after ``glanceSeconds``.
+    package var glance: Float = 0.2
+    /// Fetched ahead, and nobody has read it yet.
+    package var unread: Float = 0.1
+    /// A live segment; low, since it is seldom asked for after it left the window.
+    package var live: Float = 0.05
+    /// From the first to the last read of a visit, in seconds.
+    package var glanceSeconds: UInt32 = 3
+    /// A use that comes later than this after the last one is a new visit; in seconds.
+    package var pauseSeconds: UInt32 = 300
+    /// What a visit is worth halves in this time; in seconds.
+    package var halfLife: Float = 7 * 86_400
+    /// Added to every age, in seconds, so that what was used just now is not beyond comparison.
+    package var youth: Float = 60
+    /// Titles drawn for a comparison.
+    package var draws = 48
+
+    package init() {}
+}
+
+/// The title that is worth least goes, the end of it first, until it is gone.
+///
+/// A title's worth is what its visits weigh, each halved with time, divided by the time since its last
+/// use: what was seen twice is kept twice as long, and with one visit each it is LRU by titles. The
+/// least is looked for among some titles drawn at random, so that every call has a bound.
+///
+/// Playlists, initialization sections and keys are kept as long as their title has media, and after
+/// that in a sixteenth of the capacity; with them the memory of the title's visits. Live segments stand
+/// in a queue of their own. An object without a title is a title of its own.
+final class TitleAware: RetentionPolicy {
+    static let mediaPlace: UInt8 = 0
+    static let structurePlace: UInt8 = 1
+    static let livePlace: UInt8 = 2
+
+    var capacity: Int64
+    let worth: TitleWorth
+    var shelf = Shelf()
+    var titles = TitleShelf()
+    /// The title of each object, by slot.
+    private(set) var owners = ContiguousArray<Slot>()
+    var structureQueue = SlotQueue()
+    var liveQueue = SlotQueue()
+    /// The title that goes at present, and its last use when it was chosen.
+    var goingTitle = Slot.none
+    var goingSince: UInt32 = 0
+    var draw: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+    init(capacity: Int64, worth: TitleWorth = TitleWorth()) {
+        self.capacity = capacity
+        self.worth = worth
+    }
+
+    var count: Int { shelf.count }
+    var bytes: Int64 { shelf.bytes }
+    var memoryBytes: Int { shelf.memoryBytes + titles.memoryBytes + owners.capacity * 4 }
+
+    func insert(_ name: UInt128, _ facts: Retained) {
+        let known = shelf.find(name)
+        if known != .none {
+            let owner = owners[Int(known)]
+            if shelf.places[Int(known)] == Self.place(of: facts.kind),
+                titles.names[Int(owner)] == Self.titleName(name, facts.title)
+            {
+                return resize(known, to: facts.bytes)
+            }
+            forget(known)
+        }
+        let slot = add(name, facts, isRestored: false)
+        if facts.isRead { noteUse(of: owners[Int(slot)], at: facts.lastUsed) }
+    }
+
+    func restore(_ name: UInt128, _ facts: Retained) {
+        guard shelf.find(name) == .none else { return }
+        let owner = Int(owners[Int(add(name, facts, isRestored: true))])
+        guard facts.isRead else { return }
+        titles.records[owner].weight = max(
+            titles.records[owner].weight, Float(max(facts.uses, 1) - 1))
+        guard facts.lastUsed > titles.records[owner].lastUsed else { return }
+        titles.records[owner].lastUsed = facts.lastUsed
+        // Long enough before for a visit that lasted: how long it was, no one knows any more.
+        titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
+    }
+
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) {
+        let slot = shelf.find(name)
+        guard slot != .none else { return }
+        shelf.lastUsed[Int(slot)] = now
+        bringForward(slot)
+        noteUse(of: owners[Int(slot)], at: now)
+    }
+
+    func remove(_ name: UInt128) {
+        let slot = shelf.find(name)
+        if slot != .none { forget(slot) }
+    }
+
+    // MARK: Books
+
+    private static func place(of kind: RetentionKind) -> UInt8 {
+        switch kind {
+        case .media, .other: mediaPlace
+        case .structure: structurePlace
+        case .live: livePlace
+        }
+    }
+
+    /// The title's name in the table; objects without a title have one that no title has.
+    private static func titleName(_ name: UInt128, _ title: UInt64) -> UInt128 {
+        title == 0 ? name | 1 << 127 : UInt128(title)
+    }
+
+    private func add(_ name: UInt128, _ facts: Retained, isRestored: Bool) -> Slot {
+        let slot = shelf.add(name, size: facts.bytes, lastUsed: facts.lastUsed)
+        let owner = titles.slot(of: Self.titleName(name, facts.title))
+        if Int(slot) == owners.count {
+            if owners.count == owners.capacity {
+                owners.reserveCapacity(owners.count + owners.count / 4 + 64)
+            }
+            owners.append(owner)
+        } else {
+            owners[Int(slot)] = owner
+        }
+        let place = Self.place(of: facts.kind)
+        switch place {
+        case Self.mediaPlace where isRestored:
+            shelf.pushFront(slot, &titles.records[Int(owner)].media, place: place)
+        case Self.mediaPlace:
+            shelf.pushBack(slot, &titles.records[Int(owner)].media, place: place)
+        case Self.structurePlace:
+            titles.records[Int(owner)].structures += 1
+            push(slot, &structureQueue, place, isRestored)
+        default:
+            // Counted with the structures, since it keeps its title known in the same way.
+            titles.records[Int(owner)].structures += 1
+            push(slot, &liveQueue, place, isRestored)
+        }
+        if titles.records[Int(owner)].lastUsed == 0 {
+            titles.records[Int(owner)].lastUsed = facts.lastUsed
+        }
+        titles.settle(owner)
+        return slot
+    }
+
+    private func push(_ slot: Slot, _ queue: inout SlotQueue, _ place: UInt8, _ isBehind: Bool) {
+        if isBehind {
+            shelf.pushBack(slot, &queue, place: place)
+        } else {
+            shelf.pushFront(slot, &queue, place: place)
+        }
+    }
+
+    func forget(_ slot: Slot) {
+        let owner = owners[Int(slot)]
+        switch shelf.places[Int(slot)] {
+        case Self.mediaPlace: shelf.unlink(slot, &titles.records[Int(owner)].media)
+        case Self.structurePlace:
+            shelf.unlink(slot, &structureQueue)
+            titles.records[Int(owner)].structures -= 1
+        default:
+            shelf.unlink(slot, &liveQueue)
+            titles.records[Int(owner)].structures -= 1
+        }
+        shelf.drop(slot)
+        titles.settle(owner)
+    }
+
+    /// Puts a structure object or live segment in front; media keep the order of arrival.
+    func bringForward(_ slot: Slot) {
+        switch shelf.places[Int(slot)] {
+        case Self.mediaPlace: break
+        case Self.structurePlace:
+            shelf.unlink(slot, &structureQueue)
+            shelf.pushFront(slot, &structureQueue, place: Self.structurePlace)
+        default:
+            shelf.unlink(slot, &liveQueue)
+            shelf.pushFront(slot, &liveQueue, place: Self.livePlace)
+        }
+    }
+
+    private func resize(_ slot: Slot, to size: Int64) {
+        switch shelf.places[Int(slot)] {
+        case Self.mediaPlace:
+            shelf.resize(slot, to: size, &titles.records[Int(owners[Int(slot)])].media)
+        case Self.structurePlace: shelf.resize(slot, to: size, &structureQueue)
+        default: shelf.resize(slot, to: size, &liveQueue)
+        }
+    }
+}
