@@ -70,6 +70,8 @@ struct record {
 
 // The inode behind a descriptor of ours; 0 for others.
 static uint64_t files[DESCRIPTORS];
+// True for a descriptor of a file of ours without a name: it can fail, but leaves nothing to log.
+static char unnamed[DESCRIPTORS];
 // The path of a descriptor of a folder of ours.
 static char *folders[DESCRIPTORS];
 static const char *root;
@@ -114,6 +116,12 @@ static int fails(enum fault kind) {
     int error = faults ? faults[kind] : 0;
     if (error) errno = error;
     return error != 0;
+}
+
+// As `fails`, for calls that need a descriptor.
+static int fails_on(int descriptor, enum fault kind) {
+    int is_unnamed = descriptor >= 0 && descriptor < DESCRIPTORS && unnamed[descriptor];
+    return (is_unnamed || file_of(descriptor)) && fails(kind);
 }
 
 // Appends a record; O_APPEND makes one write one piece, also beside other processes.
@@ -161,7 +169,11 @@ static int watched_open(int (*call)(const char *, int, ...), const char *path, i
     if (!is_ours(path)) return call(path, flags, mode);
     int is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     if (fails(flags & O_CREAT || is_unnamed ? FAIL_CREATE : FAIL_OPEN)) return -1;
-    if (is_unnamed) return call(path, flags, mode);
+    if (is_unnamed) {
+        int descriptor = call(path, flags, mode);
+        if (descriptor >= 0 && descriptor < DESCRIPTORS) unnamed[descriptor] = 1;
+        return descriptor;
+    }
     pthread_mutex_lock(&lock);
     int existed = access(path, F_OK) == 0;
     int descriptor = opened(call(path, flags, mode), path, flags, existed);
@@ -194,6 +206,7 @@ int open64(const char *path, int flags, ...) {
 int close(int descriptor) {
     REAL(close);
     if (file_of(descriptor)) files[descriptor] = 0;
+    if (descriptor >= 0 && descriptor < DESCRIPTORS) unnamed[descriptor] = 0;
     if (folder_of(descriptor)) {
         free(folders[descriptor]);
         folders[descriptor] = NULL;
@@ -219,8 +232,8 @@ static ssize_t written(int descriptor, ssize_t count, int64_t offset, const stru
 static ssize_t watched_pwrite(
     ssize_t (*call)(int, const void *, size_t, off_t), int descriptor, const void *bytes, size_t count,
     off_t offset) {
+    if (fails_on(descriptor, FAIL_WRITE)) return -1;
     if (!file_of(descriptor)) return call(descriptor, bytes, count, offset);
-    if (fails(FAIL_WRITE)) return -1;
     struct iovec piece = {(void *)bytes, count};
     pthread_mutex_lock(&lock);
     ssize_t done = written(descriptor, call(descriptor, bytes, count, offset), offset, &piece, 1);
@@ -240,8 +253,8 @@ ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off_t offset) 
 
 ssize_t pwritev(int descriptor, const struct iovec *pieces, int n, off_t offset) {
     REAL(pwritev);
+    if (fails_on(descriptor, FAIL_WRITE)) return -1;
     if (!file_of(descriptor)) return real_pwritev(descriptor, pieces, n, offset);
-    if (fails(FAIL_WRITE)) return -1;
     // Short rather than unrecorded: the caller comes again with the rest.
     int taken = n < 64 ? n : 64;
     pthread_mutex_lock(&lock);
@@ -256,8 +269,8 @@ ssize_t pwritev64(int descriptor, const struct iovec *pieces, int n, off_t offse
 
 ssize_t write(int descriptor, const void *bytes, size_t count) {
     REAL(write);
+    if (fails_on(descriptor, FAIL_WRITE)) return -1;
     if (!file_of(descriptor)) return real_write(descriptor, bytes, count);
-    if (fails(FAIL_WRITE)) return -1;
     struct iovec piece = {(void *)bytes, count};
     pthread_mutex_lock(&lock);
     ssize_t done = real_write(descriptor, bytes, count);
@@ -269,8 +282,8 @@ ssize_t write(int descriptor, const void *bytes, size_t count) {
 }
 
 static int watched_truncate(int (*call)(int, off_t), int descriptor, off_t length) {
+    if (fails_on(descriptor, FAIL_RESERVE)) return -1;
     if (!file_of(descriptor)) return call(descriptor, length);
-    if (fails(FAIL_RESERVE)) return -1;
     pthread_mutex_lock(&lock);
     int status = call(descriptor, length);
     if (status == 0)
@@ -291,8 +304,8 @@ int ftruncate64(int descriptor, off_t length) {
 
 int fallocate(int descriptor, int mode, off_t offset, off_t length) {
     REAL(fallocate);
+    if (!(mode & FALLOC_FL_PUNCH_HOLE) && fails_on(descriptor, FAIL_RESERVE)) return -1;
     if (!file_of(descriptor)) return real_fallocate(descriptor, mode, offset, length);
-    if (!(mode & FALLOC_FL_PUNCH_HOLE) && fails(FAIL_RESERVE)) return -1;
     pthread_mutex_lock(&lock);
     struct stat before;
     fstat(descriptor, &before);
@@ -316,13 +329,13 @@ int fallocate64(int descriptor, int mode, off_t offset, off_t length) {
 
 ssize_t pread(int descriptor, void *bytes, size_t count, off_t offset) {
     REAL(pread);
-    if (file_of(descriptor) && fails(FAIL_READ)) return -1;
+    if (fails_on(descriptor, FAIL_READ)) return -1;
     return real_pread(descriptor, bytes, count, offset);
 }
 
 ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
     REAL(pread64);
-    if (file_of(descriptor) && fails(FAIL_READ)) return -1;
+    if (fails_on(descriptor, FAIL_READ)) return -1;
     return real_pread64(descriptor, bytes, count, offset);
 }
 

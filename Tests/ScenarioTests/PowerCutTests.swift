@@ -7,7 +7,7 @@ import Testing
 
 extension Stories {
     @Suite(.enabled(if: Tool.exists("cc"), "recording needs a C compiler")) struct PowerCutTests {
-        private static let rounds = 4
+        private static let rounds = max(4, CrashSettings.images / 30)
 
         @Test(arguments: 0..<rounds)
         func `no power cut leaves a wrong byte, an orphan or a hole in what was promised`(

@@ -17,6 +17,7 @@ final class Story: Sendable {
     private let running: Shared<DaemonProcess>
     private let arguments: [String]
     private let program: String?
+    private let environment: [(name: String, value: String)]
     private let temporary: TemporaryFolder
 
     /// Starts both.
@@ -26,8 +27,9 @@ final class Story: Sendable {
     /// the modes of folders bind the daemon even when it runs as root.
     init(
         _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil,
-        mayWriteAnywhere: Bool = true
+        mayWriteAnywhere: Bool = true, environment: [(name: String, value: String)] = []
     ) throws {
+        self.environment = environment
         temporary = try TemporaryFolder()
         self.cacheFolder = cacheFolder ?? temporary.makeFolder("cache")
         cdn = FixtureCDN(folder: cdnFolder)
@@ -41,7 +43,8 @@ final class Story: Sendable {
         }
         self.arguments = command
         running = Shared(
-            try DaemonProcess(command, binary: program, transcript: transcript))
+            try DaemonProcess(
+                command, binary: program, environment: environment, transcript: transcript))
     }
 
     deinit {
@@ -87,7 +90,8 @@ final class Story: Sendable {
     /// Ends the daemon with a signal and starts it again on the same cache.
     func restart(_ signal: Int32 = SIGTERM) throws {
         stop(signal)
-        let next = try DaemonProcess(arguments, binary: program, transcript: transcript)
+        let next = try DaemonProcess(
+            arguments, binary: program, environment: environment, transcript: transcript)
         running.update { $0 = next }
     }
 

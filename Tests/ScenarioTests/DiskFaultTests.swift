@@ -1,0 +1,150 @@
+/// A disk that fails in every way it can, under a running daemon: the player still plays.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Calls of one kind that fail with one error.
+struct DiskFault: Sendable, CustomTestStringConvertible {
+    let calls: [DiskRecorder.Fault]
+    let error: Int32
+
+    var testDescription: String { "\(calls) with \(String(cString: strerror(error)))" }
+
+    static let all: [DiskFault] = [
+        // A disk that is full, or a user's share of it.
+        DiskFault(calls: [.write], error: ENOSPC), DiskFault(calls: [.reserve], error: ENOSPC),
+        DiskFault(calls: [.create, .write, .reserve], error: EDQUOT),
+        DiskFault(calls: [.create, .write, .reserve, .rename], error: ENOSPC),
+        // A disk that breaks.
+        DiskFault(calls: [.write], error: EIO), DiskFault(calls: [.sync], error: EIO),
+        DiskFault(calls: [.rename], error: EIO), DiskFault(calls: [.unlink], error: EIO),
+        DiskFault(calls: [.open], error: EIO), DiskFault(calls: [.read], error: EIO),
+        DiskFault(
+            calls: [.open, .create, .write, .sync, .rename, .unlink, .reserve, .read], error: EIO),
+        // A file system that the kernel has made read-only after an error.
+        DiskFault(calls: [.create, .write, .rename, .unlink, .reserve], error: EROFS),
+        // Too many files.
+        DiskFault(calls: [.open, .create], error: EMFILE),
+        DiskFault(calls: [.open, .create], error: ENFILE),
+        DiskFault(calls: [.create, .rename, .unlink], error: EACCES),
+    ]
+}
+
+extension Stories {
+    @Suite(.enabled(if: Tool.exists("cc"), "faults are made by a library that is built here"))
+    struct DiskFaultTests {
+        @Test(arguments: DiskFault.all)
+        func `whatever the disk refuses, players get every byte`(fault: DiskFault) throws {
+            let disk = try FailingDisk()  // trap 69
+            let story = disk.story
+            let before = (0..<4).map { segment("before\($0)", 150_000) }
+            for path in before { _ = try story.get(path) }
+            let growing = try disk.openGrowing()
+            try disk.fail(fault)
+            #expect(try disk.finish(growing))
+            // Stored, new, of unknown length, and asked for by several at once.
+            let during = before + (0..<4).map { segment("during\($0)", 400_000) } + [disk.chunked]
+            for path in during {
+                let answers = try inParallel(2) { _ in try story.get(path) }
+                #expect(answers.allSatisfy { isContent($0.body, of: path) }, "\(path)")
+                #expect(try isPart(of: path, story), "\(path)")
+            }
+            #expect(story.daemon.isRunning)
+            try disk.heal()
+            try expectStoring(story, known: during)
+            try story.restart()
+            for path in during { #expect(isContent(try story.get(path).body, of: path)) }
+        }
+
+        @Test(arguments: [64, 100])
+        func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
+            descriptors: Int
+        ) throws {
+            let story = try Story()
+            let known = segment("known", 50_000)
+            _ = try story.get(known)
+            let limit = "--nofile=\(descriptors):\(descriptors)"
+            let pid = "\(story.daemon.pid)"
+            #expect(try Tool.run(["prlimit", "--pid", pid, limit]).status == 0)
+            let wrong = try inParallel(24, within: .seconds(60)) { player in
+                (0..<4).contains { round in
+                    let path = segment("crowd\(player)-\(round)", 60_000)
+                    let hasty = ScriptedPlayer(story.daemon.baseURL, deadline: .seconds(3))
+                    guard let answer = try? hasty.get(story.url(path)), answer.complete else {
+                        return false
+                    }
+                    return answer.status == 200 && !isContent(answer.body, of: path)
+                }
+            }
+            #expect(!wrong.contains(true) && story.daemon.isRunning)
+            // The crowd is gone: one player finds room again.
+            #expect(eventually { (try? story.get(known))?.complete == true })
+            let path = segment("after", 60_000)
+            #expect(eventually { (try? story.get(path))?.status == 200 })
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        private func isPart(of path: String, _ story: Story) throws -> Bool {
+            let answer = try story.get(path, range: "bytes=1000-1999")
+            return answer.status == 206 && isContent(answer.body, of: path, from: 1000, count: 1000)
+        }
+
+        /// New objects are stored again after the pause, and what was known is right.
+        private func expectStoring(_ story: Story, known: [String]) throws {
+            for path in known { #expect(isContent(try story.get(path).body, of: path)) }
+            let path = segment("healed", 100_000)
+            let isStored = try eventually(within: .seconds(15)) {
+                usleep(50_000)
+                let answer = try story.get(path)
+                return isContent(answer.body, of: path)
+                    && answer["Cache-Status"]?.contains("hit") == true
+            }
+            #expect(isStored)
+        }
+    }
+}
+
+/// A story on a disk that can be told to fail.
+private final class FailingDisk {
+    let story: Story
+    let chunked = segment("chunked", 300_000)
+    private let recorder: DiskRecorder
+    private let folder: TemporaryFolder
+    private let slow = segment("slow", 900_000)
+    private var failing: [DiskRecorder.Fault] = []
+
+    init() throws {
+        folder = try TemporaryFolder()
+        recorder = try DiskRecorder()
+        let path = folder.makeFolder("cache")
+        story = try Story(
+            ["--min-free", "0"], cacheFolder: path,
+            environment: recorder.environment(path, isLogged: false))
+        story.cdn.setBehaviour("chunked=1&norange=1", for: chunked)
+    }
+
+    /// A body that is on its way when the disk fails.
+    func openGrowing() throws -> PlayerStream {
+        story.cdn.hold(slow, afterBytes: 300_000)
+        let stream = try story.open(slow)
+        _ = try stream.read(300_000)
+        return stream
+    }
+
+    /// Lets it go on to its end; true when that was right.
+    func finish(_ stream: PlayerStream) throws -> Bool {
+        story.cdn.release(slow)
+        let rest = try stream.readRest()
+        return isContent(rest, of: slow, from: 300_000, count: 600_000)
+    }
+
+    func fail(_ fault: DiskFault) throws {
+        failing = fault.calls
+        for call in fault.calls { try recorder.fail(call, with: fault.error) }
+    }
+
+    func heal() throws {
+        for call in failing { try recorder.fail(call, with: 0) }
+    }
+}

@@ -1,0 +1,173 @@
+/// A cache folder that is not what it should be: moved, torn apart, read-only, somebody else's, or
+/// from the future. A clear message, no damage, and where the daemon runs the player plays.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct DiskFolderTests {
+        @Test func `a folder moved away under the daemon stops no player`() throws {
+            let folder = try TemporaryFolder()
+            let (path, elsewhere) = (folder.makeFolder("cache"), folder.file("moved"))
+            let story = try Story(cacheFolder: path)
+            defer { withExtendedLifetime(folder) { story.stop() } }
+            let known = (0..<6).map { segment("known\($0)", 200_000) }
+            for path in known { _ = try story.get(path) }
+            #expect(rename(path, elsewhere) == 0)
+            for path in known + (0..<6).map({ segment("new\($0)", 200_000) }) {
+                #expect(isContent(try story.get(path).body, of: path), "\(path)")
+            }
+            #expect(story.daemon.isRunning && !story.daemon.standardError.isEmpty)
+            story.stop()
+            // Nothing was made where the folder had been that would be in the way of moving it back.
+            #expect(rename(elsewhere, path) == 0)
+            try story.restart()
+            story.cdn.stop()
+            let answers = try known.map { try story.get($0) }
+            #expect(zip(answers, known).allSatisfy { isContent($0.body, of: $1) })
+        }
+
+        @Test(arguments: ["objects", "new", "index.sqlite", "format", "lock", ""])
+        func `a folder that is half deleted under the daemon stops no player`(part: String) throws {
+            let story = try Story()
+            let known = (0..<12).map { segment("known\($0)", 100_000) }
+            for path in known { _ = try story.get(path) }
+            let broken = story.cacheFolder + (part.isEmpty ? "" : "/" + part)
+            #expect(try Tool.run(["rm", "-rf", broken]).status == 0)
+            if part == "index.sqlite" {
+                for suffix in ["-wal", "-shm"] { unlink(broken + suffix) }
+            }
+            let new = (0..<6).map { segment("new\($0)", 100_000) }
+            for path in known + new + known {
+                let answers = try inParallel(2) { _ in try story.get(path) }
+                #expect(answers.allSatisfy { isContent($0.body, of: path) }, "\(path)")
+            }
+            #expect(story.daemon.isRunning)
+            story.stop()
+            if (try? story.restart()) == nil {
+                // Without its format file a folder could be anybody's, and is refused.
+                #expect(part == "format")
+                #expect(try Tool.run(["rm", "-rf", story.cacheFolder]).status == 0)
+                try story.restart()
+            }
+            for path in known { #expect(isContent(try story.get(path).body, of: path)) }
+        }
+
+        @Test func `objects that are taken away one by one come again from the origin`() throws {
+            let story = try Story()
+            let paths = (0..<20).map { segment("taken\($0)", 80_000) }
+            for path in paths { _ = try story.get(path) }
+            try story.restart()
+            for (index, file) in storedFiles(story.cacheFolder).enumerated() where index % 2 == 0 {
+                unlink(file)
+            }
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            try story.restart()
+            story.cdn.stop()
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            let files = storedFiles(story.cacheFolder).count
+            #expect(try story.settled("stored_objects") { $0 == files } == files)
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+        func `a read-only folder is refused with a clear word and left as it is`() throws {
+            let disk = try MountedDisk()
+            let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
+            let path = segment("kept", 200_000)
+            _ = try story.get(path)
+            story.stop()
+            let before = try disk.listing()
+            try disk.remount("ro")
+            let (exit, words) = try Self.refusal(disk.path)
+            #expect(exit == .code(4) && words.contains(disk.path))
+            #expect(words.contains("Read-only file system"))
+            #expect(try disk.listing() == before)
+            try disk.remount("rw")
+            try story.restart()
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+            story.stop()
+        }
+
+        @Test func `a folder of a newer version is refused with a clear word and left as it is`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("kept", 200_000)
+            _ = try story.get(path)
+            story.stop()
+            let format = story.cacheFolder + "/format"
+            let now = try readFile(format)
+            try writeFile(format, Array("SLUICE STORE 99\n".utf8))
+            let before = try listing(story.cacheFolder)
+            let (exit, words) = try Self.refusal(story.cacheFolder)
+            #expect(exit == .code(4) && words.contains("99") && words.contains(story.cacheFolder))
+            #expect(try listing(story.cacheFolder) == before)
+            try writeFile(format, now)
+            try story.restart()
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test(.enabled(if: Tool.exists("sqlite3"), "needs sqlite3"))
+        func `an index of a newer version loses nothing that is stored`() throws {
+            let story = try Story()
+            let path = segment("kept", 200_000)
+            _ = try story.get(path)
+            story.stop()
+            let index = story.cacheFolder + "/index.sqlite"
+            let change =
+                "INSERT INTO grdb_migrations VALUES ('99'); ALTER TABLE objects ADD future;"
+            #expect(try Tool.run(["sqlite3", index, change]).status == 0)
+            if (try? story.restart()) == nil {
+                let (exit, words) = try Self.refusal(story.cacheFolder)
+                #expect(exit == .code(4) && words.contains("newer"), "\(words)")
+                unlink(index)
+                try story.restart()
+            }
+            story.cdn.stop()
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        /// How the daemon ends on a folder that it cannot have, and what it says.
+        static func refusal(_ folder: String) throws -> (ChildProcess.Exit?, String) {
+            let command = ["serve", "--port", "0", "--cache-dir", folder]
+            let child = try ChildProcess([try DaemonProcess.builtBinary()] + command)
+            defer { child.end() }
+            let exit = child.waitForExit()
+            return (exit, String(decoding: child.standardError, as: UTF8.self))
+        }
+    }
+}
+
+/// Names, sizes and times of everything in a folder.
+private func listing(_ folder: String) throws -> String {
+    try Tool.run(["find", folder, "-printf", "%p %s %T@ %m\n"]).stdout
+        .split(separator: "\n").sorted().joined(separator: "\n")
+}
+
+/// A small file system that can be made read-only.
+private final class MountedDisk {
+    let path: String
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        path = folder.makeFolder("disk")
+        let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", path])
+        guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
+    }
+
+    deinit {
+        // Lazily, since a failed story may leave a daemon on it for a moment.
+        _ = try? Tool.run(["umount", "-l", path])
+    }
+
+    func remount(_ mode: String) throws {
+        let done = try Tool.run(["mount", "-o", "remount,\(mode)", path])
+        guard done.status == 0 else { throw ScenarioFailure("cannot remount: \(done.stderr)") }
+    }
+
+    func listing() throws -> String { try ScenarioTests.listing(path) }
+}
