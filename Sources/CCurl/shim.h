@@ -44,6 +44,12 @@ static inline void sluice_curl_set_header(CURL *easy, curl_write_callback call, 
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
 }
 
+/// CURLOPT_READFUNCTION and CURLOPT_READDATA.
+static inline void sluice_curl_set_read(CURL *easy, curl_read_callback call, void *context) {
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_READDATA, context);
+}
+
 /// CURLOPT_OPENSOCKETFUNCTION and CURLOPT_OPENSOCKETDATA.
 static inline void sluice_curl_set_open_socket(CURL *easy, curl_opensocket_callback call,
                                                void *context) {

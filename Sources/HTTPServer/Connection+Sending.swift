@@ -49,7 +49,7 @@ extension Connection {
     }
 
     /// Sends what there is, as a turn of its own unless it happens within one.
-    private func runTurn() {
+    func runTurn() {
         if !isProcessing { budget = server.limits.roundBytes }
         pump()
         settle()
@@ -69,7 +69,7 @@ extension Connection {
             }
         let plan = ResponsePlan(
             asked, status: head.status, content: content,
-            mustClose: wantsClose || server.isDraining)
+            mustClose: wantsClose || server.isDraining || !canDiscardContent)
         do throws(ResponseHeadError) {
             try plan.append(head, dateLine: server.dateLine(), to: &output)
         } catch {
@@ -256,7 +256,7 @@ extension Connection {
     private func finish() {
         state.unblock()
         let closes = (response?.closes ?? false) || server.isDraining
-        if closes { linger() } else { enter(.idle) }
+        if closes { linger() } else { enter(reader.hasOpenContent ? .body : .idle) }
         endResponse(.complete)
         guard state.isReading else { return }
         // What came along with this request has no event of its own any more.
@@ -282,6 +282,7 @@ extension Connection {
         let over = exchange
         response = nil
         exchange = nil
+        over?.body?.end()
         if let source = ended?.source {
             source.wake = nil
             source.cancel()

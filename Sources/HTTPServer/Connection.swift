@@ -5,9 +5,10 @@ import Reactor
 
 /// One connection, on one loop.
 ///
-/// The life cycle stands in `ConnectionState`; sending is in `Connection+Sending.swift`. While a
-/// request is being answered nothing is read: further requests wait in the kernel, or here where
-/// they came with the same read, so that responses keep the order of requests.
+/// The life cycle stands in `ConnectionState`; sending is in `Connection+Sending.swift`, requests'
+/// content in `Connection+Body.swift`. While a request is being answered nothing but its content is
+/// read: further requests wait in the kernel, or here where they came with the same read, so that
+/// responses keep the order of requests.
 final class Connection: ReadinessHandler {
     let server: ServerLoop
     let peer: SocketAddress?
@@ -47,10 +48,15 @@ final class Connection: ReadinessHandler {
         number = socket.number
         self.socket = consume socket
         state = ConnectionState(now: server.loop.now, limits: server.limits)
-        reader = RequestReader(limits: server.limits.request, bodyBytes: server.limits.bodyBytes)
+        reader = Self.reader(server.limits)
         watched = state.interest
         registration = try server.loop.watch(number, for: watched, handler: self)
         armTimer()
+    }
+
+    private static func reader(_ limits: ServerLimits) -> RequestReader {
+        RequestReader(
+            limits: limits.request, bodyBytes: limits.bodyBytes, discardBytes: limits.lingerBytes)
     }
 
     // MARK: Readiness
@@ -76,6 +82,8 @@ final class Connection: ReadinessHandler {
     private func inputIsReady(peerClosed: Bool) {
         if state.isReading {
             read()
+        } else if state.isContentWanted {
+            readContent()
         } else if state.isBusy {
             let isNews = peerClosed && !state.isPeerClosed
             state.pauseInput(peerClosed: peerClosed)
@@ -94,9 +102,9 @@ final class Connection: ReadinessHandler {
     private func watchHalfClosed() {
         let sentBefore = response?.bodySent ?? 0
         server.loop.schedule(after: server.limits.halfCloseTimeout) { [weak self] _ in
-            guard let self, self.state.isPeerClosed, self.state.isBusy, !self.state.isBlocked else {
-                return
-            }
+            guard let self, self.state.isPeerClosed, self.state.isBusy, !self.state.isBlocked,
+                !self.reader.hasOpenContent
+            else { return }
             if (self.response?.bodySent ?? 0) == sentBefore { self.close(.aborted) }
         }
     }
@@ -154,23 +162,26 @@ final class Connection: ReadinessHandler {
         switch outcome {
         case .needsMore:
             switch reader.place {
-            case .betweenRequests: break
+            case .betweenRequests: if state.phase == .body { enter(.idle) }
             case .head: enter(.head)
             case .body: enter(.body)
             }
             return false
-        case .wantsContinue:
-            output.append(contentsOf: "HTTP/1.1 100 Continue\r\n\r\n".utf8)
-            pump()
-        case .request(let head, let body):
+        case .request(let head):
             enter(.handling)
-            let exchange = Exchange(head, on: self, at: server.loop.now)
+            let exchange = Exchange(head, body: openBody(), on: self, at: server.loop.now)
             self.exchange = exchange
-            server.handler.handle(head, body: body, exchange: exchange)
+            server.handler.handle(head, body: exchange.body, exchange: exchange)
         case .failed(let error):
-            answer(error.status, error.reason)
+            // Content that nobody wanted is no request: it has been answered.
+            if reader.hasOpenContent { linger() } else { answer(error.status, error.reason) }
         }
         return true
+    }
+
+    private func openBody() -> RequestBody? {
+        guard reader.hasOpenContent else { return nil }
+        return RequestBody(length: reader.remainingContent, on: self)
     }
 
     func enter(_ phase: ConnectionState.Phase) {
@@ -183,7 +194,7 @@ final class Connection: ReadinessHandler {
     /// over unread input would destroy what it has not read (RFC 9112 section 9.6).
     func linger() {
         shutdownWrites(number)
-        reader = RequestReader(limits: server.limits.request, bodyBytes: server.limits.bodyBytes)
+        reader = Self.reader(server.limits)
         enter(.lingering)
         settle()
     }
@@ -219,8 +230,8 @@ final class Connection: ReadinessHandler {
     /// Closes if nothing has been asked; a request under way is still answered.
     func drain() {
         switch state.phase {
-        case .fresh, .idle: close(.complete)
-        case .head, .body, .handling, .sending, .lingering, .closed: break
+        case .fresh, .idle, .body: close(.complete)
+        case .head, .handling, .sending, .lingering, .closed: break
         }
     }
 
@@ -249,8 +260,7 @@ final class Connection: ReadinessHandler {
         case .close: close(.aborted)
         case .abort: close(.aborted, reset: true)
         case .answerTimeout:
-            answer(.requestTimeout, "The request did not arrive in time.")
-            settle()
+            contentFailed(.requestTimeout, "The request did not arrive in time.")
         }
     }
 }

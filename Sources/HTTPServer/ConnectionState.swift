@@ -9,17 +9,19 @@ import Reactor
 /// | `fresh` | the first byte | `headTimeout` | close |
 /// | `idle` | the next request | `idleTimeout` | close |
 /// | `head` | the rest of a head | `headTimeout` | answer 408 |
-/// | `body` | the rest of a request body | `bodyTimeout` | answer 408 |
-/// | `handling` | the handler's answer | | |
-/// | `sending` | the source, or room in the socket | `writeTimeout` without progress | abort |
+/// | `handling` | the handler's answer, | | |
+/// | | or content that the handler waits for | `bodyTimeout` a step | answer 408 |
+/// | `sending` | the source, or room in the socket, | `writeTimeout` without progress | abort |
+/// | | or content as above | `bodyTimeout` a step | abort |
+/// | `body` | the rest of content that nobody wants | `bodyTimeout` | close |
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
-/// The usual way: fresh, head, (body,) handling, sending, idle, head ...; from `sending` to
+/// The usual way: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
 /// `lingering` where the connection does not survive the response; from any to `closed`.
 struct ConnectionState {
     enum Phase {
-        case fresh, idle, head, body, handling, sending, lingering, closed
+        case fresh, idle, head, handling, sending, body, lingering, closed
     }
 
     /// What a passed deadline leads to.
@@ -28,8 +30,16 @@ struct ConnectionState {
     }
 
     private(set) var phase = Phase.fresh
-    /// When the client's patience with us, or ours with it, ends; nil for never.
-    private(set) var deadline: Monotonic?
+    /// When the phase's own time ends; nil for never.
+    private var phaseDeadline: Monotonic?
+    /// When content has to have gone a step on; counts only while it is waited for.
+    private var contentDeadline: Monotonic?
+    /// What was left of that time when content last came; nil where a new step begins.
+    private var contentTimeLeft: Interval?
+    /// Bytes of content since the step began.
+    private var contentBytes = 0
+    /// Whether the handler waits for content of the request.
+    private(set) var isContentWanted = false
     /// Input came while a response was under way: it waits in the kernel.
     private(set) var isInputPaused = false
     /// The client has shut its sending side; what it sent before still counts.
@@ -37,8 +47,17 @@ struct ConnectionState {
     /// The socket had no room, or the turn was over.
     private(set) var isBlocked = false
 
+    /// What content has to bring within `bodyTimeout`, so that drops do not hold a connection.
+    static let contentStep = 4096
+
     init(now: Monotonic, limits: ServerLimits) {
-        deadline = now + limits.headTimeout
+        phaseDeadline = now + limits.headTimeout
+    }
+
+    /// When the client's patience with us, or ours with it, ends; nil for never.
+    var deadline: Monotonic? {
+        guard let contentDeadline else { return phaseDeadline }
+        return phaseDeadline.map { min($0, contentDeadline) } ?? contentDeadline
     }
 
     /// Whether bytes that arrive are looked at now.
@@ -66,18 +85,51 @@ struct ConnectionState {
         guard next != phase else { return }
         phase = next
         switch next {
-        case .fresh, .head: deadline = now + limits.headTimeout
-        case .idle: deadline = now + limits.idleTimeout
-        case .body: deadline = now + limits.bodyTimeout
-        case .lingering: deadline = now + limits.lingerTimeout
-        case .handling, .sending, .closed: deadline = nil
+        case .fresh, .head: phaseDeadline = now + limits.headTimeout
+        case .idle: phaseDeadline = now + limits.idleTimeout
+        case .body: phaseDeadline = now + limits.bodyTimeout
+        case .lingering: phaseDeadline = now + limits.lingerTimeout
+        case .handling, .sending, .closed: phaseDeadline = nil
         }
-        if isReading || next == .lingering {
-            // Asked anew, the kernel tells again of what has not been read.
-            isInputPaused = false
-            isPeerClosed = false
-        }
+        if next != .sending { contentEnded() }
+        if isReading || next == .lingering { resumeInput() }
     }
+
+    /// Asked anew, the kernel tells again of what has not been read.
+    private mutating func resumeInput() {
+        isInputPaused = false
+        isPeerClosed = false
+    }
+
+    // MARK: Content
+
+    /// The handler waits for content: the client has a time for each step of it.
+    mutating func wantContent(now: Monotonic, limits: ServerLimits) {
+        isContentWanted = true
+        resumeInput()
+        contentDeadline = now + (contentTimeLeft ?? limits.bodyTimeout)
+    }
+
+    /// Content came; until more is wanted, time does not count.
+    mutating func contentArrived(_ count: Int, now: Monotonic) {
+        contentBytes += count
+        contentTimeLeft = contentDeadline.map { $0 - now }
+        isContentWanted = false
+        contentDeadline = nil
+        guard contentBytes >= Self.contentStep else { return }
+        contentBytes = 0
+        contentTimeLeft = nil
+    }
+
+    /// No more content is waited for.
+    mutating func contentEnded() {
+        isContentWanted = false
+        contentDeadline = nil
+        contentTimeLeft = nil
+        contentBytes = 0
+    }
+
+    // MARK: Sending and waiting
 
     /// Notes input that has to wait, so that a level-triggered event does not spin.
     mutating func pauseInput(peerClosed: Bool) {
@@ -89,22 +141,23 @@ struct ConnectionState {
     mutating func block(madeProgress: Bool, now: Monotonic, limits: ServerLimits) {
         isBlocked = true
         guard isBusy else { return }
-        if madeProgress || deadline == nil { deadline = now + limits.writeTimeout }
+        if madeProgress || phaseDeadline == nil { phaseDeadline = now + limits.writeTimeout }
     }
 
     /// All that was to be written is out: no deadline of the socket runs.
     mutating func unblock() {
         guard isBlocked else { return }
         isBlocked = false
-        if isBusy { deadline = nil }
+        if isBusy { phaseDeadline = nil }
     }
 
     /// What the passed deadline leads to.
     var expiry: Expiry {
         switch phase {
-        case .head, .body: .answerTimeout
-        case .handling, .sending: .abort
-        case .fresh, .idle, .lingering, .closed: .close
+        case .head: .answerTimeout
+        case .handling: contentDeadline == deadline ? .answerTimeout : .abort
+        case .sending: .abort
+        case .fresh, .idle, .body, .lingering, .closed: .close
         }
     }
 }

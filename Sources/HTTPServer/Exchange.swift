@@ -11,10 +11,12 @@ package import Reactor
 /// Life: open, until `respond`; responding, until the body is out; over.
 package final class Exchange {
     package let request: RequestHead
+    /// The content; nil for none.
+    package let body: RequestBody?
     package let loop: EventLoop
     /// The client's address; nil for a family other than IPv4 and IPv6.
     package let peer: SocketAddress?
-    /// When the request was whole.
+    /// When the request's head was whole.
     package let receivedAt: Monotonic
 
     /// Called once, on the loop, when the client is gone before the response was complete.
@@ -22,11 +24,17 @@ package final class Exchange {
     /// Called once, on the loop, when the response is over, in whichever way.
     package var onFinish: ((ResponseOutcome) -> Void)?
 
+    /// What is written down about the exchange; told of its end after `onFinish`.
+    package var record: (any ExchangeRecord)?
+
     private var connection: Connection?
     private var hasResponded = false
 
-    init(_ request: RequestHead, on connection: Connection, at time: Monotonic) {
+    init(
+        _ request: RequestHead, body: RequestBody?, on connection: Connection, at time: Monotonic
+    ) {
         self.request = request
+        self.body = body
         self.connection = connection
         loop = connection.server.loop
         peer = connection.peer
@@ -70,5 +78,14 @@ package final class Exchange {
         onFinish = nil
         if outcome.ending == .aborted { cancelled?() }
         finished?(outcome)
+        let written = record
+        record = nil
+        written?.finish(outcome)
     }
+}
+
+/// Writes an exchange down.
+package protocol ExchangeRecord: AnyObject {
+    /// The exchange is over.
+    func finish(_ outcome: ResponseOutcome)
 }

@@ -9,9 +9,9 @@ package protocol RequestHandler: AnyObject {
     ///
     /// - Parameters:
     ///   - request: The head, checked and in order.
-    ///   - body: The whole content, transfer coding removed.
+    ///   - body: The content, which need not be read; nil for none.
     ///   - exchange: Where the answer goes.
-    func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange)
+    func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange)
 }
 
 /// The content of a response.

@@ -63,11 +63,13 @@ struct ResponsePlan: Equatable {
         var head = head
         for name in Self.ours where head.fields.contains(name) { head.fields.remove(name) }
         if !keepsLength { head.fields.remove(.contentLength) }
+        // A passed-on answer keeps the time of its origin (RFC 9110 section 6.6.1).
+        let isDated = head.fields.contains(.date)
         head.version = .http11
         try serialise(head, into: &bytes)
         // Our lines go before the empty line that ends the head.
         bytes.removeLast(2)
-        bytes.append(contentsOf: dateLine)
+        if !isDated { bytes.append(contentsOf: dateLine) }
         switch told {
         case .none, .untilClose: break
         case .length(let length): bytes.append(contentsOf: "Content-Length: \(length)\r\n".utf8)
@@ -82,6 +84,6 @@ struct ResponsePlan: Equatable {
     }
 
     private static let ours: [FieldName] = [
-        .date, .connection, .keepAlive, .transferEncoding,
+        .connection, .keepAlive, .transferEncoding,
     ]
 }

@@ -7,21 +7,21 @@ package import Posix
 /// | limit | unit | default | range | reason |
 /// |---|---|---|---|---|
 /// | `headTimeout` | time | 10 s | 50 ms to 1 h | a head sent drop by drop holds a descriptor |
-/// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for a request body |
+/// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for 4 KiB of a request body |
 /// | `idleTimeout` | time | 75 s | 50 ms to 1 h | players pause between segments |
 /// | `writeTimeout` | time | 60 s | 50 ms to 1 h | without any progress the reader is gone |
 /// | `halfCloseTimeout` | time | 500 ms | 50 ms to 1 h | a closed client looks half-closed until it is sent something |
 /// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the answer before the end |
-/// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what it may send meanwhile |
+/// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what is read and thrown away meanwhile |
 /// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
-/// | `bodyBytes` | bytes | 1 MiB | 0 to 64 MiB | request bodies are held in memory |
+/// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held: what one may send |
 /// | `connections` | count, all loops | 20000 | 1 to 1 million | each is a descriptor |
 /// | `roundBytes` | bytes | 1 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
 /// | `request` | see `RequestLimits` | | | |
 package struct ServerLimits: Sendable, Hashable {
     /// From the first byte of a head to its end; also from the accept to the first byte.
     package var headTimeout = Interval.milliseconds(10_000)
-    /// From the end of a head to the end of its body.
+    /// For each step of a body that is waited for, or for the rest of one that nobody wants.
     package var bodyTimeout = Interval.milliseconds(30_000)
     /// From the end of a response to the first byte of the next request.
     package var idleTimeout = Interval.milliseconds(75_000)
@@ -31,12 +31,12 @@ package struct ServerLimits: Sendable, Hashable {
     package var halfCloseTimeout = Interval.milliseconds(500)
     /// How long the client may take to read the last answer and close.
     package var lingerTimeout = Interval.milliseconds(2_000)
-    /// What a client may still send after the last answer.
+    /// What a client may still send after the last answer, or of a body that nobody wants.
     package var lingerBytes = 1 << 20
     /// What a stop waits for responses in flight; for callers of `HTTPServer.drain`.
     package var drainTimeout = Interval.milliseconds(10_000)
     /// The largest request body; over it: 413.
-    package var bodyBytes = 1 << 20
+    package var bodyBytes = 16 << 30
     /// Connections over all loops; over it: 503 and close.
     package var connections = 20_000
     /// What one connection may send before the loop turns to others.
@@ -58,7 +58,7 @@ package struct ServerLimits: Sendable, Hashable {
         limits.lingerTimeout = lingerTimeout.clamped(to: .zero ... .milliseconds(60_000))
         limits.lingerBytes = lingerBytes.clamped(to: 0...1 << 30)
         limits.drainTimeout = drainTimeout.clamped(to: .zero ... .milliseconds(3_600_000))
-        limits.bodyBytes = bodyBytes.clamped(to: 0...64 << 20)
+        limits.bodyBytes = bodyBytes.clamped(to: 0...1 << 40)
         limits.connections = connections.clamped(to: 1...1_000_000)
         limits.roundBytes = roundBytes.clamped(to: 4096...64 << 20)
         return limits

@@ -69,10 +69,11 @@ final class CurlMulti {
         owner?.curlDidRun(ended: [])
     }
 
-    /// Ends a pause (curl_easy_pause(3)); kept bytes are delivered from inside this call.
-    func unpause(_ easy: CurlEasy) {
+    /// Says what is paused (curl_easy_pause(3)); kept bytes are delivered from inside this call.
+    func pause(_ easy: CurlEasy, receiving: Bool, sending: Bool) {
         owner?.curlWillRun()
-        curl_easy_pause(easy.handle, 0)  // CURLPAUSE_CONT
+        // CURLPAUSE_RECV and CURLPAUSE_SEND
+        curl_easy_pause(easy.handle, (receiving ? 1 : 0) | (sending ? 4 : 0))
         owner?.curlDidRun(ended: [])
     }
 

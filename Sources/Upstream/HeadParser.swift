@@ -2,18 +2,26 @@
 import HTTP
 
 /// One head after another: interim ones, redirects, the final one; then trailers, left out.
+///
+/// Strict where two readers could disagree about where the body ends (RFC 9112 section 6.3): what
+/// libcurl makes of the framing and what is told downstream are the same.
 struct HeadParser {
     private(set) var status = HTTPStatus(rawValue: 0)
     private(set) var version = HTTPVersion.http11
     private(set) var fields = Fields()
+    /// Whether the body has the chunked transfer coding.
+    private(set) var isChunked = false
     /// Bytes of the present head.
     private(set) var size = 0
+    /// A field line that the next line may go on.
+    private var open: [UInt8] = []
+    private var isMalformed = false
 
     enum Event: Hashable {
         case more
         /// The empty line after a head came.
         case complete
-        /// The status line is none.
+        /// The status line is none, or the framing is ambiguous.
         case malformed
     }
 
@@ -25,13 +33,95 @@ struct HeadParser {
         size += line.count
         if line.starts(with: "HTTP/".utf8) {
             fields = Fields()
+            open = []
+            isChunked = false
+            isMalformed = false
             size = line.count
             return readStatus(line) ? .more : .malformed
         }
-        if line.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) { return .complete }
-        _ = fields.append(line: line)
+        if line.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) {
+            closeField()
+            return !isMalformed && checkFraming() ? .complete : .malformed
+        }
+        if line.first == 0x20 || line.first == 0x09 {
+            fold(line)
+        } else {
+            closeField()
+            open = Self.withoutBlanksBeforeColon(Self.withoutLineEnd(line))
+            // libcurl does not know such a name, so it would not frame by the field.
+            if open.count != Self.withoutLineEnd(line).count, isFraming { isMalformed = true }
+        }
         return .more
     }
+
+    /// Goes on with the field of the line before (RFC 9112 section 5.2): the fold becomes a space.
+    private mutating func fold(_ line: ArraySlice<UInt8>) {
+        guard !open.isEmpty else { return }
+        if isFraming { isMalformed = true }
+        open += [0x20] + Self.withoutLineEnd(line).drop { $0 == 0x20 || $0 == 0x09 }
+    }
+
+    private mutating func closeField() {
+        guard !open.isEmpty else { return }
+        if !fields.append(line: open[...]), isFraming { isMalformed = true }
+        open = []
+    }
+
+    /// Whether the open field is one that frames the body.
+    private var isFraming: Bool {
+        let name = open.prefix { $0 != 0x3A }
+        return ["content-length", "transfer-encoding"].contains {
+            $0.utf8.elementsEqual(name.map { byte in byte | 0x20 })
+        }
+    }
+
+    private static func withoutLineEnd(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var line = line
+        if line.last == 0x0A { line.removeLast() }
+        if line.last == 0x0D { line.removeLast() }
+        return line
+    }
+
+    /// A proxy removes white space between name and colon (RFC 9112 section 5.1).
+    private static func withoutBlanksBeforeColon(_ line: ArraySlice<UInt8>) -> [UInt8] {
+        guard let colon = line.firstIndex(of: 0x3A) else { return Array(line) }
+        var name = line[..<colon]
+        while name.last == 0x20 || name.last == 0x09 { name.removeLast() }
+        return Array(name) + line[colon...]
+    }
+
+    // MARK: Framing
+
+    /// False where the head contradicts itself about the body's end.
+    private mutating func checkFraming() -> Bool {
+        guard version.major < 2 else { return unifyLengths() }
+        if fields.contains(.transferEncoding) {
+            // HTTP/1.0 has none (RFC 9112 section 6.1).
+            guard version >= .http11 else { return false }
+            let codings = fields.listMembers(.transferEncoding).map { ASCII.lowercased($0) }
+            guard !codings.isEmpty, !codings.dropLast().contains("chunked") else { return false }
+            isChunked = codings.last == "chunked"
+            // The coding overrides a length, which must not be told to anybody.
+            fields.remove(.contentLength)
+            return true
+        }
+        return unifyLengths()
+    }
+
+    /// Equal lengths become one; others contradict each other.
+    private mutating func unifyLengths() -> Bool {
+        guard fields.contains(.contentLength) else { return true }
+        let lengths = Set(fields.listMembers(.contentLength))
+        guard lengths.count == 1, let length = lengths.first, !length.isEmpty,
+            length.utf8.allSatisfy(ASCII.isDigit), Int64(length) != nil
+        else { return false }
+        if fields.count(of: .contentLength) > 1 || fields.first(.contentLength) != length {
+            fields.set(.contentLength, length)
+        }
+        return true
+    }
+
+    // MARK: Status
 
     /// Reads `HTTP/1.1 200 OK` or `HTTP/2 200` (RFC 9112 section 4).
     private mutating func readStatus(_ line: ArraySlice<UInt8>) -> Bool {

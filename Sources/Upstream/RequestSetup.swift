@@ -32,13 +32,19 @@ extension CurlEasy {
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
         set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
-        setMethod(hop)
-        setFieldLines(fieldLines(hop, decodes: transfer.decodes, configuration))
+        if transfer.request.usesFreshConnection { set(CURLOPT_FRESH_CONNECT, flag: true) }
+        setMethod(hop, transfer)
+        setFieldLines(fieldLines(hop, transfer, configuration))
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         setCallbacks(transfer)
     }
 
-    private func setMethod(_ hop: Hop) {
+    private func setMethod(_ hop: Hop, _ transfer: Transfer) {
+        if let upload = transfer.request.upload {
+            setUpload(upload, of: transfer)
+            set(CURLOPT_CUSTOMREQUEST, hop.method.name)
+            return
+        }
         switch hop.method {
         case .get where hop.body.isEmpty:
             set(CURLOPT_HTTPGET, flag: true)
@@ -56,22 +62,26 @@ extension CurlEasy {
 
     /// The request's own fields and those that stand for what libcurl would add by itself.
     private func fieldLines(
-        _ hop: Hop, decodes: Bool, _ configuration: UpstreamConfiguration
+        _ hop: Hop, _ transfer: Transfer, _ configuration: UpstreamConfiguration
     ) -> [[UInt8]] {
+        let isTransparent = transfer.request.isTransparent
         var fields = endToEndFields(hop.fields)
-        for name in [FieldName.host, .contentLength, .expect, .acceptEncoding] {
-            fields.remove(name)
-        }
+        for name in [FieldName.host, .contentLength, .expect] { fields.remove(name) }
+        if !isTransparent { fields.remove(.acceptEncoding) }
         if let userinfo = hop.url.userinfo, !fields.contains(.authorization) {
             let plain = PercentEncoding.decode(Array(userinfo.utf8)[...])
             let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
             fields.append(.authorization, "Basic " + base64(pair))
         }
-        if !fields.contains(.userAgent) { fields.append(.userAgent, configuration.userAgent) }
-        if !decodes { fields.append(.acceptEncoding, "identity") }
+        if !isTransparent, !fields.contains(.userAgent) {
+            fields.append(.userAgent, configuration.userAgent)
+        }
+        if !isTransparent, !transfer.decodes { fields.append(.acceptEncoding, "identity") }
         // A name with nothing behind the colon keeps libcurl from adding its own field.
         var lines: [[UInt8]] = ["Expect:"].map { Array($0.utf8) }
-        if !fields.contains(.accept) { lines.append(Array("Accept: */*".utf8)) }
+        if !fields.contains(.accept) {
+            lines.append(Array((isTransparent ? "Accept:" : "Accept: */*").utf8))
+        }
         if !fields.contains(.contentType) { lines.append(Array("Content-Type:".utf8)) }
         for index in 0..<fields.count {
             let (name, value) = fields.bytes(at: index)

@@ -48,6 +48,12 @@ package final class Transfer {
     var failure: UpstreamError?
     /// libcurl holds bytes that were offered and not taken.
     var isHeld = false
+    /// The request's body had no bytes when libcurl last asked.
+    var isUploadPaused = false
+    /// Bytes of the request's body that libcurl has not taken yet.
+    var uploadChunk: ArraySlice<UInt8> = []
+    /// Interim responses so far.
+    var interims = 0
     var isDirty = false
     var hasStarted = false
     var decodes = false

@@ -96,7 +96,9 @@ extension Transfer {
         case .more:
             return parser.size <= client.configuration.maxHeadBytes || abort(.tooLarge)
         case .complete:
-            guard !parser.status.isInformational else { return true }
+            guard !parser.status.isInformational else {
+                return client.interimArrived(self).map { abort($0) } ?? (failure == nil)
+            }
             client.headArrived(self)
             return failure == nil
         }

@@ -19,7 +19,10 @@ package protocol TransferDelegate: AnyObject {
     ///   own within the same origin and sends none to another.
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String?
 
-    /// The final response's head, whatever its status; interim (1xx) responses are skipped.
+    /// An interim (1xx) response; any number of them may precede the head.
+    func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead)
+
+    /// The final response's head, whatever its status.
     func transfer(_ transfer: Transfer, didReceive head: TransferHead)
 
     /// Bytes of the body, at most 16 KiB, valid during the call only.
@@ -36,6 +39,7 @@ package protocol TransferDelegate: AnyObject {
 extension TransferDelegate {
     package func transferDidStart(_ transfer: Transfer) {}
     package func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? { nil }
+    package func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {}
     package func transferRoundDidEnd(_ transfer: Transfer) {}
 }
 

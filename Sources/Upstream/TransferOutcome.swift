@@ -34,8 +34,7 @@ extension Transfer {
     /// RFC 9112 section 6.3.
     private func provesItsEnd() -> Bool {
         parser.version.major >= 2 || parser.status.neverHasContent || hop.method == .head
-            || parser.fields.contains(.contentLength)
-            || parser.fields.contains(.transferEncoding)
+            || parser.fields.contains(.contentLength) || parser.isChunked
     }
 
     private func peer() -> SocketAddress? {
@@ -79,7 +78,9 @@ extension Transfer {
             return UpstreamError(
                 kind, host: host, detail: String(cString: curl_easy_strerror(code)))
         default:
-            return UpstreamError(kind, host: host)
+            var error = UpstreamError(kind, host: host)
+            error.systemCode = CInt(truncatingIfNeeded: easy?.long(CURLINFO_OS_ERRNO) ?? 0)
+            return error
         }
     }
 

@@ -60,6 +60,17 @@ package struct TransferRequest: Sendable {
     /// Length, Expect and Accept-Encoding, which follow from the rest.
     package var fields: Fields
     package var body: [UInt8]
+    /// A body that is streamed, instead of `body`; it cannot be sent twice, so no redirect is
+    /// followed.
+    package var upload: Upload?
+    /// True sends Accept, Accept-Encoding, Content-Type and User-Agent as `fields` have them, and
+    /// none where they have none; for requests that are passed on.
+    package var isTransparent: Bool
+    /// True opens a connection for this request.
+    ///
+    /// On one that was used before, a request that the origin did not seem to notice is sent again
+    /// by libcurl, which must not happen to one that may not be repeated (RFC 9110 section 9.2.2).
+    package var usesFreshConnection: Bool
     /// True: asks for gzip, br and deflate and delivers the decoded body.
     ///
     /// False: asks for the identity coding and delivers whatever comes as it is.
@@ -83,6 +94,9 @@ package struct TransferRequest: Sendable {
         method = .get
         fields = Fields()
         body = []
+        upload = nil
+        isTransparent = false
+        usesFreshConnection = false
         decodesContent = false
         followsRedirects = true
         bodyLimit = nil

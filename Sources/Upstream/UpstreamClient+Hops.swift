@@ -46,7 +46,7 @@ extension UpstreamClient {
                 ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
         }
         let step =
-            transfer.request.followsRedirects
+            transfer.request.followsRedirects && transfer.request.upload == nil
             ? transfer.hop.step(
                 after: transfer.parser.status, transfer.parser.fields,
                 limit: configuration.maxRedirects)
@@ -62,6 +62,27 @@ extension UpstreamClient {
             countMultiplexed(transfer)
             transfer.delegate?.transfer(transfer, didReceive: transfer.head())
         }
+    }
+
+    /// An interim head is complete; inside libcurl.
+    ///
+    /// - Returns: Why it cannot be, nil where it may: a protocol that nobody asked for, or too many.
+    func interimArrived(_ transfer: Transfer) -> UpstreamError.Kind? {
+        transfer.lastByteAt = loop.now
+        transfer.interims += 1
+        guard transfer.parser.status != .switchingProtocols, transfer.interims <= 64 else {
+            return .protocolError
+        }
+        transfer.delegate?.transfer(
+            transfer,
+            didReceiveInterim: ResponseHead(
+                status: transfer.parser.status, fields: transfer.parser.fields))
+        return nil
+    }
+
+    /// The origin took bytes of the request's body, or has room for more.
+    func countUpload(_ transfer: Transfer) {
+        transfer.lastByteAt = loop.now
     }
 
     /// Learns whether the origin speaks HTTP/2, and counts a body that shares a connection.
@@ -161,14 +182,17 @@ extension UpstreamClient {
     /// Fails a transfer that did nothing for too long, or looks again when it may have.
     private func checkDeadline(_ transfer: Transfer) {
         let timeouts = transfer.request.timeouts
-        if case .head = transfer.phase {
-            fail(transfer, UpstreamError(.firstByteTimeout, host: transfer.host))
-            return
+        // Nothing is the origin's to do while we hold it up, or it waits for the request's body.
+        if transfer.isPaused || transfer.isHeld || transfer.isUploadPaused {
+            transfer.lastByteAt = loop.now
         }
-        if transfer.isPaused || transfer.isHeld { transfer.lastByteAt = loop.now }
-        let due = transfer.lastByteAt + timeouts.stall
+        var isWaitingForHead = false
+        if case .head = transfer.phase { isWaitingForHead = true }
+        let due =
+            transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : timeouts.stall)
         if due <= loop.now {
-            fail(transfer, UpstreamError(.stalled, host: transfer.host))
+            let kind: UpstreamError.Kind = isWaitingForHead ? .firstByteTimeout : .stalled
+            fail(transfer, UpstreamError(kind, host: transfer.host))
         } else {
             watchDeadline(transfer, after: due - loop.now)
         }

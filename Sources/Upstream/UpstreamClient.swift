@@ -177,7 +177,7 @@ extension UpstreamClient {
         resuming = []
         for transfer in resumed where transfer.isHeld && !transfer.isPaused {
             transfer.isHeld = false
-            if let easy = transfer.easy { transfer.multi?.unpause(easy) }
+            transfer.unpause()
         }
         let touched = dirty
         dirty = []

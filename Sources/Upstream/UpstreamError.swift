@@ -54,6 +54,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
     package var bytesReceived: Int64
+    /// The errno of a connection that could not be made; 0 where it is not known.
+    package var systemCode: CInt = 0
 
     /// Makes an error with the message of its kind.
     ///

@@ -64,8 +64,27 @@ struct ConnectionStateTests {
     }
 
     @Test func `an interim response that blocks leaves a body's time alone`() {
-        var state = state(.body)
+        var state = state(.handling)
+        state.wantContent(now: start, limits: limits)
         state.block(madeProgress: true, now: start + .milliseconds(9000), limits: limits)
         #expect(state.deadline == start + limits.bodyTimeout)
+        #expect(state.expiry == .answerTimeout)
+    }
+
+    @Test func `content has a time for each step of it, counted while it is waited for`() {
+        var state = state(.handling)
+        state.wantContent(now: start, limits: limits)
+        #expect(state.isContentWanted && state.interest.contains(.readable))
+        state.contentArrived(10, now: start + .milliseconds(9000))
+        #expect(state.deadline == nil && !state.isContentWanted)
+        let later = start + .milliseconds(100_000)
+        state.wantContent(now: later, limits: limits)
+        // A part of the step's time was used up before.
+        #expect(state.deadline == later + .milliseconds(21_000))
+        state.contentArrived(ConnectionState.contentStep, now: later)
+        state.wantContent(now: later, limits: limits)
+        #expect(state.deadline == later + limits.bodyTimeout)
+        state.contentEnded()
+        #expect(state.deadline == nil)
     }
 }

@@ -134,8 +134,7 @@ struct FramingTests {
     @Test func `framing fields of the handler are replaced by the server's`() throws {
         let server = try TestServer { _, _, exchange in
             let head = ok(
-                ("Content-Length", "99"), ("Transfer-Encoding", "gzip"), ("Date", "never"),
-                ("Keep-Alive", "timeout=1"))
+                ("Content-Length", "99"), ("Transfer-Encoding", "gzip"), ("Keep-Alive", "timeout=1"))
             exchange.respond(head, body: .bytes([1, 2]))
         }
         let client = server.client()
@@ -145,6 +144,18 @@ struct FramingTests {
         #expect(answer?.field("Transfer-Encoding") == nil)
         #expect(answer?.field("Keep-Alive") == nil)
         #expect(answer?.field("Date")?.hasSuffix("GMT") == true)
+    }
+
+    @Test func `the date of a passed-on answer stands`() throws {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let server = try TestServer { _, _, exchange in
+            exchange.respond(ok(("Date", date)), body: .none)
+        }
+        let client = server.client()
+        client.get("/")
+        let head = client.answer()?.head
+        #expect(head?.contains("Date: \(date)") == true)
+        #expect(head?.split(separator: "Date:").count == 2)
     }
 
     /// Trap 62.

@@ -63,7 +63,7 @@ struct LimitTests {
         let clamped = limits.clamped()
         #expect(clamped.headTimeout == .milliseconds(50))
         #expect(clamped.connections == 1)
-        #expect(clamped.bodyBytes == 64 << 20)
+        #expect(clamped.bodyBytes == 1 << 40)
         #expect(ServerLimits().clamped() == ServerLimits())
     }
 

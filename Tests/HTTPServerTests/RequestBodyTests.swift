@@ -1,7 +1,9 @@
-/// Request bodies: collected whole, bounded, asked for.
+/// Request bodies: pulled, bounded, asked for, or left.
 import Glibc
 import HTTP
 import HTTPServer
+import Posix
+import Reactor
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -79,6 +81,140 @@ struct RequestBodyTests {
         #expect(client.answer()?.status == 413)
     }
 
+    // MARK: Bodies that nobody reads
+
+    private func unread(_ limits: ServerLimits = ServerLimits()) throws -> TestServer {
+        try TestServer(limits: limits) {
+            BareHandler { request, _, exchange in
+                exchange.respond(ok(), body: .bytes(Array(request.path.utf8)))
+            }
+        }
+    }
+
+    @Test(arguments: ["Content-Length: 50000", "Transfer-Encoding: chunked"])
+    func `a request after a body that nobody read is answered on the same connection`(
+        _ framing: String
+    ) throws {
+        let server = try unread()
+        let client = server.client()
+        let isChunked = framing.hasPrefix("T")
+        for path in ["/a", "/b"] {
+            client.get(path, framing + "\r\n", method: "POST")
+            if isChunked { client.write("c350\r\n") }
+            client.write(pattern(50_000))
+            if isChunked { client.write("\r\n0\r\n\r\n") }
+            #expect(client.answer()?.text == path)
+        }
+        client.get("/c")
+        #expect(client.answer()?.text == "/c")
+    }
+
+    @Test func `a body that is too long to throw away ends the connection, readably`() throws {
+        var limits = ServerLimits()
+        limits.lingerBytes = 1000
+        let server = try unread(limits)
+        let client = server.client()
+        client.get("/a", "Content-Length: 1001\r\n", method: "POST")
+        let answer = client.answer()
+        #expect(answer?.text == "/a")
+        #expect(answer?.field("Connection") == "close")
+        #expect(client.readToEnd() == [])
+    }
+
+    @Test func `an endless chunked body that nobody reads ends the connection`() throws {
+        var limits = shortLimits()
+        limits.lingerBytes = 1000
+        let server = try unread(limits)
+        let client = server.client()
+        client.get("/a", "Transfer-Encoding: chunked\r\n", method: "POST")
+        #expect(client.answer()?.text == "/a")
+        for _ in 0..<4 {
+            client.write("400\r\n")
+            client.write([UInt8](repeating: 0x41, count: 1024))
+            client.write("\r\n")
+        }
+        #expect(client.readToEnd() == [])
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
+    @Test func `a client that waits for 100 and gets the answer is not asked for the body`() throws {
+        let server = try unread()
+        let client = server.client()
+        client.get("/a", "Content-Length: 4\r\nExpect: 100-continue\r\n", method: "PUT")
+        let answer = client.answer()
+        #expect(answer?.status == 200)
+        #expect(answer?.field("Connection") == "close")
+    }
+
+    // MARK: Bodies that are taken slowly
+
+    @Test func `a client is slowed down by a taker that does not take`() throws {
+        let record = Record()
+        let server = try TestServer {
+            BareHandler { _, body, exchange in
+                _ = body?.next()
+                body?.wake = { _ in record.note("came") }
+            }
+        }
+        let client = server.client()
+        client.get("/", "Content-Length: 100000000\r\n", method: "PUT")
+        #expect(!client.canWrite(50_000_000))
+        #expect(record.count("came") <= 1)
+    }
+
+    @Test func `a large body passes whole through a taker in small pieces`() throws {
+        let server = try TestServer {
+            BareHandler { _, body, exchange in
+                if let body { Counter(body, exchange).go() }
+            }
+        }
+        let client = server.client()
+        client.get("/", "Content-Length: 5000000\r\n", method: "PUT")
+        client.write(pattern(5_000_000))
+        #expect(client.answer()?.text == "5000000 \(checksum(pattern(5_000_000)))")
+    }
+
+    @Test func `a client that leaves in the middle of its body ends the exchange`() throws {
+        let record = Record()
+        let server = try TestServer {
+            BareHandler { _, body, exchange in
+                exchange.onCancel = { record.note("cancelled") }
+                while case .bytes = body?.next() {}
+                body?.wake = { _ in record.note("more") }
+            }
+        }
+        let client = server.client()
+        client.write("PUT / HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nsome")
+        usleep(20_000)
+        client.close()
+        #expect(eventually { record.count("cancelled") == 1 })
+        #expect(record.count("more") == 0)
+    }
+
+    @Test func `a malformed chunk is answered 400 and ends the exchange`() throws {
+        let record = Record()
+        let server = try TestServer {
+            BareHandler { _, body, exchange in
+                exchange.onCancel = { record.note("cancelled") }
+                if body?.next() == .gone { record.note("gone") }
+            }
+        }
+        let client = server.client()
+        client.write("PUT / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n")
+        #expect(client.answer()?.status == 400)
+        #expect(record.count("cancelled") == 1 && record.count("gone") == 1)
+    }
+
+    @Test func `requests behind a body are answered in order`() throws {
+        let server = try echoServer()
+        let client = server.client()
+        client.write(
+            "PUT /a HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\none"
+                + "PUT /b HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntwo\r\n0\r\n\r\n"
+                + "GET /c HTTP/1.1\r\nHost: t\r\n\r\n")
+        for text in ["one", "two", ""] { #expect(client.answer()?.text == text) }
+    }
+
     @Test func `an interim response precedes the answer, but not for HTTP 1.0`() throws {
         let server = try TestServer { _, _, exchange in
             var hints = ResponseHead(status: .earlyHints)
@@ -95,4 +231,38 @@ struct RequestBodyTests {
         client.write("GET / HTTP/1.0\r\n\r\n")
         #expect(client.answer()?.status == 200)
     }
+}
+
+/// Takes a body in small pieces, a pause after each, and answers with its length and checksum.
+private final class Counter {
+    private let body: RequestBody
+    private let exchange: Exchange
+    private var count = 0
+    private var sum = 0
+
+    init(_ body: RequestBody, _ exchange: Exchange) {
+        self.body = body
+        self.exchange = exchange
+    }
+
+    func go() {
+        for _ in 0..<20 {
+            switch body.next(limit: 7777) {
+            case .bytes(let bytes):
+                count += bytes.count
+                for byte in bytes { sum = (sum &* 31 &+ Int(byte)) & 0xFFFF }
+            case .wait:
+                body.wake = { _ in self.go() }
+                return
+            case .end:
+                return exchange.respond(ok(), body: .bytes(Array("\(count) \(sum)".utf8)))
+            case .gone: return
+            }
+        }
+        exchange.loop.schedule(after: .zero) { _ in self.go() }
+    }
+}
+
+private func checksum(_ bytes: [UInt8]) -> Int {
+    bytes.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xFFFF }
 }

@@ -81,6 +81,24 @@ final class TestClient {
         }
     }
 
+    /// Whether the other side takes so many bytes, each of them within half a second.
+    func canWrite(_ count: Int) -> Bool {
+        let bytes = [UInt8](repeating: 0x41, count: 1 << 16)
+        var left = count
+        while left > 0 {
+            var waiting = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+            guard poll(&waiting, 1, 500) == 1 else { return false }
+            let sent = bytes.withUnsafeBytes {
+                send(
+                    number, $0.baseAddress, min(left, $0.count),
+                    CInt(MSG_NOSIGNAL) | 0x40)
+            }
+            guard sent > 0 else { return false }
+            left -= sent
+        }
+        return true
+    }
+
     func get(_ path: String, _ fields: String = "", method: String = "GET") {
         write("\(method) \(path) HTTP/1.1\r\nHost: test\r\n\(fields)\r\n")
     }

@@ -26,7 +26,37 @@ final class ScriptedHandler: RequestHandler {
     private let script: Script
     init(_ script: @escaping Script) { self.script = script }
 
-    func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange) {
+    func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
+        guard let body else { return script(request, [], exchange) }
+        collect(body, [], request, exchange)
+    }
+
+    /// Goes on until the content is whole; then the script has its turn.
+    private func collect(
+        _ body: RequestBody, _ before: [UInt8], _ request: RequestHead, _ exchange: Exchange
+    ) {
+        var collected = before
+        while true {
+            switch body.next() {
+            case .bytes(let bytes): collected += bytes
+            case .wait:
+                body.wake = { _ in self.collect(body, collected, request, exchange) }
+                return
+            case .end: return script(request, collected, exchange)
+            case .gone: return
+            }
+        }
+    }
+}
+
+/// Hands each request over at once, its content unread.
+final class BareHandler: RequestHandler {
+    typealias Script = @Sendable (RequestHead, RequestBody?, Exchange) -> Void
+
+    private let script: Script
+    init(_ script: @escaping Script) { self.script = script }
+
+    func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         script(request, body, exchange)
     }
 }
@@ -57,11 +87,20 @@ final class TestServer: Sendable {
     let server: HTTPServer
     let record = Record()
 
-    init(loops: Int = 1, limits: ServerLimits = ServerLimits(), _ script: @escaping Script) throws {
+    init(
+        loops: Int = 1, limits: ServerLimits = ServerLimits(),
+        handler: @escaping @Sendable () -> any RequestHandler
+    ) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         server = try HTTPServer(addresses: [loopback], loops: loops, limits: limits) { _ in
-            ScriptedHandler(script)
+            handler()
         }
+    }
+
+    convenience init(
+        loops: Int = 1, limits: ServerLimits = ServerLimits(), _ script: @escaping Script
+    ) throws {
+        try self.init(loops: loops, limits: limits, handler: { ScriptedHandler(script) })
     }
 
     deinit { server.stop() }

@@ -37,7 +37,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `interim responses and trailers are left out`() throws {
+    @Test func `interim responses come before the head, and trailers are left out`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
             $0.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
@@ -48,7 +48,28 @@ import Upstream
         let record = try harness.fetch(origin.url("/"))
         #expect(record.heads.count == 1 && record.status == 200 && record.text == "abcde")
         #expect(record.heads.first?.fields.contains("Link") == false)
+        #expect(record.interims.map(\.status) == [.earlyHints])
+        #expect(record.interims.first?.fields.first("Link") == "</x>")
         #expect(record.heads.first?.provesItsEnd == true)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+        String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 65),
+    ])
+    func `a protocol that nobody asked for and interim answers without end are refused`(
+        answer: String
+    ) throws {
+        let origin = try TestOrigin {
+            $0.send(answer)
+            $0.respond()
+            return .close
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind == .protocolError && record.heads.isEmpty)
         harness.stop()
         origin.stop()
     }

@@ -12,6 +12,7 @@ import Upstream
 struct Record: Sendable {
     var starts = 0
     var heads: [TransferHead] = []
+    var interims: [ResponseHead] = []
     var body: [UInt8] = []
     var offers = 0
     var roundEnds = 0
@@ -90,6 +91,10 @@ private final class Recorder: TransferDelegate {
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         probe.record.withLock { $0.redirects.append(redirect) }
         return script.onRedirect(redirect)
+    }
+
+    func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
+        probe.record.withLock { $0.interims.append(head) }
     }
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {

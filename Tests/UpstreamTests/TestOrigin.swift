@@ -148,8 +148,18 @@ final class TestOrigin: Sendable {
             if let end = headEnd(buffer) {
                 let lines = String(decoding: buffer[..<end], as: UTF8.self)
                     .split(separator: "\r\n").map(String.init)
+                if lines.contains(where: { $0.lowercased() == "transfer-encoding: chunked" }) {
+                    // The raw chunks, as far as their end stands at the end of what has come.
+                    let chunks = Array(buffer[end...])
+                    if chunks.suffix(5).elementsEqual("0\r\n\r\n".utf8) {
+                        buffer = []
+                        return (lines, chunks)
+                    }
+                }
                 let length =
-                    lines.first { $0.lowercased().hasPrefix("content-length:") }
+                    lines.contains { $0.lowercased() == "transfer-encoding: chunked" }
+                    ? .max / 2
+                    : lines.first { $0.lowercased().hasPrefix("content-length:") }
                     .flatMap { Int($0.dropFirst(15).filter { $0 != " " }) } ?? 0
                 if buffer.count >= end + length {
                     let body = Array(buffer[end..<end + length])

@@ -1,0 +1,89 @@
+/// The body of a request on its way out, as libcurl asks for it.
+import CCurl
+import Glibc
+import Posix
+import Reactor
+
+/// A body that is streamed to the origin.
+package struct Upload: Sendable {
+    package let pipe: BytePipe
+    /// In bytes; nil sends it chunked, or in frames.
+    package let length: Int64?
+
+    package init(pipe: BytePipe, length: Int64?) {
+        self.pipe = pipe
+        self.length = length
+    }
+}
+
+extension CurlEasy {
+    /// Streams the request's body (CURLOPT_UPLOAD(3), CURLOPT_READFUNCTION(3)).
+    func setUpload(_ upload: Upload, of transfer: Transfer) {
+        set(CURLOPT_UPLOAD, flag: true)
+        set(CURLOPT_INFILESIZE_LARGE, large: upload.length ?? -1)
+        sluice_curl_set_read(
+            handle, bytesWanted, Unmanaged.passUnretained(transfer).toOpaque())
+    }
+}
+
+/// CURLOPT_READFUNCTION: fills the buffer, or says that there is nothing now, or never.
+private func bytesWanted(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let context, let buffer else { return 0x1000_0000 }  // CURL_READFUNC_ABORT
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
+    switch transfer.fill(room) {
+    case .filled(let filled): return filled
+    case .nothing: return 0x1000_0001  // CURL_READFUNC_PAUSE
+    case .broken: return 0x1000_0000
+    }
+}
+
+extension Transfer {
+    /// What libcurl gets of the request's body.
+    fileprivate enum Filled {
+        /// 0 at the end.
+        case filled(Int)
+        case nothing, broken
+    }
+
+    fileprivate func fill(_ room: UnsafeMutableRawBufferPointer) -> Filled {
+        guard failure == nil, let client else { return .broken }
+        client.countUpload(self)
+        if uploadChunk.isEmpty {
+            switch nextChunk(client) {
+            case .bytes(let bytes): uploadChunk = bytes[...]
+            case .wait:
+                isUploadPaused = true
+                return .nothing
+            case .end: return .filled(0)
+            case .broken: return .broken
+            }
+        }
+        let count = min(room.count, uploadChunk.count)
+        uploadChunk.prefix(count).withUnsafeBytes { room.copyMemory(from: $0) }
+        uploadChunk.removeFirst(count)
+        return .filled(count)
+    }
+
+    private func nextChunk(_ client: UpstreamClient) -> BytePipe.Step {
+        guard let upload = request.upload else { return .end }
+        let bound = LoopBound(self, to: client.loop)
+        return upload.pipe.take { bound.enqueue { transfer, _ in transfer.resumeUpload() } }
+    }
+
+    private func resumeUpload() {
+        guard isUploadPaused, state == .running else { return }
+        isUploadPaused = false
+        lastByteAt = client?.loop.now ?? lastByteAt
+        unpause()
+    }
+
+    /// Tells libcurl what is paused now.
+    func unpause() {
+        guard let easy else { return }
+        multi?.pause(easy, receiving: isHeld, sending: isUploadPaused)
+    }
+}

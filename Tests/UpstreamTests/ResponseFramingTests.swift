@@ -1,0 +1,65 @@
+/// Response heads that two readers could read in two ways: one reading, or none.
+import HTTP
+import Testing
+@testable import Upstream
+
+@Suite struct ResponseFramingTests {
+    private func parse(_ lines: [String]) -> (HeadParser, HeadParser.Event) {
+        var parser = HeadParser()
+        var event = HeadParser.Event.more
+        for line in lines + [""] where event == .more {
+            event = parser.take(Array((line + "\r\n").utf8)[...])
+        }
+        return (parser, event)
+    }
+
+    @Test(arguments: [
+        ["Content-Length: 5", "Content-Length: 6"], ["Content-Length: 5, 6"],
+        ["Content-Length: +5"], ["Content-Length: -1"], ["Content-Length: 0x5"],
+        ["Content-Length: 5 5"], ["Content-Length: 99999999999999999999"], ["Content-Length: "],
+        ["Content-Length : 5"], ["Content-Length:", " 5"], ["Transfer-Encoding : chunked"],
+        ["Transfer-Encoding:", "\tchunked"], ["Transfer-Encoding: chunked, chunked"],
+        ["Transfer-Encoding: chunked, gzip"], ["Transfer-Encoding: "],
+    ])
+    func `an ambiguous length is refused`(lines: [String]) {
+        #expect(parse(["HTTP/1.1 200 OK"] + lines).1 == .malformed)
+    }
+
+    @Test func `HTTP 1.0 has no transfer coding`() {
+        #expect(parse(["HTTP/1.0 200 OK", "Transfer-Encoding: chunked"]).1 == .malformed)
+    }
+
+    @Test(arguments: [["Content-Length: 5", "Content-Length: 5"], ["Content-Length: 5, 5"]])
+    func `equal lengths become one`(lines: [String]) {
+        let (parser, event) = parse(["HTTP/1.1 200 OK"] + lines)
+        #expect(event == .complete)
+        #expect(parser.fields.all(.contentLength) == ["5"])
+    }
+
+    @Test func `a length beside a transfer coding is not passed on`() {
+        let (parser, event) = parse([
+            "HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: Chunked",
+        ])
+        #expect(event == .complete && parser.isChunked)
+        #expect(!parser.fields.contains(.contentLength))
+    }
+
+    @Test func `a folded field becomes one line`() {
+        let (parser, _) = parse(["HTTP/1.1 200 OK", "X: a", " \t b", "\tc", "Y: d"])
+        #expect(parser.fields.first("X") == "a b c")
+        #expect(parser.fields.first("Y") == "d")
+    }
+
+    @Test func `blanks before a colon are taken out`() {
+        let (parser, event) = parse(["HTTP/1.1 200 OK", "ETag \t: \"a\""])
+        #expect(event == .complete)
+        #expect(parser.fields.first(.etag) == "\"a\"")
+    }
+
+    @Test(arguments: ["no colon", ": no name", "a b: c", "X: a\u{0}b", "X: a\rb"])
+    func `a line that is no field is left out`(line: String) {
+        let (parser, event) = parse(["HTTP/1.1 200 OK", line, "Y: d"])
+        #expect(event == .complete)
+        #expect(parser.fields.count == 1 && parser.fields.first("Y") == "d")
+    }
+}

@@ -1,0 +1,168 @@
+/// Bodies of requests that are streamed to the origin.
+import Glibc
+import HTTP
+import Posix
+import Synchronization
+import Testing
+import URISyntax
+import Upstream
+
+@Suite struct UploadTests {
+    private func write(_ bytes: [UInt8], to pipe: BytePipe) {
+        let room = Mutex(true)
+        let gate = Gate()
+        for start in stride(from: 0, to: bytes.count, by: 10_000) {
+            let piece = bytes[start..<min(start + 10_000, bytes.count)]
+            let hasRoom = piece.withUnsafeBytes { raw in pipe.write(raw) { gate.open() } }
+            room.withLock { $0 = hasRoom }
+            if !hasRoom { gate.wait() }
+        }
+        pipe.end(isWhole: true)
+    }
+
+    /// Opens again and again; a test's thread waits for it.
+    private final class Gate: Sendable {
+        private let count = Mutex(0)
+        func open() { count.withLock { $0 += 1 } }
+        func wait() {
+            for _ in 0..<20_000 {
+                let opened = count.withLock { count -> Bool in
+                    if count > 0 { count -= 1; return true }
+                    return false
+                }
+                if opened { return }
+                usleep(500)
+            }
+        }
+    }
+
+    private func request(
+        _ url: String, _ method: String, _ pipe: BytePipe, length: Int64?
+    ) throws -> TransferRequest {
+        var request = TransferRequest(url: try AbsoluteURL(url))
+        request.method = HTTPMethod(method)
+        request.upload = Upload(pipe: pipe, length: length)
+        request.isTransparent = true
+        request.usesFreshConnection = true
+        return request
+    }
+
+    @Test(arguments: [1, 5000, 3_000_000])
+    func `a body of known length reaches the origin whole, piece by piece`(count: Int) throws {
+        let sent = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let origin = try TestOrigin {
+            $0.respond(body: Array("\($0.method) \($0.body == sent)".utf8)); return .keep
+        }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        let probe = harness.start(
+            try request(origin.url(), "PUT", pipe, length: Int64(count)))
+        write(sent, to: pipe)
+        #expect(probe.wait().text == "PUT true")
+        #expect(origin.requests.first?.contains { $0.hasPrefix("Expect") } == false)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a body of unknown length is sent chunked`() throws {
+        let origin = try TestOrigin { $0.respond(body: $0.body); return .keep }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        let probe = harness.start(try request(origin.url(), "POST", pipe, length: nil))
+        write(Array("hello".utf8), to: pipe)
+        #expect(probe.wait().text == "5\r\nhello\r\n0\r\n\r\n")
+        #expect(origin.requests.first?.contains { $0.hasPrefix("Content-Length") } == false)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test(arguments: ["PATCH", "DELETE", "QUERY", "X-Any_Token!", "GET"])
+    func `any method may have a body`(method: String) throws {
+        let origin = try TestOrigin {
+            $0.respond(body: Array($0.method.utf8) + $0.body); return .keep
+        }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        let probe = harness.start(try request(origin.url(), method, pipe, length: 2))
+        write(Array("-b".utf8), to: pipe)
+        #expect(probe.wait().text == method + "-b")
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a body is asked for only when the origin takes it, and may come in pieces`() throws {
+        let origin = try TestOrigin { $0.respond(body: $0.body); return .keep }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        let wanted = Mutex(false)
+        pipe.whenWanted { wanted.withLock { $0 = true } }
+        let probe = harness.start(try request(origin.url(), "PUT", pipe, length: 6))
+        for _ in 0..<10_000 where !wanted.withLock({ $0 }) { usleep(500) }
+        #expect(wanted.withLock { $0 })
+        _ = [UInt8]([1, 2, 3]).withUnsafeBytes { pipe.write($0) {} }
+        usleep(50_000)
+        write([4, 5, 6], to: pipe)
+        #expect(probe.wait().body == [1, 2, 3, 4, 5, 6])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a body that breaks off is no whole request`() throws {
+        let origin = try TestOrigin { $0.respond(); return .keep }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        let probe = harness.start(try request(origin.url(), "PUT", pipe, length: 10))
+        _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pipe.write($0) {} }
+        pipe.end(isWhole: false)
+        #expect(probe.wait().failure != nil)
+        #expect(origin.requests.isEmpty)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `an unsafe request is sent on a connection of its own, and never twice`() throws {
+        let origin = try TestOrigin {
+            if $0.method == "GET" { $0.respond(); return .keep }
+            return .close
+        }
+        let harness = try Harness()
+        _ = try harness.fetch(origin.url("/a"))
+        let record = try harness.fetch(origin.url("/b")) {
+            $0.method = .post
+            $0.usesFreshConnection = true
+        }
+        #expect(record.failure?.kind == .reset)
+        #expect(origin.requests.count == 2 && origin.connections == 2)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `an origin that does not read its body is given up in time`() throws {
+        let origin = try TestOrigin { $0.respond(); return .keep }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        var request = try request(origin.url(), "PUT", pipe, length: 1000)
+        request.timeouts.firstByte = .milliseconds(300)
+        let probe = harness.start(request)
+        // While the body is ours to bring, no time runs.
+        usleep(500_000)
+        #expect(probe.record.withLock { $0.results.isEmpty })
+        write([UInt8](repeating: 1, count: 1000), to: pipe)
+        #expect(probe.wait().status == 200)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a transparent request says nothing of its own accord`() throws {
+        let origin = try TestOrigin { $0.respond(); return .keep }
+        let harness = try Harness()
+        _ = try harness.fetch(origin.url()) {
+            $0.isTransparent = true
+            $0.fields.append("Accept-Encoding", "br")
+        }
+        let lines = origin.requests.first ?? []
+        #expect(lines.map { $0.prefix { $0 != ":" } } == ["GET / HTTP/1.1", "Host", "Accept-Encoding"])
+        harness.stop()
+        origin.stop()
+    }
+}
