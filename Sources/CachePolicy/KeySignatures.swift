@@ -69,7 +69,9 @@ package enum KeySignatures {
 
     private static let akamai = [KeyGlob("*hmac=*"), KeyGlob("*hmac%3D*"), KeyGlob("*hmac%3d*")]
 
-    /// All kinds, in the order they are looked for. The names are those of the makers' documents.
+    /// All kinds, in the order they are looked for.
+    ///
+    /// The names are those of the makers' documents.
     static let kinds: [Kind] = [
         // AWS Signature Version 4 in the query, of S3 and what speaks its language.
         Kind(

@@ -1,4 +1,5 @@
 /// The daemon's own pages: figures, purging, a page of help. JSON for tools, text for people.
+import CachePolicy
 import HTTP
 import HTTPServer
 package import Posix
@@ -112,10 +113,10 @@ final class OwnPages {
         guard let url = originURL(text) else {
             return refuse(exchange, .badRequest, "the argument url is no http or https URL")
         }
-        let key = url.normalisedForKey
+        let keys = core.keys.texts(of: url)
         let bound = LoopBound((self, exchange), to: exchange.loop)
         // Sessions with credentials keep playlists under the URL and their own name.
-        core.store.remove(where: { $0 == key || $0.hasPrefix(key + " ") }) { removed in
+        core.store.remove(where: { keys.contains(String(CacheKeyText.url(of: $0))) }) { removed in
             bound.enqueue { pair, _ in pair.0.reportRemoved(removed, pair.1) }
         }
     }

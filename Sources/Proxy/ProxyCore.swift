@@ -1,5 +1,6 @@
 /// Everything that requests share, whichever loop they run on.
 import CachePolicy
+import HLS
 import HTTP
 package import Logging
 package import Posix
@@ -16,13 +17,18 @@ package final class ProxyCore: Sendable {
     package let counters: Counters
     package let log: Logger
     package let sessions: SessionTable
+    /// Key rules and policies by origin.
+    package let keys: KeyTable
     package let flights: Flights
     /// True when others than the user of this machine can reach the daemon.
     package let isShared: Bool
+    /// Nil where requests are not logged.
+    package let accessLog: AccessLog?
     let readers: Readers
     let signer: Signer?
     let router: Router
     let playlistMemory = PlaylistMemory()
+    let revival = Revival()
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
     let loopMark: String
     let rewritten: RewrittenBudget
@@ -47,13 +53,16 @@ package final class ProxyCore: Sendable {
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         sessions = SessionTable(store: store)
+        keys = KeyTable(settings: settings.keys, store: store, counters: counters)
+        let counters = counters
+        accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
         signer = settings.token.map(Signer.init(token:))
         router = Router(mounts: settings.mounts)
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared),
+                isShared: isShared, keys: keys),
             configuration: upstream)
     }
 
@@ -96,13 +105,17 @@ package final class ProxyCore: Sendable {
 
     /// The key text of a resource: shared by all sessions, except where credentials may make a
     /// playlist its viewer's own; user information in a URL counts by its digest.
-    func keyText(_ url: AbsoluteURL, session: Session, mayBePlaylist: Bool) -> String {
-        guard mayBePlaylist else { return CacheKeyText.text(for: url) }
+    func keyText(
+        _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
+    ) -> String {
+        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
+        let text = keys.key(of: url, in: place).text
+        guard !isMounted, role == nil || role == .playlist else { return text }
         var viewer = session.hasCredentials ? session.id.text : ""
         if let userinfo = url.userinfo {
             viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
         }
-        return CacheKeyText.text(for: url, session: viewer.isEmpty ? nil : viewer)
+        return CacheKeyText.text(text, session: viewer.isEmpty ? nil : viewer)
     }
 
     /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if

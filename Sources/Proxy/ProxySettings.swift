@@ -7,9 +7,21 @@ package import Upstream
 
 /// One table: unit, default and range stand with each setting.
 package struct ProxySettings: Sendable {
+    /// Keys, and policies by origin.
+    package var keys = KeySettings()
     /// Policy of playback URLs; mounts have `rfc` unless this is `offline` or `refresh`.
-    package var policy = Policy.media
+    package var policy: Policy {
+        get { keys.policy }
+        set { keys.policy = newValue }
+    }
     package var mounts: [Mount] = []
+    /// Where requests are logged: a path, `-` for standard output; nil for nowhere.
+    package var accessLog: String?
+    /// The kind of cache that mounts are.
+    ///
+    /// Default `gateway`, whoever can reach the daemon: a mount stands in for its origin, and what an
+    /// origin says of caches in front of it is said to us (RFC 9111 section 1, RFC 9213).
+    package var mountKind = CacheKind.gateway
     /// Names, besides loopback ones, that a `Host` field may carry; lower case, without port.
     package var hostNames: Set<String> = []
     /// Access token; nil when none is needed.

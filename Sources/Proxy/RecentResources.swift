@@ -10,9 +10,15 @@ struct RecentResources {
     private static let most = 512
 
     private var table: [String: Resource] = [:]
+    /// The version of the key rules that the resources' keys were made by.
+    private var version: UInt64 = 0
 
     /// The resource of a request; nil for one that has to be read.
-    func resource(for request: RequestHead) -> Resource? {
+    mutating func resource(for request: RequestHead, keys current: UInt64) -> Resource? {
+        if version != current {
+            table.removeAll(keepingCapacity: true)
+            version = current
+        }
         guard let known = table[request.target], Self.isPlain(request),
             known.forwardedFields.valueBytes(.userAgent) == request.fields.valueBytes(.userAgent)
         else { return nil }

@@ -20,6 +20,8 @@ struct DaemonConfiguration: Sendable {
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
     var logLevel = Logger.Level.notice
+    /// Origins that the configuration allows private addresses by name.
+    private var privateHosts: [String] = []
 
     /// True when the daemon can be reached from other machines.
     var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
@@ -47,6 +49,8 @@ struct DaemonConfiguration: Sendable {
                 )
             }
         }
+        proxy.accessLog = reader.text("access-log")
+        if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
     }
 
@@ -95,6 +99,7 @@ struct DaemonConfiguration: Sendable {
                 reader.fault("policy is media, rfc, offline or refresh, not '\(text)'")
             }
         }
+        readOrigins(&reader)
         for text in reader.list("mount") {
             do throws(Mount.Fault) {
                 proxy.mounts.append(try Mount(text))
@@ -125,6 +130,23 @@ struct DaemonConfiguration: Sendable {
         proxy.trustsForwarded = reader.isOn("trust-forwarded")
     }
 
+    private mutating func readOrigins(_ reader: inout SettingsReader) {
+        if let text = reader.text("keys") {
+            if let mode = KeyMode(rawValue: text) {
+                proxy.keys.mode = mode
+            } else {
+                reader.fault("keys are off, standard or auto, not '\(text)'")
+            }
+        }
+        var origins = OriginsReader()
+        for text in reader.list("origin-policy") { origins.readPolicy(text) }
+        for text in reader.list("key-rule") { origins.readRule(text) }
+        origins.read(reader.origins)
+        for fault in origins.faults { reader.fault(fault) }
+        proxy.keys.origins = origins.origins
+        privateHosts = origins.privateHosts
+    }
+
     private mutating func readUpstream(_ reader: inout SettingsReader) {
         upstream.slots = reader.number("slots", in: 1...256, default: upstream.slots)
         upstream.expressCap = reader.number(
@@ -133,7 +155,7 @@ struct DaemonConfiguration: Sendable {
             "host-limit", in: 0...256, default: upstream.perHostLimit)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
-            allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() }))
+            allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
         upstream.userAgent = "sluice/\(sluiceVersion)"
         proxy.timeouts.connect = reader.seconds(
             "connect-timeout", in: 1...300, default: proxy.timeouts.connect)

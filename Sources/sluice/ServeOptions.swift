@@ -38,6 +38,24 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
     var policy: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Another policy for one origin: a host, or host:port, with * and ?; may be given several times.",
+            valueName: "HOST=POLICY"))
+    var originPolicy: [String] = []
+
+    @Option(
+        help:
+            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also what was learnt); default standard."
+    )
+    var keys: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A rule for the keys of one origin: sort, unique, drop NAME, keep NAME, tier, fold, host, segment or signatures; may be given several times.",
+            valueName: "HOST=RULE"))
+    var keyRule: [String] = []
+
     @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
     var allowPrivate = false
 
@@ -117,6 +135,12 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "trace, debug, info, notice, warning, error or critical; default notice.")
     var logLevel: String?
 
+    @Option(
+        help:
+            "File that each request is written to as a line, reopened on SIGHUP; - for standard output."
+    )
+    var accessLog: String?
+
     @Option(help: "JSON file with any of these settings, by their names without dashes before.")
     var config: String?
 
@@ -131,7 +155,8 @@ struct ServeOptions: ParsableArguments {
             ("first-byte-timeout", firstByteTimeout), ("stall-timeout", stallTimeout),
             ("head-timeout", headTimeout), ("idle-timeout", idleTimeout),
             ("write-timeout", writeTimeout), ("drain-timeout", drainTimeout), ("ca-file", caFile),
-            ("log-level", logLevel), ("allow-private", allowPrivate ? "true" : nil),
+            ("log-level", logLevel), ("keys", keys), ("access-log", accessLog),
+            ("allow-private", allowPrivate ? "true" : nil),
             ("allow-remote", allowRemote ? "true" : nil),
             ("absolute-urls", absoluteUrls ? "true" : nil),
             ("trust-forwarded", trustForwarded ? "true" : nil),
@@ -143,12 +168,14 @@ struct ServeOptions: ParsableArguments {
     var lists: [String: [String]] {
         [
             "bind": bind, "allow-host": allowHost, "mount": mount, "host-name": hostName,
-            "cors-origin": corsOrigin,
+            "cors-origin": corsOrigin, "origin-policy": originPolicy, "key-rule": keyRule,
         ].filter { !$0.value.isEmpty }
     }
 
     /// The names whose values are lists.
-    static let listNames: Set<String> = ["bind", "allow-host", "mount", "host-name", "cors-origin"]
+    static let listNames: Set<String> = [
+        "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
+    ]
 
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
@@ -157,6 +184,7 @@ struct ServeOptions: ParsableArguments {
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
-        "write-timeout", "drain-timeout", "ca-file", "log-level",
+        "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
+        "origin-policy", "access-log", "origins",
     ]
 }

@@ -18,6 +18,8 @@ struct ConfigurationError: Error, CustomStringConvertible {
 struct SettingsReader {
     private let reader: ConfigReader
     private(set) var faults: [String] = []
+    /// What the file says of origins.
+    let origins: OriginsFile
 
     init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
         var given: [AbsoluteConfigKey: ConfigValue] = [:]
@@ -33,27 +35,37 @@ struct SettingsReader {
             InMemoryProvider(name: "flags", values: given), environment,
         ]
         let file = file ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
+        var origins = OriginsFile()
         if let file {
-            try Self.checkNames(inFile: file)
+            origins = try Self.checkNames(inFile: file)
             do {
                 providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(file)))
             } catch {
                 throw ConfigurationError(faults: ["the file \(file) cannot be used: \(error)"])
             }
         }
+        self.origins = origins
         reader = ConfigReader(providers: providers)
     }
 
     /// A misspelt name, or a value of another kind, would be a setting that silently does not count.
-    private static func checkNames(inFile path: String) throws {
+    ///
+    /// - Returns: What the file says of origins, which has a shape of its own.
+    private static func checkNames(inFile path: String) throws -> OriginsFile {
         let settings: FileShape
+        let bytes: Data
         do {
-            settings = try JSONDecoder().decode(
-                FileShape.self, from: Data(contentsOf: URL(filePath: path)))
+            bytes = try Data(contentsOf: URL(filePath: path))
+            settings = try JSONDecoder().decode(FileShape.self, from: bytes)
         } catch {
             throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
         }
+        guard let origins = try? JSONDecoder().decode(OriginsFile.self, from: bytes) else {
+            throw ConfigurationError(
+                faults: ["the file \(path) must give 'origins' an object of objects"])
+        }
         let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
+            if name == "origins" { return nil }
             guard ServeOptions.names.contains(name) else {
                 return "names an unknown setting '\(name)'"
             }
@@ -70,6 +82,7 @@ struct SettingsReader {
         guard faults.isEmpty else {
             throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" })
         }
+        return origins
     }
 
     /// Notes a fault.

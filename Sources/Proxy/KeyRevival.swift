@@ -1,0 +1,294 @@
+/// Finds playback URLs again whose token has died: the playlist that named them is asked for anew,
+/// and what stands there now in their place is where they are.
+///
+/// In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
+/// of the same list · else the list is found among those that the session has played, or that the
+/// store keeps for it · it is fetched past the cache, once for all who wait · each former child is
+/// paired with its successor · the request starts over there. A list whose own token is dead is
+/// found through its own list in the same way.
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+import Upstream
+
+/// What is remembered of lists and of what took the place of their children.
+///
+/// Any thread may use it. Bounded: 12 lists each of the 256 sessions that played last, 16,384 URLs.
+final class Revival: Sendable {
+    private struct State {
+        var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
+        /// By digest of the former URL.
+        var successors = RecentMap<UInt64, AbsoluteURL>(capacity: 16_384)
+        var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
+    }
+
+    private static let listsOfSession = 12
+    /// A list that was asked for anew is not asked again for this long: what is dead in it is dead.
+    static let pause = Interval.seconds(5 as Int64)
+
+    private let state = Mutex(State())
+
+    /// Notes that a session plays a list.
+    func remember(_ list: Resource) {
+        state.withLock { state in
+            var lists = state.lists[list.session.id] ?? []
+            lists.removeAll { $0.key == list.key }
+            lists.append(list)
+            if lists.count > Self.listsOfSession { lists.removeFirst() }
+            state.lists[list.session.id] = lists
+        }
+    }
+
+    /// The lists of a session, the last one first.
+    func lists(of session: SessionID) -> [Resource] {
+        state.withLock { $0.lists[session] ?? [] }.reversed()
+    }
+
+    /// Where a dead URL is found now; nil where no other place is known.
+    func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
+        let name = KeyEvidence.hash(dead.bytes)
+        return state.withLock { $0.successors[name] }
+    }
+
+    /// Notes where dead URLs are found now.
+    func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
+        let named = pairs.map { (KeyEvidence.hash($0.dead.bytes), $0.url) }
+        state.withLock { state in
+            for (name, url) in named { state.successors[name] = url }
+        }
+    }
+
+    /// Notes that a list was just asked for anew.
+    func noteRefresh(_ list: ObjectKey, now: Monotonic) {
+        state.withLock { $0.refreshed[list] = now }
+    }
+
+    /// Whether a list was asked for anew just now.
+    func isFresh(_ list: ObjectKey, now: Monotonic) -> Bool {
+        state.withLock { $0.refreshed[list] }.map { now - $0 < Self.pause } ?? false
+    }
+}
+
+extension AbsoluteURL {
+    /// The URL without delivery directives, and these directives as they stand in it.
+    fileprivate var splitDirectives: (url: AbsoluteURL, directives: [String]) {
+        guard let query, query.contains("_HLS_") else { return (self, []) }
+        let items = query.split(separator: "&", omittingEmptySubsequences: false).map(String.init)
+        let directives = items.filter { $0.hasPrefix("_HLS_") }
+        let kept = items.filter { !$0.hasPrefix("_HLS_") }.joined(separator: "&")
+        let base = text.prefix { $0 != "?" }
+        return (
+            (try? AbsoluteURL(kept.isEmpty ? "\(base)" : "\(base)?\(kept)")) ?? self, directives
+        )
+    }
+
+    fileprivate func adding(_ directives: [String]) -> AbsoluteURL {
+        guard !directives.isEmpty else { return self }
+        let mark = queryRange == nil ? "?" : "&"
+        return (try? AbsoluteURL("\(text)\(mark)\(directives.joined(separator: "&"))")) ?? self
+    }
+}
+
+/// One attempt of one exchange to find its resource again.
+///
+/// Bound to the exchange's loop.
+final class RevivalAttempt {
+    private let exchange: OriginExchange
+    private var core: ProxyCore { exchange.core }
+
+    init(_ exchange: OriginExchange) {
+        self.exchange = exchange
+    }
+
+    /// Whether a failure means that a token may have died under a resource that a list names.
+    static func fits(_ failure: ProxyFailure, _ resource: Resource) -> Bool {
+        guard let status = failure.originStatus?.rawValue, [401, 403, 410].contains(status) else {
+            return false
+        }
+        return !resource.isMounted && resource.role != nil && resource.policy != .offline
+    }
+
+    /// Looks for the resource.
+    ///
+    /// - Parameter done: is told its URL now, or nil where it is not found; perhaps at once.
+    func find(_ resource: Resource, depth: Int = 0, _ done: @escaping (AbsoluteURL?) -> Void) {
+        let (url, directives) = resource.url.splitDirectives
+        let role = resource.role ?? .media
+        if let known = core.revival.successor(of: url), known != url {
+            return done(known.adding(directives))
+        }
+        guard let found = list(naming: url, role, resource.session) else { return done(nil) }
+        let key = { (url: AbsoluteURL, role: ResourceRole) in
+            self.key(url, role, resource.session)
+        }
+        // The list may have come anew already, for another player or by its own reload.
+        if !found.isExact,
+            let url = Succession(found.children, key: key).successor(of: url, role),
+            url != resource.url
+        {
+            return done(url.adding(directives))
+        }
+        guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
+        refresh(found.list, depth: depth) { [core] now in
+            guard let now else { return done(nil) }
+            core.revival.noteRefresh(found.list.key, now: .now())
+            let succession = Succession(now, key: key)
+            core.revival.note(succession.pairs(with: found.children))
+            let next = core.revival.successor(of: url) ?? succession.successor(of: url, role)
+            done(next.flatMap { $0 == url ? nil : $0.adding(directives) })
+        }
+    }
+
+    private func key(_ url: AbsoluteURL, _ role: ResourceRole, _ session: Session) -> ObjectKey {
+        ObjectKey(sha256Of: core.keyText(url, session: session, role: role))
+    }
+
+    // MARK: The list
+
+    /// A list, all that it names, and whether the URL stands in it as it is.
+    private struct Found {
+        let list: Resource
+        let children: [ResourceReference]
+        let isExact: Bool
+    }
+
+    /// The list that names a URL: as it is, else by key or path.
+    private func list(naming url: AbsoluteURL, _ role: ResourceRole, _ session: Session) -> Found? {
+        let known = core.revival.lists(of: session.id)
+        let name = key(url, role, session)
+        var second: Found?
+        for list in known.isEmpty ? storedLists(of: session) : known where list.url != url {
+            guard let object = core.store.peek(list.key), let children = children(of: object, list)
+            else { continue }
+            if children.contains(where: { $0.url == url }) {
+                return Found(list: list, children: children, isExact: true)
+            }
+            let isLike = children.contains {
+                $0.url.path == url.path || key($0.url, $0.role, session) == name
+            }
+            if isLike, second == nil {
+                second = Found(list: list, children: children, isExact: false)
+            }
+        }
+        return second
+    }
+
+    /// The lists that the store keeps of a session, for players that go on after a restart.
+    private func storedLists(of session: Session) -> [Resource] {
+        core.store.rows(ofTitle: session.id.number)
+            .filter { $0.role == ResourceRole.playlist.letter }
+            .prefix(32)
+            .compactMap { row in
+                guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
+                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
+                else { return nil }
+                return exchange.resource.moved(to: url, role: .playlist, keyText: row.url)
+            }
+    }
+
+    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
+        guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
+            let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? exchange.read(object)
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.inheritedVariables = core.playlistMemory.variables(of: list.session.id)
+        options.collectsReferences = true
+        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
+            .references
+    }
+
+    /// Asks for a list past the cache; all who ask at once share one request.
+    private func refresh(
+        _ list: Resource, depth: Int, _ done: @escaping ([ResourceReference]?) -> Void
+    ) {
+        let wish = FetchRequest(
+            resource: list, wanted: .whole, object: nil, revalidates: true, delivery: .completion,
+            lane: .express)
+        exchange.ask(wish) { [self] reply in
+            switch reply {
+            case .object(let object, _): done(children(of: object, list))
+            case .failure(let failure):
+                guard Self.fits(failure, list), depth < 2 else { return done(nil) }
+                find(list, depth: depth + 1) { [self] url in
+                    guard let url else { return done(nil) }
+                    let moved = list.moved(
+                        to: url, role: .playlist,
+                        keyText: core.keyText(url, session: list.session, role: .playlist))
+                    refresh(moved, depth: depth + 1, done)
+                }
+            default: done(nil)
+            }
+        }
+    }
+}
+
+extension OriginExchange {
+    /// Starts over under the resource's URL of now, if it is found.
+    ///
+    /// - Returns: false where the failure is to be told at once.
+    func revive(after failure: ProxyFailure) -> Bool {
+        guard revivals < 2, RevivalAttempt.fits(failure, resource) else { return false }
+        revivals += 1
+        RevivalAttempt(self).find(resource) { [self] url in
+            guard exchange.isAlive else { return }
+            guard let url else { return serveStale(instead: failure) }
+            core.counters.add(.revived)
+            core.log.info(
+                "found again after its token died", metadata: ["url": "\(url.redacted)"])
+            move(to: url)
+        }
+        return true
+    }
+
+    /// Starts over at the successor of a URL that is known to be dead.
+    ///
+    /// - Returns: false where none is known.
+    func startAtSuccessor() -> Bool {
+        guard resource.role != nil, !resource.isMounted,
+            let url = core.revival.successor(of: resource.url), url != resource.url
+        else { return false }
+        move(to: url)
+        return true
+    }
+
+    private func move(to url: AbsoluteURL) {
+        let text = core.keyText(url, session: resource.session, role: resource.role)
+        resource = resource.moved(to: url, role: resource.role, keyText: text)
+        fallback = nil
+        staleReason = nil
+        isPartlyStored = false
+        start()
+    }
+
+    /// Asks the flights for something beside this exchange's own resource.
+    func ask(_ request: FetchRequest, _ then: @escaping (FetchReply) -> Void) {
+        let id = FetchID()
+        let bound = LoopBound((self, then), to: exchange.loop)
+        exchange.onCancel = { [core] in core.flights.cancel(id) }
+        core.flights.fetch(request, id: id) { reply in
+            bound.enqueue { pair, _ in
+                pair.0.exchange.onCancel = nil
+                if pair.0.exchange.isAlive { pair.1(reply) }
+            }
+        }
+    }
+}
+
+extension Resource {
+    /// The same session's resource under another URL.
+    func moved(to url: AbsoluteURL, role: ResourceRole?, keyText: String) -> Resource {
+        Resource(
+            url: url, keyText: keyText, session: session, role: role, policy: policy,
+            mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind)
+    }
+}

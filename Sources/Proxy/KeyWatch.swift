@@ -1,0 +1,94 @@
+/// What flights tell the key table: answers that forbid a merge, and answers to learn from.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Store
+import Synchronization
+import URISyntax
+
+extension KeyTable {
+    /// Looks at the head of a response before it is stored.
+    ///
+    /// Merged URLs whose response may not be stored, or is another representation than the one
+    /// that another URL brought under the same key, are told apart from then on.
+    ///
+    /// - Parameters:
+    ///   - resource: what was asked for.
+    ///   - head: what came.
+    ///   - total: the length of the representation, as far as known.
+    ///   - former: the object that is there under the key.
+    func watch(_ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?) {
+        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+        let keyed = key(of: resource.url, in: place)
+        guard keyed.isMerged, resource.mayStore else { return }
+        let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : place.scope
+        if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
+        let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
+        let before = state.withLock { state in
+            let before = state.sources[resource.key]
+            state.sources[resource.key] = source
+            return before
+        }
+        guard !head.isPlaylist, let former, let stored = ObjectFacts.of(former)?.head,
+            !stored.isPlaylist
+        else { return }
+        // Of an object of an earlier run the URL that answered is known; redirects hide the asked.
+        guard before.map({ $0 != source }) ?? Self.isOther(stored, than: resource.url) else {
+            return
+        }
+        if let known = former.total, let total, known != total {
+            return veto(.length, resource.url, scope)
+        }
+        if let known = stored.strongValidator, let now = head.strongValidator, known != now,
+            known.hasPrefix("\"") == now.hasPrefix("\"")
+        {
+            veto(.validator, resource.url, scope)
+        }
+    }
+
+    private static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
+        guard let from = try? AbsoluteURL(stored.finalURL) else { return false }
+        return from.path == url.path && from.normalisedForKey != url.normalisedForKey
+    }
+
+    /// Notes why a response is not kept, for `why`.
+    func note(_ reason: Storability.NoStoreReason, _ status: HTTPStatus, _ resource: Resource) {
+        let refusal = Refusal(reason: reason, status: status, at: .now())
+        state.withLock { $0.refusals[resource.key] = refusal }
+    }
+
+    /// Why the last response for a key was not kept; nil where none was refused lately.
+    func refusal(_ key: ObjectKey) -> Refusal? {
+        state.withLock { $0.refusals[key] }
+    }
+
+    /// Learns from a whole object that has just been fetched.
+    ///
+    /// Reads its first and last block back, which are in the page cache.
+    func learn(_ resource: Resource, _ object: StoredObject) {
+        guard resource.url.queryRange != nil, resource.mayStore, object.isComplete,
+            let total = object.total, total > 0, let head = ObjectFacts.of(object)?.head,
+            !head.isPlaylist, head.status == .ok, let validator = head.strongValidator
+        else { return }
+        let block = 4_096
+        let first = Self.block(of: object, from: 0, count: Int(min(Int64(block), total)))
+        let last = Self.block(
+            of: object, from: max(0, total - Int64(block)), count: Int(min(Int64(block), total)))
+        guard let first, let last else { return }
+        learn(
+            resource.url,
+            KeyFingerprint(
+                validator: KeyEvidence.hash(validator.utf8), length: total,
+                content: KeyEvidence.hash(first) ^ (KeyEvidence.hash(last) &* 3)))
+    }
+
+    private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = bytes.withUnsafeMutableBytes { raw in
+            (try? readAll(
+                into: raw, from: object.descriptor.number, at: object.bodyOffset + start)) ?? -1
+        }
+        return read == count ? bytes : nil
+    }
+}

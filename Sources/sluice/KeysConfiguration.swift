@@ -1,0 +1,136 @@
+/// The settings of origins: the object `origins` of the configuration file, and the flags for it.
+import CachePolicy
+import FoundationEssentials
+
+/// Reads them into one table; every fault is collected.
+struct OriginsReader {
+    private var settings: [String: OriginSettings] = [:]
+    private var order: [String] = []
+    /// Hosts that may have private addresses.
+    private(set) var privateHosts: [String] = []
+    private(set) var faults: [String] = []
+
+    var origins: KeyOrigins { KeyOrigins(order.compactMap { settings[$0] }) }
+
+    private mutating func change(_ pattern: String, _ body: (inout OriginSettings) -> Void) {
+        let name = pattern.lowercased()
+        guard !name.isEmpty, !name.contains("/"), !name.contains(" ") else {
+            faults.append(
+                "an origin is a host, or host:port, with * and ? for any part, not '\(pattern)'")
+            return
+        }
+        if settings[name] == nil { order.append(name) }
+        body(&settings[name, default: OriginSettings(pattern: name)])
+    }
+
+    /// Takes in `HOST=POLICY`.
+    mutating func readPolicy(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append("origin-policy is written HOST=POLICY, not '\(text)'")
+        }
+        setPolicy(value, pattern)
+    }
+
+    /// Takes in `HOST=RULE`.
+    mutating func readRule(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append("key-rule is written HOST=RULE, not '\(text)'")
+        }
+        addRule(value, pattern)
+    }
+
+    private static func split(_ text: String) -> (String, String)? {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
+        return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+    }
+
+    private mutating func setPolicy(_ value: String, _ pattern: String) {
+        guard let policy = Policy(rawValue: value) else {
+            return faults.append(
+                "the policy of the origin \(pattern) is media, rfc, offline or refresh, not '\(value)'"
+            )
+        }
+        change(pattern) { $0.policy = policy }
+    }
+
+    private mutating func addRule(_ value: String, _ pattern: String) {
+        do throws(KeyRule.Fault) {
+            let rule = try KeyRule(value)
+            change(pattern) { $0.rules.append(rule) }
+        } catch {
+            faults.append("the origin \(pattern): \(error)")
+        }
+    }
+
+    /// Takes in the object `origins` of a configuration file.
+    mutating func read(_ file: OriginsFile) {
+        for (pattern, members) in file.origins.sorted(by: { $0.key < $1.key }) {
+            change(pattern) { _ in }
+            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                read(name, value, pattern)
+            }
+        }
+    }
+
+    private mutating func read(_ name: String, _ value: OriginsFile.Value, _ pattern: String) {
+        switch (name, value) {
+        case ("policy", .text(let text)): setPolicy(text, pattern)
+        case ("keys", .text(let text)):
+            guard let mode = KeyMode(rawValue: text) else {
+                return faults.append(
+                    "the keys of the origin \(pattern) are off, standard or auto, not '\(text)'")
+            }
+            change(pattern) { $0.keys = mode }
+        case ("rules", .texts(let rules)):
+            for rule in rules { addRule(rule, pattern) }
+        case ("rules", .text(let rule)): addRule(rule, pattern)
+        case ("allow-private", .truth(let isAllowed)):
+            guard isAllowed else { return }
+            // The address is checked by the name that was asked for, not by a pattern.
+            guard !pattern.contains("*"), !pattern.contains("?") else {
+                return faults.append(
+                    "allow-private needs the full name of a host, not the pattern '\(pattern)'")
+            }
+            privateHosts.append(String(pattern.lowercased().prefix { $0 != ":" }))
+        default:
+            faults.append(
+                "the origin \(pattern) may set policy, keys, rules and allow-private, and each in "
+                    + "its own kind of value; '\(name)' is wrong")
+        }
+    }
+}
+
+/// The part of a configuration file that is about origins.
+struct OriginsFile: Decodable {
+    enum Value: Decodable {
+        case text(String)
+        case texts([String])
+        case truth(Bool)
+        case other
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let text = try? container.decode(String.self) {
+                self = .text(text)
+            } else if let texts = try? container.decode([String].self) {
+                self = .texts(texts)
+            } else if let truth = try? container.decode(Bool.self) {
+                self = .truth(truth)
+            } else {
+                self = .other
+            }
+        }
+    }
+
+    private enum Name: CodingKey { case origins }
+
+    var origins: [String: [String: Value]] = [:]
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Name.self)
+        guard container.contains(.origins) else { return }
+        origins = try container.decode([String: [String: Value]].self, forKey: .origins)
+    }
+}
