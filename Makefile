@@ -14,7 +14,7 @@ TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan lint format layers bench fuzz docs install clean ci
+.PHONY: help setup run demo build release test tsan lint format layers bench instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -27,6 +27,8 @@ help:
 	@echo 'format   rewrite the sources in the house style'
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
+	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
+	@echo 'instructions-kept  take the counts as the new ones to keep to'
 	@echo 'fuzz     fuzz playlists, request heads and handles, FUZZ_SECONDS=60 each'
 	@echo 'docs     write the documentation of all layers to .build/docs'
 	@echo 'install  install below DESTDIR and PREFIX=/usr/local'
@@ -81,6 +83,10 @@ layers: build
 bench: release
 	$(SWIFT) build $(RELEASE) --product Bench
 	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
+
+instructions instructions-kept: release
+	@$(TOOLS)/instructions "$$($(SWIFT) build $(RELEASE) --show-bin-path)" \
+		$(if $(filter %-kept,$@),--write)
 
 fuzz:
 	@$(TOOLS)/fuzz $(FUZZ_SECONDS)

@@ -131,4 +131,14 @@ import URISyntax
         #expect(try AbsoluteURL("http://h/a") == AbsoluteURL("http://h/a#x"))
         #expect(try AbsoluteURL("http://h/a") != AbsoluteURL("http://H/a"))
     }
+
+    @Test(arguments: [
+        ("http://h:80/a", "http://h:80/b?c", true), ("http://h/a", "https://h/a", false),
+        ("http://h/a", "http://i/a", false), ("http://h/", "http://hh/", false),
+        ("http://u@h/a", "http://h/a", false),
+    ])
+    func `a shared authority is told by its bytes`(a: String, b: String, isShared: Bool) throws {
+        #expect(try AbsoluteURL(a).sharesAuthority(with: AbsoluteURL(b)) == isShared)
+        #expect(try AbsoluteURL(b).sharesAuthority(with: AbsoluteURL(a)) == isShared)
+    }
 }
