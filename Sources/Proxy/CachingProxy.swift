@@ -12,7 +12,7 @@ import URISyntax
 
 /// Answers the requests of one loop.
 package final class CachingProxy: RequestHandler {
-    private let core: ProxyCore
+    let core: ProxyCore
     private let pages: OwnPages
     private var recent = RecentResources()
 
@@ -21,23 +21,26 @@ package final class CachingProxy: RequestHandler {
         pages = OwnPages(core: core, status: status)
     }
 
-    package func handle(_ request: RequestHead, body: [UInt8], exchange: Exchange) {
+    package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         core.counters.add(.requests)
+        if let log = core.accessLog { exchange.record = AccessRecord(log, exchange) }
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.isLooped(request) {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
         }
-        if request.method == .options {
-            return exchange.respond(
-                CrossOrigin.preflight(request, settings: core.settings), body: .none)
-        }
         // A target once led somewhere only after its token or signature was found good; entries with
         // a token are not noted, since the token may come beside the target.
-        if methodFault(request) == nil, let resource = recent.resource(for: request) {
+        if methodFault(request) == nil, let resource = recent.resource(for: request, keys: core.keys.version) {
             return OriginExchange(core: core, exchange: exchange, resource: resource).start()
         }
-        switch core.router.route(request) {
+        let route = core.router.route(request)
+        if case .mount(let mount, let url) = route {
+            return handle(MountedRequest(mount: mount, url: url, hasBody: body != nil), exchange)
+        }
+        if request.method == .options { return answerPreflight(exchange) }
+        switch route {
+        case .mount: break
         case .own(let path):
             if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
             pages.handle(path, request, exchange)
@@ -47,13 +50,16 @@ package final class CachingProxy: RequestHandler {
             handle(entry, exchange)
         case .rewritten(let role, let handle, let directives):
             handleRewritten(role, handle, directives, exchange)
-        case .mount(_, let url):
-            if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
-            handleMounted(core.settings.token == nil ? url : Self.withoutToken(url), exchange)
         }
     }
 
-    private func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
+    func answerPreflight(_ exchange: Exchange) {
+        exchange.respond(
+            CrossOrigin.preflight(exchange.request, settings: core.settings), body: .none)
+    }
+
+    func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
+        (exchange.record as? AccessRecord)?.note(failure, nil)
         core.counters.add(failure.fault == .us ? .ownErrors : .clientErrors)
         core.log.info(
             "request refused",
@@ -78,7 +84,7 @@ package final class CachingProxy: RequestHandler {
             "this daemon is not known by that Host; name it with --host-name if it should be")
     }
 
-    private func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
+    func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
         let offered =
             given ?? bearer(request)
@@ -89,9 +95,9 @@ package final class CachingProxy: RequestHandler {
             "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
     }
 
-    private static let tokenArgument = "token"
+    static let tokenArgument = "token"
 
-    private func bearer(_ request: RequestHead) -> String? {
+    func bearer(_ request: RequestHead) -> String? {
         guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else {
             return nil
         }
@@ -184,9 +190,8 @@ package final class CachingProxy: RequestHandler {
         forwarded.append("CDN-Loop", core.cdnLoop(after: exchange.request))
         let resource = Resource(
             url: target,
-            keyText: core.keyText(
-                target, session: session, mayBePlaylist: role == nil || role == .playlist),
-            session: session, role: role, policy: core.settings.policy,
+            keyText: core.keyText(target, session: session, role: role),
+            session: session, role: role, policy: core.keys.policy(of: target, in: KeyPlace()),
             mayStore: directives.isEmpty,
             forwardedFields: forwarded, isMounted: false)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
@@ -202,47 +207,5 @@ package final class CachingProxy: RequestHandler {
         }
         bytes.append(contentsOf: items.joined(separator: "&").utf8)
         return try? AbsoluteURL(bytes: bytes)
-    }
-
-    /// A mount's URL without our access token, which came as an argument to us.
-    private static func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard let query = url.queryRange else { return url }
-        let kept = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-            .filter { !$0.starts(with: Array("\(tokenArgument)=".utf8)) }
-        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
-        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
-        return (try? AbsoluteURL(bytes: bytes)) ?? url
-    }
-
-    private func handleMounted(_ url: AbsoluteURL, _ exchange: Exchange) {
-        if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
-        guard !core.isOwn(url) else {
-            return refuse(
-                ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
-                exchange)
-        }
-        let session = core.sessions.session(for: Entry(url: url))
-        let policy: Policy = core.settings.policy == .media ? .rfc : core.settings.policy
-        let resource = Resource(
-            url: url, keyText: core.keyText(url, session: session, mayBePlaylist: false),
-            session: session,
-            role: nil, policy: policy, mayStore: true,
-            forwardedFields: forwardedFields(exchange.request), isMounted: true)
-        OriginExchange(core: core, exchange: exchange, resource: resource).start()
-    }
-
-    /// The fields that go on to a mounted origin: end-to-end ones (RFC 9110 section 7.6.1) except
-    /// those about ranges, conditions and codings, which the store answers for.
-    private func forwardedFields(_ request: RequestHead) -> Fields {
-        var forwarded = endToEndFields(request.fields)
-        for name: FieldName in [
-            .host, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
-            .acceptEncoding, .expect, .contentLength,
-        ] { forwarded.remove(name) }
-        // The access token is ours and no origin's.
-        if core.settings.token != nil, bearer(request) != nil { forwarded.remove(.authorization) }
-        forwarded.set("CDN-Loop", core.cdnLoop(after: request))
-        forwarded.append(.via, "1.1 sluice")
-        return forwarded
     }
 }

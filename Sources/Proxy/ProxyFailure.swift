@@ -1,4 +1,5 @@
 /// A request that cannot be served: whose fault it is, what was wrong and what to do.
+import Glibc
 package import HTTP
 import Upstream
 
@@ -26,6 +27,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package let total: Int64?
     /// Seconds after which the origin wants to be asked again, where it said so.
     package var retryAfter: Int64?
+    /// What went wrong on the way to the origin, in the words of RFC 9209.
+    package var proxyError: ProxyStatus.ErrorType?
 
     package init(
         _ fault: Fault, _ status: HTTPStatus, _ message: String, originStatus: HTTPStatus? = nil,
@@ -58,6 +61,13 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         default:
             self.init(.origin, .badGateway, message, allowsStale: true)
         }
+        proxyError = error.proxyError
+    }
+
+    /// The `Proxy-Status` of the answer; nil where nothing went wrong behind us.
+    package var proxyStatus: ProxyStatus? {
+        guard proxyError != nil || (fault == .origin && originStatus != nil) else { return nil }
+        return ProxyStatus(proxy: "sluice", error: proxyError, receivedStatus: originStatus)
     }
 
     /// An origin's answer that is neither content nor a redirect.
@@ -67,5 +77,36 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             .origin, isServerError ? .badGateway : status,
             "\(subject): the origin answered \(status.rawValue) \(status.reasonPhrase)",
             originStatus: status, allowsStale: isServerError || status.rawValue == 429)
+    }
+}
+
+extension UpstreamError {
+    /// The registered name of this failure (RFC 9209 section 2.3).
+    var proxyError: ProxyStatus.ErrorType {
+        switch kind {
+        case .resolve: .dnsError
+        case .connect: connectError
+        case .connectTimeout: .connectionTimeout
+        // A handshake that broke may succeed next time; an untrusted certificate will not.
+        case .tls: isRetryable ? .tlsProtocolError : .tlsCertificateError
+        case .firstByteTimeout: .httpResponseTimeout
+        case .stalled: .connectionReadTimeout
+        case .reset: .connectionTerminated
+        case .truncated: .httpResponseIncomplete
+        case .protocolError, .tooManyRedirects, .forbiddenScheme: .httpProtocolError
+        case .addressRefused: .destinationIPProhibited
+        case .tooLarge: bytesReceived > 0 ? .httpResponseBodySize : .httpResponseHeaderSectionSize
+        case .queueFull: .connectionLimitReached
+        case .unsupportedEncoding: .httpResponseContentCoding
+        case .cancelled, .preempted, .other: .proxyInternalError
+        }
+    }
+
+    private var connectError: ProxyStatus.ErrorType {
+        switch systemCode {
+        case EHOSTUNREACH, ENETUNREACH: .destinationIPUnroutable
+        case ECONNREFUSED, 0: .connectionRefused
+        default: .destinationUnavailable
+        }
     }
 }

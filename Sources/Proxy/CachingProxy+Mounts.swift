@@ -1,0 +1,127 @@
+/// Requests under a mount: what the store may answer, and what is passed through.
+import CachePolicy
+import HTTP
+import HTTPServer
+import Reactor
+import Routing
+import Upstream
+import URISyntax
+
+/// A request that the router found under a mount.
+struct MountedRequest {
+    let mount: Mount
+    /// What it asks for at the origin.
+    let url: AbsoluteURL
+    let hasBody: Bool
+}
+
+extension CachingProxy {
+    /// Answers a request under a mount.
+    func handle(_ mounted: MountedRequest, _ exchange: Exchange) {
+        let request = exchange.request
+        // Browsers give no credentials with the question whether they may.
+        if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
+        if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+        guard !core.isOwn(mounted.url) else {
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
+                exchange)
+        }
+        let url = core.settings.token == nil ? mounted.url : Self.withoutToken(mounted.url)
+        guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
+            return passThrough(mounted.mount, url, exchange)
+        }
+        let session = core.sessions.session(for: Entry(url: url))
+        let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
+        let kind = Self.isNamedAsPlaylist(url) ? nil : core.settings.mountKind
+        let text = core.keyText(url, session: session, role: nil, isMounted: true)
+        let resource = Resource(
+            url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
+            role: nil, policy: policy, mayStore: true,
+            forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
+            mount: mounted.mount)
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+    }
+
+    /// Whether the store may answer; a GET with a body asks for something that its URL alone does
+    /// not name.
+    private func mayStoreAnswer(_ method: HTTPMethod, hasBody: Bool) -> Bool {
+        method == .head || (method == .get && !hasBody)
+    }
+
+    /// Whether a page asks if it may read what our own CORS fields open to it; other preflights are
+    /// the origin's to answer.
+    private static func isOwnPreflight(_ request: RequestHead) -> Bool {
+        guard request.method == .options, request.fields.contains(.origin),
+            let asked = request.fields.first("Access-Control-Request-Method")
+        else { return false }
+        return asked == "GET" || asked == "HEAD"
+    }
+
+    // MARK: Passing through
+
+    private func passThrough(_ mount: Mount, _ url: AbsoluteURL, _ exchange: Exchange) {
+        var fields = ownedFields(exchange.request)
+        // Hops are counted for the two methods that trace them (RFC 9110 section 7.6.2).
+        let method = exchange.request.method
+        if method == .options || method == .trace, let text = fields.first("Max-Forwards"),
+            let hops = UInt32(text)
+        {
+            guard hops > 0 else { return answerAsLastHop(exchange) }
+            fields.set("Max-Forwards", String(hops - 1))
+        }
+        let target = PassthroughTarget(mount: mount, url: url, fields: fields)
+        Passthrough(core: core, exchange: exchange, target: target).start()
+    }
+
+    private func answerAsLastHop(_ exchange: Exchange) {
+        guard exchange.request.method == .options else {
+            return refuse(
+                ProxyFailure(.client, .methodNotAllowed, "this daemon does not answer TRACE"),
+                exchange)
+        }
+        var fields = Fields()
+        fields.append(.allow, "GET, HEAD, OPTIONS")
+        exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+    }
+
+    // MARK: Fields towards the origin
+
+    /// The end-to-end fields (RFC 9110 section 7.6.1) without what is ours, with what we add.
+    private func ownedFields(_ request: RequestHead) -> Fields {
+        var forwarded = endToEndFields(request.fields)
+        for name: FieldName in [.host, .expect, .contentLength] { forwarded.remove(name) }
+        // The access token is ours and no origin's.
+        if core.settings.token != nil, bearer(request) != nil { forwarded.remove(.authorization) }
+        forwarded.set("CDN-Loop", core.cdnLoop(after: request))
+        forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
+        return forwarded
+    }
+
+    /// Playlists are read here and rewritten, so that HTTP's rules are not all there is to them.
+    private static func isNamedAsPlaylist(_ url: AbsoluteURL) -> Bool {
+        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
+    }
+
+    /// The same, except those about ranges and conditions, which the store answers for, and codings
+    /// where the body is read here.
+    private func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
+        var forwarded = ownedFields(request)
+        for name: FieldName in [
+            .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+        ] { forwarded.remove(name) }
+        if kind == nil { forwarded.remove(.acceptEncoding) }
+        return forwarded
+    }
+
+    /// A mount's URL without our access token, which came as an argument to us.
+    private static func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
+        guard let query = url.queryRange else { return url }
+        let kept = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+            .filter { !$0.starts(with: Array("\(tokenArgument)=".utf8)) }
+        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+}

@@ -1,0 +1,146 @@
+/// The upstream half of a request that is passed through.
+import HTTP
+import Posix
+import Reactor
+import Upstream
+import URISyntax
+
+/// What the server loop hears of it: any number of interim heads, then one of the others.
+enum PassthroughEvent: Sendable {
+    case interim(ResponseHead)
+    case head(TransferHead)
+    /// Before a head; after it a failure is seen in the pipe.
+    case failed(UpstreamError)
+}
+
+/// One transfer whose body goes into a pipe.
+///
+/// Lives on the upstream loop, from its start to `didFinish`.
+final class PassthroughFlight: TransferDelegate {
+    private let pipe: BytePipe
+    private let counters: Counters
+    private let loop: EventLoop
+    private let tell: @Sendable (PassthroughEvent) -> Void
+    private let ended: (PassthroughFlight) -> Void
+    private var transfer: Transfer?
+    private var hasHead = false
+    /// Bytes still to come; nil where only the end tells.
+    private var remaining: Int64?
+
+    init(
+        into pipe: BytePipe, table: PassthroughTable, counters: Counters,
+        ended: @escaping (PassthroughFlight) -> Void,
+        tell: @escaping @Sendable (PassthroughEvent) -> Void
+    ) {
+        self.pipe = pipe
+        self.counters = counters
+        self.tell = tell
+        self.ended = ended
+        loop = table.client.loop
+    }
+
+    func start(_ request: TransferRequest, on client: UpstreamClient) {
+        counters.add(.originRequests)
+        transfer = client.start(request, delegate: self)
+    }
+
+    func cancel() { transfer?.cancel() }
+
+    // MARK: TransferDelegate
+
+    func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
+        tell(.interim(head))
+    }
+
+    func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
+        hasHead = true
+        remaining = head.fields.first(.contentLength).flatMap { Int64($0) }
+        tell(.head(head))
+        if remaining == 0 { pipe.end(isWhole: true) }
+    }
+
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        counters.add(.bytesFromOrigin, Int64(bytes.count))
+        let bound = LoopBound(self, to: loop)
+        let hasRoom = pipe.write(bytes) {
+            bound.enqueue { flight, _ in flight.transfer?.resume() }
+        }
+        if !hasRoom { transfer.pause() }
+        guard let left = remaining.map({ $0 - Int64(bytes.count) }) else { return .consumed }
+        remaining = left
+        // The origin may answer in full before it has the whole request.
+        if left <= 0 { pipe.end(isWhole: true) }
+        return .consumed
+    }
+
+    func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
+        self.transfer = nil
+        switch result {
+        case .success:
+            pipe.end(isWhole: true)
+        case .failure(let error):
+            if error.kind != .cancelled { counters.add(.originFailures) }
+            pipe.end(isWhole: false)
+            if !hasHead { tell(.failed(error)) }
+        }
+        ended(self)
+    }
+}
+
+/// All of them, with a client of their own: however slowly clients send and read, they hold no slot
+/// that playback waits for.
+///
+/// Lives on the upstream loop.
+final class PassthroughTable {
+    /// Requests at once; more wait.
+    static let slots = 128
+
+    let client: UpstreamClient
+    private let counters: Counters
+    private var flights: [FetchID: PassthroughFlight] = [:]
+
+    init(loop: EventLoop, like configuration: UpstreamConfiguration, counters: Counters)
+        throws(UpstreamError)
+    {
+        var configuration = configuration
+        configuration.slots = Self.slots
+        configuration.perHostLimit = 0
+        configuration.queueLimit = 1024
+        client = try UpstreamClient(loop: loop, configuration: configuration)
+        self.counters = counters
+    }
+
+    func start(
+        _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
+        tell: @escaping @Sendable (PassthroughEvent) -> Void
+    ) {
+        let flight = PassthroughFlight(
+            into: pipe, table: self, counters: counters,
+            ended: { [weak self] _ in self?.flights[id] = nil }, tell: tell)
+        flights[id] = flight
+        flight.start(request, on: client)
+    }
+
+    func cancel(_ id: FetchID) { flights[id]?.cancel() }
+}
+
+extension Flights {
+    /// Passes a request through; `tell` is called on the upstream loop.
+    func passThrough(
+        _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
+        tell: @escaping @Sendable (PassthroughEvent) -> Void
+    ) {
+        onLoop { table in
+            do throws(UpstreamError) {
+                try table.passthroughs().start(request, id: id, into: pipe, tell: tell)
+            } catch {
+                tell(.failed(error))
+            }
+        }
+    }
+
+    /// Ends what `passThrough` began; one that has ended is left alone.
+    func cancelPassthrough(_ id: FetchID) {
+        onLoop { $0.openPassthroughs?.cancel(id) }
+    }
+}
