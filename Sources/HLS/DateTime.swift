@@ -1,0 +1,133 @@
+import URISyntax
+
+/// A date with time of day as playlists write it (ISO 8601), for EXT-X-PROGRAM-DATE-TIME.
+package struct DateTime: Hashable, Comparable, Sendable {
+    /// Since 1970-01-01T00:00:00Z.
+    package let milliseconds: Int
+
+    package init(milliseconds: Int) { self.milliseconds = milliseconds }
+
+    /// Reads `YYYY-MM-DDThh:mm:ss` with an optional fraction and an optional `Z` or offset.
+    ///
+    /// Without an offset UTC is meant, as players take it. Nil for everything else.
+    package init?(_ bytes: ArraySlice<UInt8>) {
+        var reader = Reader(bytes: DecimalNumber.trimmed(bytes))
+        guard let year = reader.number(4), reader.take(0x2D), let month = reader.number(2),
+            reader.take(0x2D), let day = reader.number(2), reader.take(0x54) || reader.take(0x74),
+            let hour = reader.number(2), reader.take(0x3A), let minute = reader.number(2),
+            reader.take(0x3A), let second = reader.number(2), let fraction = reader.fraction(),
+            let offset = reader.offset(), reader.isAtEnd
+        else { return nil }
+        guard 1...12 ~= month, 1...31 ~= day, hour < 24, minute < 60, second < 61 else {
+            return nil
+        }
+        let days = Self.days(year: year, month: month, day: day)
+        milliseconds =
+            (((days * 24 + hour) * 60 + minute - offset) * 60 + second) * 1000 + fraction
+    }
+
+    package static func < (left: DateTime, right: DateTime) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
+
+    package static func + (date: DateTime, duration: Duration) -> DateTime {
+        let parts = duration.components
+        return DateTime(
+            milliseconds: date.milliseconds + Int(parts.seconds) * 1000
+                + Int(parts.attoseconds / 1_000_000_000_000_000))
+    }
+
+    /// In UTC with milliseconds: `2031-05-06T07:08:09.010Z`.
+    package var text: String {
+        let seconds = milliseconds.flooredQuotient(1000)
+        let days = seconds.flooredQuotient(86_400)
+        let ofDay = seconds - days * 86_400
+        let (year, month, day) = Self.date(days: days)
+        let time =
+            "\(pad(ofDay / 3600)):\(pad(ofDay / 60 % 60)):\(pad(ofDay % 60))"
+            + ".\(pad(milliseconds - seconds * 1000, 3))Z"
+        return "\(pad(year, 4))-\(pad(month))-\(pad(day))T\(time)"
+    }
+
+    private func pad(_ number: Int, _ width: Int = 2) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+    }
+
+    // Days of the Gregorian calendar, counted from March so that the leap day comes last.
+
+    private static func days(year: Int, month: Int, day: Int) -> Int {
+        let shifted = month > 2 ? year : year - 1
+        let era = shifted.flooredQuotient(400)
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    private static func date(days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = shifted.flooredQuotient(146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
+    }
+
+    /// Steps over the text of a date.
+    private struct Reader {
+        var bytes: ArraySlice<UInt8>
+
+        var isAtEnd: Bool { bytes.isEmpty }
+
+        mutating func take(_ byte: UInt8) -> Bool {
+            guard bytes.first == byte else { return false }
+            bytes.removeFirst()
+            return true
+        }
+
+        /// Exactly `count` digits.
+        mutating func number(_ count: Int) -> Int? {
+            guard bytes.count >= count, bytes.prefix(count).allSatisfy(ASCII.isDigit) else {
+                return nil
+            }
+            let value = bytes.prefix(count).reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            bytes.removeFirst(count)
+            return value
+        }
+
+        /// Milliseconds; 0 without a fraction, nil for a point without digits.
+        mutating func fraction() -> Int? {
+            guard take(0x2E) || take(0x2C) else { return 0 }
+            let digits = bytes.prefix(while: ASCII.isDigit)
+            guard !digits.isEmpty else { return nil }
+            bytes.removeFirst(digits.count)
+            return (digits.prefix(3) + [0x30, 0x30]).prefix(3).reduce(0) {
+                $0 * 10 + Int($1 - 0x30)
+            }
+        }
+
+        /// Minutes east of UTC; 0 for `Z` and for nothing.
+        mutating func offset() -> Int? {
+            if isAtEnd || take(0x5A) || take(0x7A) { return 0 }
+            let isWest = bytes.first == 0x2D
+            guard take(0x2B) || take(0x2D), let hours = number(2) else { return nil }
+            _ = take(0x3A)
+            guard let minutes = isAtEnd ? 0 : number(2), hours < 24, minutes < 60 else {
+                return nil
+            }
+            return (hours * 60 + minutes) * (isWest ? -1 : 1)
+        }
+    }
+}
+
+extension Int {
+    fileprivate func flooredQuotient(_ divisor: Int) -> Int {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+}

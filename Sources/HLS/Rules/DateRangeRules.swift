@@ -1,0 +1,116 @@
+import URISyntax
+
+/// Rules about EXT-X-DATERANGE and interstitials (8216bis, 4.4.5.1 and D.2).
+enum DateRangeRules {
+    static let table = [
+        PlaylistRule("date-range-without-date-time", "4.4.5.1", checkProgramDateTime),
+        PlaylistRule("date-range-start", "4.4.5.1", checkStart),
+        PlaylistRule("date-range-date", "4.4.5.1", checkDates),
+        PlaylistRule("date-range-end", "4.4.5.1", checkEnd),
+        PlaylistRule("date-range-duration", "4.4.5.1", checkDuration),
+        PlaylistRule("date-range-end-on-next", "4.4.5.1", checkEndOnNext),
+        PlaylistRule("date-range-conflict", "4.4.5.1", checkConflicts),
+        PlaylistRule("interstitial-assets", "D.2", checkAssets),
+    ]
+
+    /// The first tag of each identifier; those that follow may say less.
+    private static func firsts(_ view: PlaylistView) -> [PlaylistView.TagUse] {
+        var seen: Set<String> = []
+        return view.uses(of: .dateRange).filter {
+            seen.insert($0.attributes.text(of: "ID") ?? "").inserted
+        }
+    }
+
+    private static func checkProgramDateTime(_ view: PlaylistView, _ findings: inout Findings) {
+        guard let use = view.first(.dateRange), !view.contains(.programDateTime),
+            !view.contains(.skip)
+        else { return }
+        findings.add(use.line, .dateRange, "stands in a playlist without a program date-time")
+    }
+
+    private static func checkStart(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in firsts(view) where use.attributes.first("START-DATE") == nil {
+            findings.add(use.line, .dateRange, "has no START-DATE")
+        }
+    }
+
+    private static func date(_ use: PlaylistView.TagUse, _ name: String) -> DateTime? {
+        use.attributes.bytes(of: name).flatMap(DateTime.init)
+    }
+
+    private static func checkDates(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in view.uses(of: .dateRange) {
+            for name in ["START-DATE", "END-DATE"] {
+                guard let attribute = use.attributes.first(name),
+                    !attribute.hasVariable(in: view.bytes), date(use, name) == nil
+                else { continue }
+                findings.add(use.line, .dateRange, "\(name) is no date with time")
+            }
+        }
+    }
+
+    private static func checkEnd(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in view.uses(of: .dateRange) {
+            guard let start = date(use, "START-DATE"), let end = date(use, "END-DATE") else {
+                continue
+            }
+            if end < start { findings.add(use.line, .dateRange, "ends before it starts") }
+            if let duration = use.seconds("DURATION"), start + duration != end {
+                findings.add(use.line, .dateRange, "END-DATE is not START-DATE plus DURATION")
+            }
+        }
+    }
+
+    private static func checkDuration(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in view.uses(of: .dateRange) {
+            for name in ["DURATION", "PLANNED-DURATION"] {
+                guard let attribute = use.attributes.first(name),
+                    !attribute.hasVariable(in: view.bytes)
+                else { continue }
+                if use.seconds(name).map({ $0 < .zero }) ?? true {
+                    findings.add(use.line, .dateRange, "\(name) is no duration")
+                }
+            }
+        }
+    }
+
+    private static func checkEndOnNext(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in view.uses(of: .dateRange) where use.attributes.isYes("END-ON-NEXT") {
+            let list = use.attributes
+            if list.first("CLASS") == nil {
+                findings.add(use.line, .dateRange, "has END-ON-NEXT and no CLASS")
+            }
+            if list.first("DURATION") != nil || list.first("END-DATE") != nil {
+                findings.add(use.line, .dateRange, "has END-ON-NEXT and an end of its own")
+            }
+        }
+    }
+
+    private static func checkConflicts(_ view: PlaylistView, _ findings: inout Findings) {
+        var known: [String: [String: String]] = [:]
+        for use in view.uses(of: .dateRange) {
+            guard let id = use.attributes.text(of: "ID") else { continue }
+            for attribute in use.attributes {
+                let name = view.text.text(attribute.name)
+                let value = view.text(attribute)
+                let before = known[id, default: [:]].updateValue(value, forKey: name)
+                if let before, before != value {
+                    findings.add(use.line, .dateRange, "'\(id)' had another \(name) before")
+                }
+            }
+        }
+    }
+
+    private static func checkAssets(_ view: PlaylistView, _ findings: inout Findings) {
+        for use in firsts(view)
+        where use.attributes.isValue("com.apple.hls.interstitial", of: "CLASS") {
+            let count = ["X-ASSET-URI", "X-ASSET-LIST"].count {
+                use.attributes.first($0) != nil
+            }
+            if count != 1 {
+                let found = count == 0 ? "neither" : "both"
+                findings.add(use.line, .dateRange, "has \(found) of X-ASSET-URI and X-ASSET-LIST")
+            }
+        }
+    }
+}
