@@ -98,22 +98,37 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
+    /// Up to four characters in lower case as one number: dates are read on every hit, and making
+    /// text of their parts took a fifth of its time.
+    private static func packed(_ bytes: some Collection<UInt8>) -> UInt32 {
+        bytes.reduce(0 as UInt32) { $0 << 8 | UInt32(ASCII.lower($1)) }
+    }
+
+    private static let packedWeekdays = weekdays.map { packed($0.utf8.prefix(3)) }
+    private static let packedMonths = months.map { packed($0.utf8) }
+    private static let packedZone = packed(" GMT".utf8)
+
     private static func isWeekday(_ bytes: ArraySlice<UInt8>) -> Bool {
-        weekdays.contains { name in
-            ASCII.equalIgnoringCase(bytes.text, bytes.count == 3 ? String(name.prefix(3)) : name)
-        }
+        guard bytes.count > 3 else { return packedWeekdays.contains(packed(bytes)) }
+        return weekdays.contains { ASCII.equalIgnoringCase(bytes.text, $0) }
     }
 
     private static func month(_ bytes: ArraySlice<UInt8>) -> Int64? {
-        months.firstIndex { ASCII.equalIgnoringCase(bytes.text, $0) }.map { Int64($0) + 1 }
+        packedMonths.firstIndex(of: packed(bytes)).map { Int64($0) + 1 }
     }
 
     private static func hasZone(_ bytes: ArraySlice<UInt8>) -> Bool {
-        ASCII.equalIgnoringCase(bytes.text, " GMT")
+        bytes.count == 4 && packed(bytes) == packedZone
     }
 
+    /// Reads up to four digits; nil for anything else among them.
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
-        DecimalNumber(bytes).saturated
+        var value: Int64 = 0
+        for byte in bytes {
+            guard ASCII.isDigit(byte) else { return nil }
+            value = value * 10 + Int64(byte &- 0x30)
+        }
+        return bytes.isEmpty ? nil : value
     }
 
     /// Reads `08:49:37` as seconds of the day.
