@@ -9,6 +9,8 @@ package enum Disposition: Equatable, Sendable {
     case partial
     /// The origin could not be asked; what was stored was served although stale.
     case staleOnError
+    /// Stale, and used while the origin is asked behind it (RFC 5861 section 3).
+    case staleWhileRevalidate
     /// The origin said that what was stored is still right.
     case revalidated
     /// Nothing usable was stored.
@@ -20,12 +22,21 @@ package enum Disposition: Equatable, Sendable {
     /// Stored, but the origin had something newer.
     case refreshed(Freshness.StaleReason)
 
+    /// Whether the origin was asked and said that this is right.
+    package var hasOriginsWord: Bool {
+        switch self {
+        case .hit, .partial, .staleOnError, .staleWhileRevalidate, .collapsed: false
+        case .revalidated, .miss, .bypass, .refreshed: true
+        }
+    }
+
     /// The name in logs and counters.
     package var name: String {
         switch self {
         case .hit: "hit"
         case .partial: "partial"
         case .staleOnError: "stale"
+        case .staleWhileRevalidate: "stale-while-revalidate"
         case .revalidated: "revalidated"
         case .miss: "miss"
         case .collapsed: "collapsed"
@@ -48,6 +59,9 @@ package enum Disposition: Equatable, Sendable {
         case .staleOnError:
             value.hit = true
             value.detail = "origin-unreachable"
+        case .staleWhileRevalidate:
+            value.hit = true
+            value.detail = "stale-while-revalidate"
         case .partial:
             value.forward = .partial
             value.stored = true
@@ -62,11 +76,22 @@ package enum Disposition: Equatable, Sendable {
             value.forward = .uriMiss
             value.detail = reason.rawValue
         case .refreshed(let reason):
-            value.forward = .stale
-            value.stored = true
+            value.forward = reason.forwardReason
+            value.stored = reason != .requestNoStore
             value.detail = reason.rawValue
         }
         if !value.hit, value.forwardStatus == nil { value.forwardStatus = status }
         return value
+    }
+}
+
+extension Freshness.StaleReason {
+    /// The reason as RFC 9211 section 2.2 names it.
+    package var forwardReason: CacheStatus.ForwardReason {
+        switch self {
+        case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
+        case .vary: .varyMiss
+        case .expired, .live, .noCache, .refreshPolicy: .stale
+        }
     }
 }

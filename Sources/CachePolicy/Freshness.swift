@@ -35,6 +35,8 @@ package struct PlaylistFacts: Sendable, Equatable {
 package enum Freshness: Equatable, Sendable {
     /// As it is; for so many seconds more, nil for as long as it is kept.
     case fresh(seconds: Int64?)
+    /// As it is, though stale, while the origin is asked behind it; `seconds` is 0 or less.
+    case staleWhileRevalidate(seconds: Int64)
     /// Only after asking the origin, for this reason.
     case stale(StaleReason)
 
@@ -46,6 +48,7 @@ package enum Freshness: Equatable, Sendable {
         case requestNoCache = "request-no-cache"
         case requestMaxAge = "request-max-age"
         case requestMinFresh = "request-min-fresh"
+        case requestNoStore = "request-no-store"
         case refreshPolicy = "refresh-policy"
         case vary
     }
@@ -53,23 +56,21 @@ package enum Freshness: Equatable, Sendable {
     /// What the decision is made from.
     package struct Question: Sendable {
         package var policy: Policy
-        package var head: StoredHead
+        package var rules: ReuseRules
         /// Nil for everything that is no playlist.
         package var playlist: PlaylistFacts?
         package var requestFields: Fields
         package var now: WallTime
-        package var isShared: Bool
 
         package init(
-            policy: Policy, head: StoredHead, playlist: PlaylistFacts?, requestFields: Fields,
-            now: WallTime, isShared: Bool
+            policy: Policy, rules: ReuseRules, playlist: PlaylistFacts?, requestFields: Fields,
+            now: WallTime
         ) {
             self.policy = policy
-            self.head = head
+            self.rules = rules
             self.playlist = playlist
             self.requestFields = requestFields
             self.now = now
-            self.isShared = isShared
         }
     }
 
@@ -95,52 +96,91 @@ package enum Freshness: Equatable, Sendable {
     }
 
     private static func live(_ playlist: PlaylistFacts, _ question: Question) -> Freshness {
-        let held = question.now - question.head.responseTime
+        let held = question.now - question.rules.responseTime
         // A clock that went back says nothing of the list's age: ask.
         guard held >= .zero, held < playlist.reuse else { return .stale(.live) }
         return .fresh(seconds: (playlist.reuse - held).nanoseconds / 1_000_000_000)
     }
 
     private static func rfc(_ question: Question) -> Freshness {
-        let control = CacheControl(question.head.fields)
-        if control.noCache == .response { return .stale(.noCache) }
-        let request = CacheControl(question.requestFields)
-        let pragma =
-            !question.requestFields.contains(.cacheControl)
-            && question.requestFields.listMembers(.pragma).contains("no-cache")
-        if request.noCache != nil || pragma { return .stale(.requestNoCache) }
-        let age = question.head.age(at: question.now)
-        let lifetime = question.head.lifetime(isShared: question.isShared)
-        if let maxAge = request.maxAge, age > maxAge { return .stale(.requestMaxAge) }
-        if let minFresh = request.minFresh, lifetime - age < minFresh {
-            return .stale(.requestMinFresh)
+        let rules = question.rules
+        if rules.alwaysAsks { return .stale(.noCache) }
+        let request = RequestDirectives(question.requestFields)
+        if request.asksOrigin { return .stale(.requestNoCache) }
+        let age = rules.age(at: question.now)
+        let left = rules.lifetime - age
+        guard let control = request.control else {
+            return left > 0 ? .fresh(seconds: left) : expired(rules, left)
         }
-        if age < lifetime { return .fresh(seconds: lifetime - age) }
-        let forbids = control.mustRevalidate || (question.isShared && control.proxyRevalidate)
-        if !forbids, let allowed = request.maxStale {
+        if let maxAge = control.maxAge, age > maxAge { return .stale(.requestMaxAge) }
+        if let minFresh = control.minFresh, left < minFresh { return .stale(.requestMinFresh) }
+        if left > 0 { return .fresh(seconds: left) }
+        if !rules.forbidsStale, let allowed = control.maxStale {
             switch allowed {
-            case .any: return .fresh(seconds: lifetime - age)
-            case .seconds(let most) where age - lifetime <= most:
-                return .fresh(seconds: lifetime - age)
+            case .any: return .fresh(seconds: left)
+            case .seconds(let most) where -left <= most: return .fresh(seconds: left)
             default: break
             }
+        }
+        return expired(rules, left)
+    }
+
+    /// A response past its lifetime by `-left` seconds.
+    private static func expired(_ rules: ReuseRules, _ left: Int64) -> Freshness {
+        // A window of stale-while-revalidate cannot go beyond what forbids all stale use.
+        if !rules.forbidsStale, -left < rules.staleWhileRevalidate {
+            return .staleWhileRevalidate(seconds: left)
         }
         return .stale(.expired)
     }
 
     /// Whether the stored response may be used although the origin could not be asked.
     package static func mayServeStale(_ question: Question) -> Bool {
+        let rules = question.rules
         if let playlist = question.playlist, playlist.isLive, question.policy != .offline {
-            let held = question.now - question.head.responseTime
+            let held = question.now - rules.responseTime
             return held < playlist.reuse + playlist.staleBound
         }
         guard question.policy == .rfc else { return true }
-        let control = CacheControl(question.head.fields)
-        let forbids =
-            control.mustRevalidate || control.noCache != nil
-            || (question.isShared && (control.proxyRevalidate || control.sharedMaxAge != nil))
-        return !forbids
+        if rules.forbidsStale { return false }
+        let staleness = rules.age(at: question.now) - rules.lifetime
+        let asked = RequestDirectives(question.requestFields).control?.staleIfError
+        // Where either side gives a bound, that is the permission; without one the origin is as
+        // good as unreachable, which is permission enough (RFC 9111 section 4.2.4).
+        if let bound = [rules.staleIfError, asked].compactMap({ $0 }).max() {
+            return staleness <= bound
+        }
+        return true
     }
+}
+
+/// The directives of a request, read only where it has any.
+package struct RequestDirectives: Sendable {
+    /// Nil where the request has no Cache-Control.
+    package let control: CacheControl?
+    /// True for `no-cache`, or for `Pragma: no-cache` where there is no Cache-Control (RFC 9111
+    /// section 5.4).
+    package let asksOrigin: Bool
+
+    package init(_ fields: Fields) {
+        guard fields.contains(.cacheControl) else {
+            control = nil
+            asksOrigin =
+                fields.contains(.pragma)
+                && fields.listMembers(.pragma).contains {
+                    HTTP.ASCII.equalIgnoringCase($0, "no-cache")
+                }
+            return
+        }
+        let read = CacheControl(fields)
+        control = read
+        asksOrigin = read.noCache != nil
+    }
+
+    /// True for `no-store`: neither the request nor its response is to be kept.
+    package var noStore: Bool { control?.noStore ?? false }
+    /// True for `only-if-cached`: the origin is not to be asked.
+    package var onlyIfCached: Bool { control?.onlyIfCached ?? false }
 }
 
 extension Interval {

@@ -13,11 +13,13 @@ package enum Storability: Equatable, Sendable {
         case isPrivate = "private"
         case status = "status"
         case varyStar = "vary-star"
-        /// The response depends on request fields other than those that we normalise.
-        case vary
         case authorization = "authorization"
         case noFreshness = "no-freshness"
         case method = "method"
+        /// `must-understand` came with a status that has no caching rules here.
+        case mustUnderstand = "must-understand"
+        /// The request said `no-store`.
+        case requestNoStore = "request-no-store"
     }
 
     /// What the decision is made from.
@@ -26,42 +28,50 @@ package enum Storability: Equatable, Sendable {
         package var requestFields: Fields
         package var status: HTTPStatus
         package var responseFields: Fields
-        /// True when others than one person use this daemon.
-        package var isShared: Bool
+        package var kind: CacheKind
 
         package init(
             policy: Policy, requestFields: Fields, status: HTTPStatus, responseFields: Fields,
-            isShared: Bool
+            kind: CacheKind
         ) {
             self.policy = policy
             self.requestFields = requestFields
             self.status = status
             self.responseFields = responseFields
-            self.isShared = isShared
+            self.kind = kind
         }
     }
 
     /// Decides for the response to a GET.
     package static func decide(_ question: Question) -> Storability {
-        let control = CacheControl(question.responseFields)
-        if control.noStore { return .streamOnly(.noStore) }
-        if question.policy != .rfc { return mediaDecision(question) }
-        if CacheControl(question.requestFields).noStore { return .streamOnly(.noStore) }
-        let vary = question.responseFields.listMembers(.vary).map { HTTP.ASCII.lowercased($0) }
-        if vary.contains("*") { return .streamOnly(.varyStar) }
-        // Codings are undone or not asked for, and CORS is ours: these two do not split the cache.
-        if vary.contains(where: { $0 != "accept-encoding" && $0 != "origin" }) {
-            return .streamOnly(.vary)
+        if question.policy != .rfc {
+            if CacheControl(question.responseFields).noStore { return .streamOnly(.noStore) }
+            return mediaDecision(question)
         }
-        if question.isShared {
-            if control.private != nil { return .streamOnly(.isPrivate) }
-            if question.requestFields.contains(.authorization),
-                !control.public, !control.mustRevalidate, control.sharedMaxAge == nil
-            {
-                return .streamOnly(.authorization)
-            }
+        let control = question.kind.directives(of: question.responseFields)
+        if let reason = refusal(question, control.control) { return .streamOnly(reason) }
+        return lifetimeDecision(question, control)
+    }
+
+    /// What forbids to store, whatever the lifetime (RFC 9111 section 3).
+    private static func refusal(_ question: Question, _ control: CacheControl) -> NoStoreReason? {
+        if RequestDirectives(question.requestFields).noStore { return .requestNoStore }
+        let isFinal = !question.status.isInformational && question.status != .notModified
+        guard isFinal, question.status != .rangeNotSatisfiable else { return .status }
+        if control.mustUnderstand {
+            guard StatusRules.isUnderstood(question.status) else { return .mustUnderstand }
+        } else if control.noStore {
+            return .noStore
         }
-        return rfcStatusDecision(question, control)
+        if SelectingFields(question.responseFields).isAny { return .varyStar }
+        guard question.kind.isShared else { return nil }
+        if control.private == .response { return .isPrivate }
+        if question.requestFields.contains(.authorization),
+            !control.public, !control.mustRevalidate, control.sharedMaxAge == nil
+        {
+            return .authorization
+        }
+        return nil
     }
 
     /// Playback: whole or partial content is kept, errors never are.
@@ -72,21 +82,19 @@ package enum Storability: Equatable, Sendable {
         }
     }
 
-    private static func rfcStatusDecision(_ question: Question, _ control: CacheControl)
-        -> Storability
-    {
-        let understood: Set<UInt16> = [
-            200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501,
-        ]
-        let status = question.status.rawValue
-        guard understood.contains(status) else { return .streamOnly(.status) }
-        let hasExplicit = control.hasLifetime || question.responseFields.contains(.expires)
-        let hasValidator =
-            question.responseFields.contains(.etag)
-            || question.responseFields.contains(.lastModified)
-        let heuristic: Set<UInt16> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
-        if hasExplicit || control.public { return .store }
-        if heuristic.contains(status), hasValidator { return .store }
-        return .streamOnly(.noFreshness)
+    private static func lifetimeDecision(
+        _ question: Question, _ directives: ResponseDirectives
+    ) -> Storability {
+        let fields = question.responseFields
+        let isExplicit =
+            directives.statedLifetime(question.kind) != nil || directives.control.public
+            || (!directives.isTargeted && fields.contains(.expires))
+        if isExplicit { return .store }
+        guard StatusRules.isHeuristicallyCacheable(question.status) else {
+            return .streamOnly(.status)
+        }
+        // Without a validator it could never be used again.
+        let hasValidator = fields.contains(.etag) || fields.contains(.lastModified)
+        return hasValidator ? .store : .streamOnly(.noFreshness)
     }
 }

@@ -16,11 +16,14 @@ package struct StoredHead: Sendable, Equatable {
     package var finalURL: String
     /// True when the body is a playlist, which is rewritten for each session.
     package var isPlaylist: Bool
+    /// The kind of cache it was stored by; nil for playback, where HTTP's rules do not lead.
+    package var kind: CacheKind?
 
     package init(
         status: HTTPStatus, fields: Fields, requestTime: WallTime, responseTime: WallTime,
-        finalURL: String, isPlaylist: Bool = false
+        finalURL: String, isPlaylist: Bool = false, kind: CacheKind? = nil
     ) {
+        self.kind = kind
         self.status = status
         self.fields = fields
         self.requestTime = requestTime
@@ -42,7 +45,17 @@ package struct StoredHead: Sendable, Equatable {
     ]
 
     /// The fields of an origin's response that are kept (RFC 9111 section 3.1).
-    package static func keptFields(of response: Fields) -> Fields {
+    ///
+    /// - Parameters:
+    ///   - response: the fields as they came.
+    ///   - kind: what HTTP's rules are followed for: all end-to-end fields are kept then, as bytes;
+    ///     nil for playback, which keeps what may stand in answers of ours.
+    package static func keptFields(of response: Fields, for kind: CacheKind? = nil) -> Fields {
+        if kind != nil {
+            var kept = endToEndFields(response)
+            kept.remove(.contentLength)
+            return kept
+        }
         var kept = Fields()
         for (name, value) in endToEndFields(response) {
             let lower = HTTP.ASCII.lowercased(name)
@@ -52,19 +65,36 @@ package struct StoredHead: Sendable, Equatable {
         return kept
     }
 
+    /// Takes out the fields that a shared cache must not store, those that `private` names (RFC
+    /// 9111 section 5.2.2.7).
+    ///
+    /// - Returns: what was taken out; it belongs to the answer that brought it.
+    package mutating func removePrivateFields() -> Fields {
+        var removed = Fields()
+        guard let kind, kind.isShared,
+            case .fields(let names) = kind.directives(of: fields).control.private
+        else { return removed }
+        for name in names {
+            for value in fields.all(name) { removed.append(name, value) }
+            fields.remove(name)
+        }
+        return removed
+    }
+
     /// Takes over the fields of a 304 (RFC 9111 section 3.2) and its times.
     package mutating func update(
         from notModified: Fields, requestTime: WallTime, responseTime: WallTime
     ) {
-        let news = Self.keptFields(of: notModified)
-        for (name, _) in news
-        where !["content-encoding", "content-type"].contains(HTTP.ASCII.lowercased(name)) {
-            fields.remove(name)
-        }
-        for (name, value) in news
-        where !["content-encoding", "content-type"].contains(HTTP.ASCII.lowercased(name)) {
-            fields.append(name, value)
-        }
+        // What describes the stored bytes stays: they did not change. Content-Type changes only
+        // where HTTP's rules lead; for playback it was found out here.
+        var fixed: Set<FieldName> = ["Content-Encoding", "Content-Range"]
+        if kind == nil { fixed.insert(.contentType) }
+        let news = Self.keptFields(of: notModified, for: kind)
+        let lines = (0..<news.count).map { news.bytes(at: $0) }
+            .map { (name: FieldName(String(decoding: $0.name, as: UTF8.self)), line: $0) }
+            .filter { !fixed.contains($0.name) }
+        for (name, _) in lines { fields.remove(name) }
+        for (_, line) in lines { fields.append(nameBytes: line.name, valueBytes: line.value) }
         self.requestTime = requestTime
         self.responseTime = responseTime
     }
@@ -85,25 +115,36 @@ package struct StoredHead: Sendable, Equatable {
     /// Lines of text: a version, the values, an empty line, the fields as in HTTP/1.1.
     package var encoded: [UInt8] {
         var text = "1 \(status.rawValue) \(requestTime.nanoseconds) \(responseTime.nanoseconds) "
+        if let kind { text += "\(kind.rawValue)-" }
         text += "\(isPlaylist ? "playlist" : "media") \(finalURL)\n"
-        for (name, value) in fields { text += "\(name): \(value)\n" }
-        return Array(text.utf8)
+        var bytes = Array(text.utf8)
+        for index in 0..<fields.count {
+            let line = fields.bytes(at: index)
+            bytes += line.name
+            bytes += [HTTP.ASCII.colon, HTTP.ASCII.space]
+            bytes += line.value
+            bytes.append(HTTP.ASCII.lineFeed)
+        }
+        return bytes
     }
 
     /// Reads what `encoded` gave; nil for anything else.
     package init?(encoded bytes: [UInt8]) {
-        var lines = bytes.split(separator: 0x0A).makeIterator()
+        var lines = bytes.split(separator: HTTP.ASCII.lineFeed).makeIterator()
         guard let first = lines.next() else { return nil }
-        let parts = first.split(separator: 0x20, maxSplits: 5)
+        let parts = first.split(separator: HTTP.ASCII.space, maxSplits: 5)
             .map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 6, parts[0] == "1", let status = UInt16(parts[1]),
             let requested = Int64(parts[2]), let received = Int64(parts[3])
         else { return nil }
+        let words = parts[4].split(separator: "-")
+        let kind = words.count == 2 ? CacheKind(rawValue: String(words[0])) : nil
+        guard words.count == 1 || kind != nil else { return nil }
         self.init(
             status: HTTPStatus(rawValue: status), fields: Fields(),
             requestTime: WallTime(nanoseconds: requested),
             responseTime: WallTime(nanoseconds: received), finalURL: parts[5],
-            isPlaylist: parts[4] == "playlist")
+            isPlaylist: words.last == "playlist", kind: kind)
         while let line = lines.next() {
             guard fields.append(line: line) else { return nil }
         }

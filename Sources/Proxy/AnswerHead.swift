@@ -104,6 +104,9 @@ struct AnswerHead {
     func fields(
         _ facts: ObjectFacts, disposition: Disposition, ttl: Int64?, originStatus: HTTPStatus?
     ) -> Fields {
+        if resource.kind != nil {
+            return fieldsUnderRules(facts, disposition, ttl, originStatus)
+        }
         var fields = Fields()
         if resource.isMounted {
             for (name, value) in facts.head.fields
@@ -124,16 +127,48 @@ struct AnswerHead {
             fields.append(.lastModified, modified)
         }
         fields.append(.acceptRanges, "bytes")
-        finish(&fields, facts.head, disposition, ttl, originStatus)
+        finish(&fields, facts, disposition, ttl, originStatus)
+        return fields
+    }
+
+    /// The stored fields as the origin gave them, with what a cache adds.
+    ///
+    /// Fields that `no-cache` names are sent only with the origin's word (RFC 9111 section
+    /// 5.2.2.4).
+    private func fieldsUnderRules(
+        _ facts: ObjectFacts, _ disposition: Disposition, _ ttl: Int64?, _ originStatus: HTTPStatus?
+    ) -> Fields {
+        var fields = facts.head.fields
+        if !facts.rules.withheld.isEmpty, !disposition.hasOriginsWord {
+            for name in facts.rules.withheld { fields.remove(name) }
+        }
+        let age = facts.rules.age(at: now)
+        // On what comes straight from an origin Age says something only if it is not 0.
+        if !disposition.hasOriginsWord || age > 0 || fields.contains(.age) {
+            fields.set(.age, String(age))
+        }
+        disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)
+        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
+        return fields
+    }
+
+    /// The fields of an answer that is passed on and not stored.
+    func passedOn(_ head: StoredHead, _ reason: Freshness.StaleReason?) -> Fields {
+        var fields = head.fields
+        var status = CacheStatus(cache: "sluice", forward: reason?.forwardReason ?? .uriMiss)
+        if request.method == .head, reason == nil { status.forward = .method }
+        status.forwardStatus = head.status
+        status.append(to: &fields)
+        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
         return fields
     }
 
     /// Age, Cache-Status, and what browsers need.
     func finish(
-        _ fields: inout Fields, _ head: StoredHead, _ disposition: Disposition, _ ttl: Int64?,
+        _ fields: inout Fields, _ facts: ObjectFacts, _ disposition: Disposition, _ ttl: Int64?,
         _ originStatus: HTTPStatus?
     ) {
-        fields.append(.age, String(head.age(at: now)))
+        fields.append(.age, String(facts.rules.age(at: now)))
         disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)
         if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
         CrossOrigin.append(to: &fields, for: request, settings: settings)
@@ -160,6 +195,7 @@ struct AnswerHead {
         status.forwardStatus = failure.originStatus
         status.detail = "\(failure.fault.rawValue)-error"
         if failure.fault == .origin { status.append(to: &fields) }
+        failure.proxyStatus?.append(to: &fields)
         CrossOrigin.append(to: &fields, for: request, settings: settings)
         return (ResponseHead(status: failure.status, fields: fields), Array(failure.text.utf8))
     }

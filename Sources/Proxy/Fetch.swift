@@ -22,13 +22,24 @@ final class Resource: Sendable {
     /// The player's fields that go to the origin.
     let forwardedFields: Fields
     let isMounted: Bool
+    /// The kind of cache that we are for it; nil where playlist semantics lead and not HTTP's: for
+    /// playback URLs, and for what a mount names like a playlist.
+    let kind: CacheKind?
+    /// The mount that it was asked for under, where HTTP's rules lead.
+    let mount: Mount?
+    /// The key text without what a variant adds to it.
+    let primaryText: String
 
     init(
         url: AbsoluteURL, keyText: String, session: Session, role: ResourceRole?, policy: Policy,
-        mayStore: Bool, forwardedFields: Fields, isMounted: Bool
+        mayStore: Bool, forwardedFields: Fields, isMounted: Bool, kind: CacheKind? = nil,
+        mount: Mount? = nil, primaryText: String? = nil
     ) {
         self.url = url
         self.keyText = keyText
+        self.kind = kind
+        self.mount = mount
+        self.primaryText = primaryText ?? keyText
         key = ObjectKey(sha256Of: keyText)
         self.session = session
         self.role = role
@@ -38,17 +49,27 @@ final class Resource: Sendable {
         self.isMounted = isMounted
     }
 
-    /// Content codings are undone for text that is read here; media is asked for as it is.
+    /// The same resource under another key text.
+    func keyed(_ text: String, mayStore: Bool? = nil, role: ResourceRole? = nil) -> Resource {
+        Resource(
+            url: url, keyText: text, session: session, role: role ?? self.role, policy: policy,
+            mayStore: mayStore ?? self.mayStore, forwardedFields: forwardedFields,
+            isMounted: isMounted, kind: kind, mount: mount, primaryText: primaryText)
+    }
+
+    /// Content codings are undone for text that is read here; media is asked for as it is, and
+    /// whatever HTTP's rules lead for goes to the client as it came.
     var decodesContent: Bool {
+        if kind != nil { return false }
         switch role {
-        case .playlist?, .json?: true
+        case .playlist?, .json?: return true
         case nil:
-            ![
+            return ![
                 "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
                 "cmfa",
             ]
             .contains(nameExtension)
-        default: false
+        default: return false
         }
     }
 
@@ -98,6 +119,23 @@ struct FetchRequest: Sendable {
     var revalidates = false
     let delivery: Delivery
     let lane: Lane
+    var terms = Terms()
+
+    /// What HTTP's rules add to a wish.
+    struct Terms: Sendable {
+        /// HEAD asks for the head alone.
+        var method = HTTPMethod.get
+        /// The client's own conditions, where the origin is to judge them; its 304 is passed on.
+        var conditions = Fields()
+        /// Entity tags of stored variants, any of which may be the answer.
+        var tags: [VariantIndex.Variant] = []
+        /// True where no other request's answer may be used, and none may use this one's.
+        var isAlone = false
+        /// True where a stale response will serve if the origin answers with a 5xx.
+        var staleServes = false
+        /// Told of interim answers (RFC 9110 section 15.2), on the upstream loop.
+        var interim: (@Sendable (ResponseHead) -> Void)?
+    }
 }
 
 /// What became of it.
@@ -105,6 +143,8 @@ enum FetchReply: Sendable {
     case object(StoredObject, FetchOutcome)
     /// The origin said that the object which was asked about is still right.
     case notModified(StoredObject)
+    /// An answer without content, for the one that asked: to HEAD, or to its own condition.
+    case head(StoredHead, length: String?)
     case failure(ProxyFailure)
 }
 
@@ -116,6 +156,8 @@ struct FetchOutcome: Sendable {
     let status: HTTPStatus
     /// Why it is not kept; nil if it is.
     let notStored: Storability.NoStoreReason?
+    /// Fields that are not kept and belong to the answer which brought them.
+    var onlyHere = Fields()
 }
 
 /// Names a wish, so that it can be taken back.

@@ -20,13 +20,14 @@ enum FillEnd: Error {
 
 extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
-        table.take(redirect.setCookies, of: resource.session)
+        if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
         return table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""
     }
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer else { return }
+        guard resource.kind == nil else { return receiveUnderRules(head) }
         table.take(head.setCookies, of: resource.session)
         switch head.status.rawValue {
         case 200 where isVerifyingEnd: endVerification(isProven: false)
@@ -39,7 +40,6 @@ extension Flight: TransferDelegate {
             refusal = (head.status, Self.retryAfter(head.fields, now: table.loop.wallNow))
             transfer.cancel()
         default:
-            if resource.isMounted { return receiveWhole(head) }
             refuse(ProxyFailure(originStatus: head.status, subject: resource.url.redacted))
         }
     }
@@ -78,7 +78,7 @@ extension Flight: TransferDelegate {
 
     // MARK: Heads
 
-    private func receiveWhole(_ head: TransferHead) {
+    func receiveWhole(_ head: TransferHead) {
         let length =
             head.decodedCoding == nil
             ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
@@ -86,7 +86,7 @@ extension Flight: TransferDelegate {
         begin(head, from: 0, to: nil, total: hasNoBody ? 0 : length)
     }
 
-    private func receivePart(_ head: TransferHead) {
+    func receivePart(_ head: TransferHead) {
         guard case .satisfied(let first, let last, let total)? = ContentRange.parse(head.fields)
         else {
             return refuse(
@@ -116,7 +116,7 @@ extension Flight: TransferDelegate {
         begin(head, from: first, to: last + 1, total: total)
     }
 
-    private func receiveNotModified(_ head: TransferHead) {
+    func receiveNotModified(_ head: TransferHead) {
         guard let object, var stored = ObjectFacts.of(object)?.head else {
             return refuse(
                 ProxyFailure(
@@ -127,11 +127,11 @@ extension Flight: TransferDelegate {
         object.replaceHead(stored.encoded)
         let waiting = waiters
         waiters = []
-        close(cause: nil)
+        close(cause: nil, cancels: false)
         for waiter in waiting { waiter.answer(.notModified(object), table) }
     }
 
-    private func receiveUnsatisfiable(_ head: TransferHead) {
+    func receiveUnsatisfiable(_ head: TransferHead) {
         var total: Int64?
         if case .unsatisfied(let length)? = ContentRange.parse(head.fields) { total = length }
         refuse(
@@ -147,11 +147,8 @@ extension Flight: TransferDelegate {
 
     /// Begins, or goes on, to fill an object with this response.
     private func begin(_ head: TransferHead, from start: Int64, to end: Int64?, total: Int64?) {
-        let stored = StoredHead(
-            status: head.status == .partialContent ? .ok : head.status,
-            fields: StoredHead.keptFields(of: head.fields), requestTime: requestTime,
-            responseTime: table.loop.wallNow, finalURL: head.finalURL.withoutUserinfo.text,
-            isPlaylist: isPlaylist)
+        var stored = storedHead(head)
+        let onlyHere = stored.removePrivateFields()
         takesRanges =
             head.status == .partialContent
             || head.fields.listMembers(.acceptRanges).contains("bytes")
@@ -179,9 +176,11 @@ extension Flight: TransferDelegate {
         isSniffing =
             start == 0 && former !== object && (resource.role == nil || isPlaylist)
             && head.status == .ok
+            && (resource.kind == nil || !stored.fields.contains(.contentEncoding))
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
-                isCollapsed: false, status: head.status, notStored: noStoreReason(stored))
+                isCollapsed: false, status: head.status, notStored: noStoreReason(stored),
+                onlyHere: onlyHere)
         }
         if !isSniffing { publishIfMedia() }
         answer(isComplete: false)
@@ -191,7 +190,8 @@ extension Flight: TransferDelegate {
         guard resource.mayStore else { return .noStore }
         let question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
-            responseFields: head.fields, isShared: table.isShared)
+            responseFields: head.fields,
+            kind: head.kind ?? (table.isShared ? .shared : .private))
         if case .streamOnly(let reason) = Storability.decide(question) {
             table.keys.note(reason, head.status, resource)
             return reason
@@ -200,8 +200,12 @@ extension Flight: TransferDelegate {
     }
 
     private func create(_ head: StoredHead, total: Int64?, isWhole: Bool) -> Bool {
+        let text =
+            resource.kind == nil
+            ? resource.keyText : resource.keyText(selectedBy: SelectingFields(head.fields))
         let description = ObjectDescription(
-            key: resource.key, url: resource.keyText, role: (resource.role ?? .media).letter,
+            key: text == resource.keyText ? resource.key : ObjectKey(sha256Of: text), url: text,
+            role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
             isStorable: noStoreReason(head) == nil, expectsWholeBody: isWhole,
             title: resource.session.id.number,
@@ -236,6 +240,7 @@ extension Flight: TransferDelegate {
         } catch {
             table.counters.add(.notStored)
         }
+        noteVariant(object)
     }
 
     static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {

@@ -75,6 +75,9 @@ extension Flight {
             return nil
         }
         guard object.total != nil || head.strongValidator != nil else { return nil }
+        // Under HTTP's rules parts are joined by a strong validator or not at all (RFC 9111
+        // section 3.4).
+        guard resource.kind == nil || head.strongValidator != nil else { return nil }
         if case .span(_, let end) = wanted { return .from(writer.offset, to: end) }
         return nil
     }

@@ -51,6 +51,7 @@ final class Flight {
     /// Where this flight's first byte went, for what share of its work is done.
     var firstOffset: Int64 = 0
     let revalidates: Bool
+    let terms: FetchRequest.Terms
     var object: StoredObject?
     var writer: FillWriter?
     var outcome: FetchOutcome?
@@ -85,6 +86,7 @@ final class Flight {
         lane = request.lane
         wanted = request.wanted
         revalidates = request.revalidates
+        terms = request.terms
         object = request.object
         isPlaylist = request.resource.role == .playlist
         lastProgress = table.loop.now
@@ -103,6 +105,7 @@ final class Flight {
         guard state != .ended, refusal == nil, request.revalidates == revalidates else {
             return false
         }
+        guard !terms.isAlone, !request.terms.isAlone else { return false }
         guard request.resource.mayStore == resource.mayStore else { return false }
         if let wantedObject = request.object, wantedObject !== object {
             // One without a name is not found again by a flight that does not know its object yet.
@@ -136,6 +139,10 @@ final class Flight {
         request.fields = requestFields()
         request.timeouts = table.settings.timeouts
         request.decodesContent = resource.decodesContent && wanted.rangeField == nil
+        request.method = terms.method
+        // A redirect is the origin's answer, to be passed on and stored like any other.
+        request.followsRedirects = resource.kind == nil
+        request.isTransparent = resource.kind != nil
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
         table.counters.add(.originRequests)
         transfer = table.client.start(request, delegate: self)
@@ -144,18 +151,36 @@ final class Flight {
     private func requestFields() -> Fields {
         var fields = resource.forwardedFields
         for (name, value) in resource.session.fields { fields.set(name, value) }
-        if let cookie = table.cookieField(for: resource.url, session: resource.session) {
+        // Under a mount the clients keep their cookies themselves.
+        if resource.kind == nil,
+            let cookie = table.cookieField(for: resource.url, session: resource.session)
+        {
             fields.set(.cookie, cookie)
         }
+        fields.append(contentsOf: terms.conditions)
         let head = object.flatMap { ObjectFacts.of($0)?.head }
-        if revalidates, let head {
-            if let tag = head.fields.first(.etag) { fields.set(.ifNoneMatch, tag) }
-            if let date = head.fields.first(.lastModified) { fields.set(.ifModifiedSince, date) }
+        if revalidates {
+            if let date = head?.fields.valueBytes(.lastModified) {
+                fields.append(
+                    nameBytes: FieldName.ifModifiedSince.spelling.utf8, valueBytes: date)
+            }
+            appendTags(head, to: &fields)
         } else if let range = wanted.rangeField {
             fields.set(.range, range)
             if let validator = head?.strongValidator { fields.set(.ifRange, validator) }
         }
         return fields
+    }
+
+    /// The stored tags, byte for byte: what is asked about has to be what the origin gave.
+    private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
+        var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []
+        for variant in terms.tags where !variant.tag.isEmpty {
+            if !value.isEmpty { value += ", ".utf8 }
+            value += variant.tag.utf8
+        }
+        guard !value.isEmpty else { return }
+        fields.append(nameBytes: FieldName.ifNoneMatch.spelling.utf8, valueBytes: value)
     }
 
     // MARK: Answers to those who wait
@@ -175,7 +200,8 @@ final class Flight {
                     object,
                     FetchOutcome(
                         isCollapsed: waiter.isCollapsed, status: outcome.status,
-                        notStored: outcome.notStored)), table)
+                        notStored: outcome.notStored,
+                        onlyHere: waiter.isCollapsed ? Fields() : outcome.onlyHere)), table)
         }
         // The player may have left while its answer was on its way.
         table.checkAbandoned(self)
@@ -220,13 +246,16 @@ final class Flight {
     }
 
     /// Lets go of transfer, fill and place in the table.
-    func close(cause: (any Error)?) {
+    ///
+    /// `cancels` is false for an answer without content: its transfer ends by itself in a moment,
+    /// and leaves a connection that can be used again.
+    func close(cause: (any Error)?, cancels: Bool = true) {
         state = .ended
         heldSince = nil
         table.remove(self)
         let running = transfer
         transfer = nil
-        running?.cancel()
+        if cancels { running?.cancel() }
         guard let object, let writer else { return }
         // An end that is not known cannot be checked later: such a body is kept only with a
         // validator to resume it by.

@@ -19,9 +19,12 @@ final class FlightTable {
     let counters: Counters
     let readers: Readers
     let isShared: Bool
+    let keys: KeyTable
     private var flights: [ObjectKey: [Flight]] = [:]
     private var spareBuffers: [[UInt8]] = []
     private var flightOfWish: [FetchID: Flight] = [:]
+    /// Nil until a request has to be passed through.
+    private(set) var openPassthroughs: PassthroughTable?
     private var jars: [SessionID: CookieJar] = [:]
     private var jarOrder: [SessionID] = []
 
@@ -36,6 +39,7 @@ final class FlightTable {
         counters = core.counters
         readers = core.readers
         isShared = core.isShared
+        keys = core.keys
     }
 
     // MARK: Buffers
@@ -64,7 +68,7 @@ final class FlightTable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         let key = request.resource.key
-        if let object = stored(for: request), let facts = ObjectFacts.of(object) {
+        if !request.terms.isAlone, let object = stored(for: request), let facts = ObjectFacts.of(object) {
             let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
             return reply(.object(object, outcome))
         }
@@ -133,6 +137,11 @@ final class FlightTable {
     static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
         guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
         if let known = object.total, let total, known != total { return false }
+        if stored.kind != nil {
+            // Only a strong validator tells that parts belong together (RFC 9111 section 3.4).
+            guard let known = stored.strongValidator else { return false }
+            return known == head.strongValidator
+        }
         if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {
             return known == tag
         }
@@ -142,6 +151,23 @@ final class FlightTable {
             return known == date
         }
         return object.total != nil && object.total == total
+    }
+
+    // MARK: Requests that are passed through
+
+    /// Their table, made when it is first needed.
+    func passthroughs() throws(UpstreamError) -> PassthroughTable {
+        if let openPassthroughs { return openPassthroughs }
+        let made = try PassthroughTable(
+            loop: loop, like: client.configuration, counters: counters)
+        openPassthroughs = made
+        return made
+    }
+
+    /// Ends all transfers.
+    func shutdown() {
+        client.shutdown()
+        openPassthroughs?.client.shutdown()
     }
 
     // MARK: Readers that leave
@@ -222,6 +248,7 @@ struct FlightCore: Sendable {
     let counters: Counters
     let readers: Readers
     let isShared: Bool
+    let keys: KeyTable
 }
 
 /// The flights as other threads see them.
@@ -263,6 +290,9 @@ package final class Flights: Sendable {
         bound?.enqueue { table, _ in body(table) }
     }
 
+    /// Runs `body` on the upstream loop.
+    func onLoop(_ body: @escaping @Sendable (FlightTable) -> Void) { enqueue(body) }
+
     /// Starts or joins a flight; `reply` is called once, on the upstream loop, unless cancelled.
     func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
@@ -287,7 +317,7 @@ package final class Flights: Sendable {
 
     /// Cancels all transfers and ends the loop; blocks.
     package func stop() {
-        enqueue { $0.client.shutdown() }
+        enqueue { $0.shutdown() }
         thread.stopAndJoin()
         table.withLock { $0 = nil }
     }

@@ -11,21 +11,30 @@ import Synchronization
 final class ObjectFacts: Sendable {
     /// The head as it was decoded.
     let head: StoredHead
+    /// What the head says about reuse, by the kind of cache that it was stored by.
+    let rules: ReuseRules
     /// Parts of response heads that never change for this object.
     let entityTag: String
-    let lastModified: Int64?
+    /// What conditions of requests are compared with.
+    let validators: Validators
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
     init(head: StoredHead, generation: UInt64) {
         self.head = head
+        rules = ReuseRules(head, kind: head.kind ?? .private)
+        let date =
+            head.fields.first(.date).flatMap { HTTPDate.parse($0) } ?? head.responseTime.seconds
+        let modified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
+        let given = EntityTag.parse(head.fields)
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
-        // the generation is one, where the origin gives none.
-        if let tag = EntityTag.parse(head.fields), !tag.isWeak {
-            entityTag = tag.description
+        // the generation is one, where the origin gives none. Under HTTP's rules a tag is the
+        // origin's to give (RFC 9110 section 8.8.3).
+        if head.kind != nil || given?.isWeak == false {
+            entityTag = given?.description ?? ""
         } else {
             entityTag = "\"sluice-\(String(generation, radix: 16))\""
         }
-        lastModified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
+        validators = Validators(etag: EntityTag(entityTag), lastModified: modified, date: date)
     }
 
     /// The facts of an object, decoded on first use; nil if its head is not one of ours.

@@ -18,6 +18,7 @@ extension OriginExchange {
     }
 
     func fail(_ failure: ProxyFailure) {
+        (exchange.record as? AccessRecord)?.note(failure, resource)
         switch failure.fault {
         case .client: core.counters.add(.clientErrors)
         case .origin: core.counters.add(.originErrors)
@@ -45,13 +46,14 @@ extension OriginExchange {
     }
 
     private func count(_ disposition: Disposition) {
+        (exchange.record as? AccessRecord)?.note(disposition, resource)
         switch disposition {
         case .hit: core.counters.add(.hits)
         case .partial: core.counters.add(.partials)
         case .miss, .refreshed: core.counters.add(.misses)
         case .collapsed: core.counters.add(.collapsed)
         case .revalidated: core.counters.add(.revalidated)
-        case .staleOnError: core.counters.add(.stale)
+        case .staleOnError, .staleWhileRevalidate: core.counters.add(.stale)
         case .bypass: core.counters.add(.bypassed)
         }
         core.log.debug(
@@ -63,13 +65,8 @@ extension OriginExchange {
         let builder = AnswerHead(
             request: request, resource: resource, settings: core.settings,
             now: exchange.loop.wallNow)
-        let validators = Validators(
-            etag: EntityTag(facts.entityTag), lastModified: facts.lastModified,
-            date: facts.head.fields.first(.date).flatMap { HTTPDate.parse($0) }
-                ?? facts.head.responseTime.seconds)
-        switch Preconditions.evaluate(
-            request.fields, method: request.method, validators: validators)
-        {
+        let validators = facts.validators
+        switch outcomeOfConditions(facts) {
         case .proceed: break
         case .notModified:
             count(how.disposition)
@@ -81,9 +78,9 @@ extension OriginExchange {
                 ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
         }
         let part =
-            facts.head.status == .ok
+            facts.head.status == .ok && (resource.kind == nil || request.method == .get)
                 && Preconditions.useRange(request.fields, validators: validators)
-            ? chosenRange(total: object.total) : .whole
+            ? chosenRange(total: object.total, facts) : .whole
         guard case .unsatisfiable = part else {
             return send(object, facts, part, builder, how)
         }
@@ -94,18 +91,49 @@ extension OriginExchange {
                 total: object.total))
     }
 
+    /// What the client's conditions come to.
+    private func outcomeOfConditions(_ facts: ObjectFacts) -> Preconditions.Outcome {
+        guard resource.kind != nil else {
+            return Preconditions.evaluate(
+                request.fields, method: request.method, validators: facts.validators)
+        }
+        // Conditions are for what would be a success without them (RFC 9110 section 13.2.1).
+        guard facts.head.status == .ok else { return .proceed }
+        // Tags that are no tags are still equal where their bytes are.
+        if let given = request.fields.valueBytes(.ifNoneMatch),
+            let own = facts.head.fields.valueBytes(.etag), given == own
+        {
+            return .notModified
+        }
+        // Those two are for origins, which were asked already (RFC 9111 section 4.3.2).
+        var conditions = request.fields
+        conditions.remove(.ifMatch)
+        conditions.remove(.ifUnmodifiedSince)
+        return Preconditions.evaluate(
+            conditions, method: request.method, validators: facts.validators)
+    }
+
     private enum ChosenRange {
         case whole
         case part(ResolvedRange)
+        case parts(Multipart)
         case unsatisfiable
     }
 
     /// The one range that is answered as 206.
     ///
-    /// Several ranges are answered with the whole, which RFC 9110 section 14.2 allows, as is a
-    /// range of a body whose length is not known yet.
-    private func chosenRange(total: Int64?) -> ChosenRange {
-        guard case .ranges(let specs) = range, specs.count == 1 else { return .whole }
+    /// Several ranges of a playback URL are answered with the whole, which RFC 9110 section 14.2
+    /// allows, as is a range of a body whose length is not known yet.
+    private func chosenRange(total: Int64?, _ facts: ObjectFacts) -> ChosenRange {
+        guard case .ranges(let specs) = range else { return .whole }
+        if specs.count > 1 {
+            guard resource.kind != nil, let total else { return .whole }
+            let ranges = Multipart.combined(specs, total: total)
+            guard let first = ranges.first else { return .unsatisfiable }
+            if ranges.count == 1 { return .part(first) }
+            let type = facts.head.fields.first(.contentType)
+            return .parts(Multipart(ranges, total: total, contentType: type))
+        }
         guard let total else {
             guard case .bounded(let first, let last) = specs[0], first > 0 || last < 1 << 20 else {
                 return .whole
@@ -130,6 +158,9 @@ extension OriginExchange {
             status = .partialContent
             contentRange = ContentRange(range, total: object.total).description
         }
+        if case .parts(let multipart) = part {
+            return send(object, facts, multipart, builder, how)
+        }
         if how.disposition == .hit, !isPresent(object, start, end) { how.disposition = .partial }
         if how.disposition == .partial, resource.policy == .offline {
             return fail(
@@ -141,9 +172,11 @@ extension OriginExchange {
             return
         }
         count(how.disposition)
+        (exchange.record as? AccessRecord)?.note(object, from: start)
         var fields = builder.fields(
             facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
-        if let contentRange { fields.append(.contentRange, contentRange) }
+        if let contentRange { fields.set(.contentRange, contentRange) }
+        fields.append(contentsOf: onlyHere)
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
         let isHit = how.disposition == .hit
@@ -154,6 +187,32 @@ extension OriginExchange {
         exchange.respond(
             ResponseHead(status: status, fields: fields),
             body: .source(reader, length: end.map { $0 - start }))
+    }
+
+    /// Sends several ranges; holes in them are filled as they are come to.
+    private func send(
+        _ object: StoredObject, _ facts: ObjectFacts, _ multipart: Multipart,
+        _ builder: AnswerHead, _ how: Serving
+    ) {
+        var how = how
+        if how.disposition == .hit,
+            !multipart.ranges.allSatisfy({ isPresent(object, $0.first, $0.last + 1) })
+        {
+            how.disposition = .partial
+        }
+        count(how.disposition)
+        var fields = builder.fields(
+            facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
+        fields.set(.contentType, multipart.contentType)
+        fields.append(contentsOf: onlyHere)
+        let source = MultipartSource(multipart) { [resource, core, exchange] range in
+            Reader(
+                object, of: resource, range: (range.first, range.last + 1), core: core,
+                exchange: exchange)
+        }
+        exchange.respond(
+            ResponseHead(status: .partialContent, fields: fields),
+            body: .source(source, length: multipart.length))
     }
 
     /// Asks for the first byte before a head is promised, where it is missing and not on its way: an

@@ -100,9 +100,18 @@ extension OriginExchange {
         _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter
     ) throws(PlaylistError) -> PreparedPlaylist {
         var hasMap = false
+        // Lists name one host a thousand times in a row: it is judged once.
+        var judged: (url: AbsoluteURL, isOwn: Bool)?
         let map = { (reference: ResourceReference, output: inout [UInt8]) -> Bool in
+            let isOwn: Bool
+            if let judged, judged.url.sharesAuthority(with: reference.url) {
+                isOwn = judged.isOwn
+            } else {
+                isOwn = self.core.isOwn(reference.url)
+                judged = (reference.url, isOwn)
+            }
             // What leads to us already is left alone: a second handle around it would loop.
-            if self.core.isOwn(reference.url) { return false }
+            if isOwn { return false }
             if reference.hasMap { hasMap = true }
             links.append(reference.url, role: reference.role, hasMap: reference.hasMap, to: &output)
             return true
@@ -118,6 +127,7 @@ extension OriginExchange {
         options.assumesMap = core.playlistMemory.hasMap(list)
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
         core.counters.add(.playlistsRewritten)
+        if resource.mayStore, !resource.isMounted { core.revival.remember(resource) }
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
@@ -140,7 +150,7 @@ extension OriginExchange {
 
     /// Reads a whole stored playlist; blocks for the page cache only, since it was just written or
     /// is read often.
-    private func read(_ object: StoredObject) throws(SystemError) -> [UInt8] {
+    func read(_ object: StoredObject) throws(SystemError) -> [UInt8] {
         let length = Int(object.total ?? 0)
         var body = [UInt8](repeating: 0, count: length)
         let outcome: Result<Int, SystemError> = body.withUnsafeMutableBytes { raw in
@@ -184,7 +194,7 @@ extension OriginExchange {
         fields.append(.vary, "Accept-Encoding")
         let coded = compressed(playlist, facts)
         if coded != nil { fields.append(.contentEncoding, "gzip") }
-        builder.finish(&fields, facts.head, how.disposition, how.ttl, how.status)
+        builder.finish(&fields, facts, how.disposition, how.ttl, how.status)
         let isHit = how.disposition == .hit
         exchange.onFinish = { [core] outcome in
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
@@ -196,17 +206,18 @@ extension OriginExchange {
 }
 
 extension Resource {
-    private static func ownKeyText(_ url: AbsoluteURL, _ session: Session) -> String {
-        CacheKeyText.text(for: url, session: "viewer \(session.id.text)")
+    private func ownKeyText(_ session: Session) -> String {
+        CacheKeyText.text(
+            String(CacheKeyText.url(of: keyText)), session: "viewer \(session.id.text)")
     }
 
     /// Whether the key is the session's own.
-    func isKept(for session: Session) -> Bool { keyText == Self.ownKeyText(url, session) }
+    func isKept(for session: Session) -> Bool { keyText == ownKeyText(session) }
 
     /// The same resource under a key of the session's own.
     func kept(for session: Session) -> Resource {
         Resource(
-            url: url, keyText: Self.ownKeyText(url, session), session: session, role: role,
+            url: url, keyText: ownKeyText(session), session: session, role: role,
             policy: policy, mayStore: mayStore, forwardedFields: forwardedFields,
             isMounted: isMounted)
     }

@@ -18,13 +18,17 @@ final class OriginExchange {
     let core: ProxyCore
     let exchange: Exchange
     /// Changes once where a playlist turns out to be its viewer's own.
-    private(set) var resource: Resource
+    var resource: Resource
     let range: ByteRangeSpec.Request
     private(set) var wish: FetchID?
     /// What is stored and may serve if the origin does not work.
-    private var fallback: StoredObject?
-    private var staleReason: Freshness.StaleReason?
+    var fallback: StoredObject?
+    var staleReason: Freshness.StaleReason?
     var isPartlyStored = false
+    /// How often the resource was looked for because its token had died.
+    var revivals = 0
+    /// Fields of the answer that were not kept.
+    var onlyHere = Fields()
     /// Kept alive by the wish's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
 
@@ -39,6 +43,7 @@ final class OriginExchange {
 
     /// Answers from the store if that may be, else asks the flights.
     func start() {
+        guard resource.kind == nil else { return startUnderRules() }
         guard let object = core.store.lookup(resource.key), let facts = ObjectFacts.of(object)
         else {
             return fetchMissing()
@@ -53,7 +58,7 @@ final class OriginExchange {
         decide(object, facts, playlist: nil)
     }
 
-    private func startText(_ object: StoredObject, _ facts: ObjectFacts) {
+    func startText(_ object: StoredObject, _ facts: ObjectFacts) {
         guard object.isComplete else { return fetchMissing() }
         if isAnothers(facts), resource.policy != .offline { return startForSession(object) }
         switch prepare(object, facts) {
@@ -75,18 +80,24 @@ final class OriginExchange {
         start()
     }
 
-    private func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question
+    func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question
     {
         Freshness.Question(
-            policy: resource.policy, head: facts.head, playlist: playlist?.facts,
-            requestFields: request.fields, now: exchange.loop.wallNow, isShared: core.isShared)
+            policy: resource.policy, rules: rules(of: facts), playlist: playlist?.facts,
+            requestFields: request.fields, now: exchange.loop.wallNow)
+    }
+
+    /// The rules of a stored head, which are decoded already but for what playback leaves to HTTP.
+    private func rules(of facts: ObjectFacts) -> ReuseRules {
+        guard facts.head.kind == nil, core.isShared else { return facts.rules }
+        return ReuseRules(facts.head, kind: .shared)
     }
 
     /// The question of what may be used as it is.
     ///
     /// Playlists say themselves how long they hold; steering manifests and asset lists do not, and
     /// change by the minute: HTTP decides.
-    private func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?)
+    func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?)
         -> Freshness.Question
     {
         var question = question(facts, playlist)
@@ -94,22 +105,40 @@ final class OriginExchange {
         return question
     }
 
-    private func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
+    func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
         switch Freshness.decide(freshnessQuestion(facts, playlist)) {
         case .fresh(let ttl):
             serve(object, facts, playlist: playlist, as: .init(disposition: .hit, ttl: ttl))
+        case .staleWhileRevalidate(let ttl):
+            renewBehind(object)
+            serve(
+                object, facts, playlist: playlist,
+                as: .init(disposition: .staleWhileRevalidate, ttl: ttl))
         case .stale(let reason):
             fallback = object
             staleReason = reason
-            fetch(
-                FetchRequest(
-                    resource: resource, wanted: .whole, object: object, revalidates: true,
-                    delivery: playlist == nil ? .head : .completion,
-                    lane: playlist == nil ? .playback : .express))
+            var request = FetchRequest(
+                resource: resource, wanted: .whole, object: object, revalidates: true,
+                delivery: playlist == nil ? .head : .completion,
+                lane: playlist == nil ? .playback : .express)
+            if resource.kind != nil {
+                request.terms.staleServes = Freshness.mayServeStale(question(facts, playlist))
+                if self.request.method == .head, playlist == nil { request.terms.method = .head }
+            }
+            fetch(request)
         }
     }
 
-    private func fetchMissing() {
+    /// Asks the origin about a response that is served meanwhile (RFC 5861 section 3).
+    private func renewBehind(_ object: StoredObject) {
+        let request = FetchRequest(
+            resource: resource, wanted: .whole, object: object, revalidates: true,
+            delivery: .completion, lane: .background)
+        core.flights.fetch(request, id: FetchID()) { _ in }
+    }
+
+    func fetchMissing() {
+        if startAtSuccessor() { return }
         guard resource.policy != .offline else {
             return fail(
                 ProxyFailure(
@@ -117,15 +146,19 @@ final class OriginExchange {
                     "\(resource.url.redacted) is not stored, and the policy offline forbids to fetch it"
                 ))
         }
+        guard resource.kind == nil else { return fetchMissing(isAlone: false) }
+        fetch(missingRequest)
+    }
+
+    /// The wish for what is not stored.
+    var missingRequest: FetchRequest {
         let wanted = wantedOfMissing
         var lane = Lane.playback
         if case .span(let start, let end) = wanted {
             lane = Reader.lane(resource, from: start, to: end)
         }
-        fetch(
-            FetchRequest(
-                resource: resource, wanted: wanted,
-                delivery: isText ? .completion : .head, lane: lane))
+        return FetchRequest(
+            resource: resource, wanted: wanted, delivery: isText ? .completion : .head, lane: lane)
     }
 
     /// Whether the place says that the body is read and rewritten here, so that it must be whole.
@@ -134,10 +167,12 @@ final class OriginExchange {
     /// What to ask an origin for when nothing is stored.
     ///
     /// Text is always asked for whole.
-    private var wantedOfMissing: Wanted {
+    var wantedOfMissing: Wanted {
         // A part of what may turn out to be a playlist could not be told from media.
         guard !isText, !(resource.role == nil && resource.decodesContent) else { return .whole }
-        if request.method == .head { return .span(start: 0, end: 2) }
+        if request.method == .head {
+            return resource.kind == nil ? .span(start: 0, end: 2) : .whole
+        }
         guard case .ranges(let specs) = range, specs.count == 1,
             Preconditions.useRange(
                 request.fields, validators: Validators()) || !request.fields.contains(.ifRange)
@@ -157,6 +192,12 @@ final class OriginExchange {
         let id = FetchID()
         wish = id
         let bound = LoopBound(self, to: exchange.loop)
+        var wanted = wanted
+        if resource.kind != nil {
+            wanted.terms.interim = { head in
+                bound.enqueue { conductor, _ in conductor.exchange.sendInterim(head) }
+            }
+        }
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         core.flights.fetch(wanted, id: id) { reply in
             bound.enqueue { conductor, _ in conductor.hear(reply) }
@@ -172,24 +213,34 @@ final class OriginExchange {
             hear(object, outcome)
         case .notModified(let object):
             guard let facts = ObjectFacts.of(object) else { return fetchMissing() }
+            if resource.kind != nil { resource = resource.keyed(object.url) }
             let how = Serving(disposition: .revalidated, status: .notModified)
             guard isRewritten(facts) else { return serve(object, facts, playlist: nil, as: how) }
             switch prepare(object, facts) {
             case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
             case .failure(let failure): fail(failure)
             }
+        case .head(let head, let length):
+            answer(head, length: length)
         case .failure(let failure):
-            serveStale(instead: failure)
+            if !revive(after: failure) { serveStale(instead: failure) }
         }
     }
 
-    private func isRewritten(_ facts: ObjectFacts) -> Bool {
+    func isRewritten(_ facts: ObjectFacts) -> Bool {
         facts.head.isPlaylist || resource.role == .json
     }
 
     private func hear(_ object: StoredObject, _ outcome: FetchOutcome) {
         guard let facts = ObjectFacts.of(object) else {
             return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
+        }
+        if resource.kind != nil {
+            guard !outcome.isCollapsed || mayShare(object, facts, outcome) else {
+                return fetchMissing(isAlone: true)
+            }
+            if outcome.notStored == nil { resource = resource.keyed(object.url) }
+            onlyHere = outcome.onlyHere
         }
         if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }
         var disposition = outcome.isCollapsed ? Disposition.collapsed : .miss
@@ -209,7 +260,7 @@ final class OriginExchange {
     }
 
     /// The origin did not work: what is stored may serve, within its bounds.
-    private func serveStale(instead failure: ProxyFailure) {
+    func serveStale(instead failure: ProxyFailure) {
         guard failure.allowsStale, let fallback, let facts = ObjectFacts.of(fallback) else {
             return fail(failure)
         }

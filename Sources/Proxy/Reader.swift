@@ -170,7 +170,7 @@ final class Reader: BodySource {
         case .object(let other, _) where other !== object:
             // Nothing fills the former object any more.
             guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
-        case .object, .notModified:
+        case .object, .notModified, .head:
             break
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), hole.fill == nil else { return }
@@ -210,10 +210,8 @@ final class Reader: BodySource {
         isDetoured = true
         stopWaiting()
         core.counters.add(.notStored)
-        let detour = Resource(
-            url: resource.url, keyText: resource.keyText + " unstored", session: resource.session,
-            role: resource.role ?? .media, policy: resource.policy, mayStore: false,
-            forwardedFields: resource.forwardedFields, isMounted: resource.isMounted)
+        let detour = resource.keyed(
+            resource.keyText + " unstored", mayStore: false, role: resource.role ?? .media)
         let request = FetchRequest(
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
             lane: .playback)

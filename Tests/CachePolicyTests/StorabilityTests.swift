@@ -7,12 +7,12 @@ import Testing
 @Suite struct `What may be stored` {
     private func decide(
         _ policy: Policy, _ response: Fields, status: HTTPStatus = .ok, request: Fields = [:],
-        isShared: Bool = false
+        kind: CacheKind = .private
     ) -> Storability {
         Storability.decide(
             .init(
                 policy: policy, requestFields: request, status: status, responseFields: response,
-                isShared: isShared))
+                kind: kind))
     }
 
     @Test(arguments: Policy.allCases)
@@ -41,28 +41,71 @@ import Testing
 
     @Test func `a shared cache leaves private responses and credentials alone`() {
         #expect(
-            decide(.rfc, ["Cache-Control": "private, max-age=9"], isShared: true)
+            decide(.rfc, ["Cache-Control": "private, max-age=9"], kind: .shared)
                 == .streamOnly(.isPrivate))
         #expect(
             decide(
                 .rfc, ["Cache-Control": "max-age=9"], request: ["Authorization": "x"],
-                isShared: true) == .streamOnly(.authorization))
+                kind: .shared) == .streamOnly(.authorization))
         #expect(
             decide(
                 .rfc, ["Cache-Control": "public, max-age=9"], request: ["Authorization": "x"],
-                isShared: true) == .store)
+                kind: .shared) == .store)
     }
 
-    // Trap 55.
-    @Test func `Vary on Origin or codings does not split the cache, others are not kept`() {
+    @Test func `variants are kept, and what varies by anything is not`() {
         #expect(
-            decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Origin, Accept-Encoding"])
-                == .store)
-        #expect(
-            decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Accept-Language"])
-                == .streamOnly(.vary))
+            decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Accept-Language"]) == .store)
         #expect(
             decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "*"]) == .streamOnly(.varyStar))
+    }
+
+    @Test(
+        arguments: [(200, .store), (599, .streamOnly(.mustUnderstand))] as [(UInt16, Storability)])
+    func `must-understand lifts no-store for statuses that are known`(
+        _ status: UInt16, _ expected: Storability
+    ) {
+        let fields: Fields = ["Cache-Control": "max-age=9, no-store, must-understand"]
+        #expect(decide(.rfc, fields, status: HTTPStatus(rawValue: status)) == expected)
+    }
+
+    @Test(arguments: [299, 400, 499, 500, 503, 599] as [UInt16])
+    func `any final status is kept where its lifetime is stated`(_ status: UInt16) {
+        let status = HTTPStatus(rawValue: status)
+        #expect(decide(.rfc, ["Cache-Control": "max-age=9"], status: status) == .store)
+        #expect(decide(.rfc, ["ETag": "\"a\""], status: status) == .streamOnly(.status))
+    }
+
+    @Test(arguments: [204, 404, 405, 410, 414, 501] as [UInt16])
+    func `a validator is enough for statuses with a heuristic`(_ status: UInt16) {
+        #expect(
+            decide(.rfc, ["ETag": "\"a\""], status: HTTPStatus(rawValue: status)) == .store)
+    }
+
+    @Test(arguments: ["public", "must-revalidate", "s-maxage=5"])
+    func `three directives let a shared cache keep what was asked with credentials`(
+        _ directive: String
+    ) {
+        #expect(
+            decide(
+                .rfc, ["Cache-Control": "max-age=9, \(directive)"], request: ["Authorization": "x"],
+                kind: .shared) == .store)
+    }
+
+    @Test func `a request that says no-store leaves nothing behind`() {
+        #expect(
+            decide(
+                .rfc, ["Cache-Control": "max-age=9"], request: ["Cache-Control": "no-store"])
+                == .streamOnly(.requestNoStore))
+    }
+
+    // RFC 9213 section 2.2.
+    @Test func `a targeted directive decides in place of Cache-Control`() {
+        let open: Fields = ["Cache-Control": "no-store", "CDN-Cache-Control": "max-age=9"]
+        #expect(decide(.rfc, open, kind: .gateway) == .store)
+        #expect(decide(.rfc, open, kind: .shared) == .streamOnly(.noStore))
+        let closed: Fields = ["Cache-Control": "max-age=9", "CDN-Cache-Control": "private"]
+        #expect(decide(.rfc, closed, kind: .gateway) == .streamOnly(.isPrivate))
     }
 }
 
@@ -124,5 +167,38 @@ import Testing
         #expect(renewed.fields.first(.contentType) == "video/mp2t")
         #expect(renewed.fields.count(of: .etag) == 1)
         #expect(renewed.responseTime == WallTime(nanoseconds: 30))
+    }
+
+    @Test func `under HTTP's rules every end-to-end field is kept, byte for byte`() {
+        var fields: Fields = ["Set-Cookie": "a=b", "Connection": "X-Hop", "X-Hop": "1"]
+        fields.append(nameBytes: "ETag".utf8, valueBytes: [0x22, 0xFC, 0x22])
+        var kept = head
+        kept.kind = .gateway
+        kept.fields = StoredHead.keptFields(of: fields, for: .gateway)
+        #expect(kept.fields.map(\.name) == ["Set-Cookie", "ETag"])
+        let read = StoredHead(encoded: kept.encoded)
+        #expect(read == kept && read?.fields.valueBytes(.etag) == [0x22, 0xFC, 0x22])
+    }
+
+    @Test func `fields that private names are taken out for the one that asked`() {
+        var kept = head
+        kept.kind = .shared
+        kept.fields = ["Cache-Control": "private=\"X-A\"", "X-A": "1", "X-B": "2"]
+        #expect(kept.removePrivateFields().map(\.name) == ["x-a"])
+        #expect(kept.fields.map(\.name) == ["Cache-Control", "X-B"])
+    }
+
+    @Test func `a 304 renews all but what describes the bytes`() {
+        var renewed = head
+        renewed.kind = .gateway
+        renewed.fields = ["Content-Encoding": "gzip", "Content-Type": "a/b", "X": "1"]
+        renewed.update(
+            from: [
+                "Content-Encoding": "br", "Content-Type": "c/d", "X": "2", "Content-Length": "9",
+            ],
+            requestTime: WallTime(nanoseconds: 20), responseTime: WallTime(nanoseconds: 30))
+        #expect(renewed.fields.first(.contentEncoding) == "gzip")
+        #expect(renewed.fields.first(.contentType) == "c/d" && renewed.fields.first("X") == "2")
+        #expect(!renewed.fields.contains(.contentLength))
     }
 }

@@ -1,0 +1,109 @@
+/// `Vary`: which request fields chose a response, and the text that tells its variants apart (RFC
+/// 9111 section 4.1).
+package import HTTP
+
+/// The fields that a response names in `Vary`.
+package struct SelectingFields: Sendable, Hashable {
+    /// In lower case, sorted, each once.
+    package let names: [String]
+    /// True for `*`: no request can be known to fit.
+    package let isAny: Bool
+
+    /// Reads the fields of a response.
+    ///
+    /// A body in a content coding depends on what the client accepts, whether the origin says so or
+    /// not.
+    package init(_ response: Fields) {
+        var named = Set(response.listMembers(.vary).map { HTTP.ASCII.lowercased($0) })
+        isAny = named.contains("*")
+        if let coding = response.first(.contentEncoding),
+            !HTTP.ASCII.equalIgnoringCase(coding, "identity")
+        {
+            named.insert("accept-encoding")
+        }
+        names = isAny ? [] : named.sorted()
+    }
+
+    /// A set read back; `names` must be in lower case and sorted.
+    package init(names: [String]) {
+        self.names = names
+        isAny = false
+    }
+
+    /// True where every request fits.
+    package var isEmpty: Bool { names.isEmpty && !isAny }
+
+    /// The normalised values of the named fields in a request: equal texts select the same variant.
+    ///
+    /// Holds what a client sent, so it goes into digests and not into logs.
+    package func text(of request: Fields) -> String {
+        names.map { name in
+            guard let value = request.combined(name) else { return name }
+            return "\(name): \(Self.normalised(value, of: name))"
+        }.joined(separator: "\n")
+    }
+
+    // MARK: Normalising
+
+    /// Members without white space around them; for fields whose order and case say nothing, in
+    /// lower case and sorted, the most wanted first.
+    private static func normalised(_ value: String, of name: String) -> String {
+        var fields = Fields()
+        fields.append(name, value)
+        let members = fields.listMembers(FieldName(name))
+        switch name {
+        case "accept-language", "accept-encoding", "accept-charset", "accept":
+            return members.map(Weighted.init).sorted().map(\.text).joined(separator: ",")
+        default:
+            return members.joined(separator: ",")
+        }
+    }
+
+    /// The one language that a request wants most, in lower case; nil where there are several.
+    package static func preferredLanguage(_ request: Fields) -> String? {
+        let wanted = request.listMembers("Accept-Language").map(Weighted.init).sorted()
+        guard let first = wanted.first, first.weight > 0, first.value != "*" else { return nil }
+        if wanted.count > 1, wanted[1].weight == first.weight { return nil }
+        return first.value
+    }
+
+    /// A member with a weight, such as `de;q=0.5` (RFC 9110 section 12.4.2).
+    private struct Weighted: Comparable {
+        let value: String
+        /// In thousandths.
+        let weight: Int
+
+        init(_ member: String) {
+            var kept: [String] = []
+            var weight = 1_000
+            for part in HTTP.ASCII.lowercased(member).split(separator: ";") {
+                let trimmed = String(part.filter { $0 != " " && $0 != "\t" })
+                if trimmed.hasPrefix("q="), let read = Self.weight(trimmed.dropFirst(2)) {
+                    weight = read
+                } else {
+                    kept.append(trimmed)
+                }
+            }
+            value = kept.joined(separator: ";")
+            self.weight = weight
+        }
+
+        var text: String { weight == 1_000 ? value : "\(value);q=\(weight)" }
+
+        private static func weight(_ text: Substring) -> Int? {
+            let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+            guard let first = parts.first, let whole = Int(first), whole == 0 || whole == 1,
+                parts.count <= 2
+            else { return nil }
+            guard parts.count == 2 else { return whole * 1_000 }
+            let digits = parts[1].prefix(3)
+            guard digits.utf8.allSatisfy(HTTP.ASCII.isDigit) else { return nil }
+            let padded = digits + String(repeating: "0", count: 3 - digits.count)
+            return min(1_000, whole * 1_000 + (Int(padded) ?? 0))
+        }
+
+        static func < (a: Weighted, b: Weighted) -> Bool {
+            a.weight != b.weight ? a.weight > b.weight : a.value < b.value
+        }
+    }
+}

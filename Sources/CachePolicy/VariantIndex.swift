@@ -1,0 +1,88 @@
+/// What is kept under a URL's own key when its responses have `Vary`: which fields select, and
+/// which variants there are.
+package import HTTP
+
+/// The variants of one URL; its form on disk stands where an object's head would.
+package struct VariantIndex: Sendable, Equatable {
+    /// One stored variant.
+    package struct Variant: Sendable, Equatable {
+        /// What its key text ends with.
+        package var mark: String
+        /// Its entity tag as it was sent, to ask the origin about; empty for none.
+        package var tag: String
+        /// Its one `Content-Language` in lower case; empty for none or several.
+        package var language: String
+
+        package init(mark: String, tag: String, language: String) {
+            self.mark = mark
+            self.tag = tag
+            self.language = language
+        }
+    }
+
+    /// The sets of fields that responses named, the latest first.
+    package private(set) var sets: [SelectingFields] = []
+    /// The latest first.
+    package private(set) var variants: [Variant] = []
+
+    /// More sets than this are forgotten: an origin that names other fields each time is not
+    /// worth remembering.
+    private static let mostSets = 4
+    /// More variants than this are forgotten; they can still be found by their key, but not be
+    /// asked about.
+    private static let mostVariants = 24
+
+    package init() {}
+
+    /// Notes a variant that was stored.
+    package mutating func note(_ set: SelectingFields, _ variant: Variant) {
+        sets.removeAll { $0 == set }
+        sets.insert(set, at: 0)
+        sets = Array(sets.prefix(Self.mostSets))
+        variants.removeAll { $0.mark == variant.mark }
+        variants.insert(variant, at: 0)
+        variants = Array(variants.prefix(Self.mostVariants))
+    }
+
+    /// The variant of a response.
+    package static func variant(of response: Fields, mark: String) -> Variant {
+        let languages = response.listMembers(.contentLanguage)
+        return Variant(
+            mark: mark, tag: EntityTag.parse(response) == nil ? "" : response.first(.etag) ?? "",
+            language: languages.count == 1 ? HTTP.ASCII.lowercased(languages[0]) : "")
+    }
+
+    // MARK: On disk
+
+    private static let firstLine = "variants 1"
+
+    /// Lines of text: what it is, a line of names for each set, a line for each variant.
+    package var encoded: [UInt8] {
+        var lines = [Self.firstLine]
+        lines += sets.map { "by " + $0.names.joined(separator: ",") }
+        for variant in variants {
+            let language = variant.language.isEmpty ? "-" : variant.language
+            lines.append("is \(variant.mark) \(language) \(variant.tag)")
+        }
+        return Array(lines.joined(separator: "\n").utf8)
+    }
+
+    /// Reads what `encoded` gave; nil for anything else, a response's head included.
+    package init?(encoded bytes: [UInt8]) {
+        guard bytes.starts(with: Self.firstLine.utf8) else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
+                .map(String.init)
+            switch (parts.first, parts.count) {
+            case ("by", 2):
+                sets.append(SelectingFields(names: parts[1].split(separator: ",").map(String.init)))
+            case ("is", 4):
+                let language = parts[2] == "-" ? "" : parts[2]
+                variants.append(Variant(mark: parts[1], tag: parts[3], language: language))
+            default:
+                return nil
+            }
+        }
+    }
+}

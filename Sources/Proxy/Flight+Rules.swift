@@ -1,0 +1,119 @@
+/// What a flight makes of the origin's heads where HTTP's rules lead: under a mount.
+import CachePolicy
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+extension Flight {
+    func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
+        guard transfer === self.transfer, let tell = terms.interim else { return }
+        tell(ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
+    }
+
+    /// Takes the head of an answer; every final status is one.
+    func receiveUnderRules(_ head: TransferHead) {
+        if terms.method == .head { return receiveHeadOnly(head) }
+        switch head.status.rawValue {
+        case 200 where isVerifyingEnd: endVerification(isProven: false)
+        case 206: receivePartUnderRules(head)
+        case 304 where revalidates: receiveNotModifiedUnderRules(head)
+        case 304: answerHead(head)
+        case 416 where isVerifyingEnd: endVerification(isProven: true)
+        case 416 where wanted.rangeField != nil && terms.conditions.isEmpty:
+            receiveUnsatisfiable(head)
+        case 500...599 where revalidates && terms.staleServes:
+            // As if the origin had not answered (RFC 9111 section 4.3.3).
+            refusal = (head.status, nil)
+            transfer?.cancel()
+        default: receiveWhole(head)
+        }
+    }
+
+    /// The head of a response as it is kept.
+    func storedHead(_ head: TransferHead) -> StoredHead {
+        let now = table.loop.wallNow
+        var fields = StoredHead.keptFields(of: head.fields, for: resource.kind)
+        if resource.kind != nil {
+            // The range of a part is not the object's.
+            if head.status == .partialContent { fields.remove(.contentRange) }
+            // Who passes on a response without a date gives it one (RFC 9110 section 6.6.1).
+            if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now.seconds)) }
+        }
+        return StoredHead(
+            status: head.status == .partialContent ? .ok : head.status, fields: fields,
+            requestTime: requestTime, responseTime: now,
+            finalURL: head.finalURL.withoutUserinfo.text, isPlaylist: isPlaylist,
+            kind: resource.kind)
+    }
+
+    /// Notes a variant under the URL's own key, once it is published.
+    func noteVariant(_ object: StoredObject) {
+        guard resource.kind != nil, object.isStorable, object.url != resource.primaryText,
+            let head = ObjectFacts.of(object)?.head
+        else { return }
+        table.store.note(object, head, of: resource, by: SelectingFields(head.fields))
+    }
+
+    /// A part whose length and range disagree is no part of anything.
+    private func receivePartUnderRules(_ head: TransferHead) {
+        if case .satisfied(let first, let last, _)? = ContentRange.parse(head.fields),
+            let length = head.fields.first(.contentLength).flatMap({ Int64($0) }),
+            length != last - first + 1
+        {
+            return refuse(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): Content-Range and Content-Length disagree",
+                    originStatus: head.status))
+        }
+        receivePart(head)
+    }
+
+    /// A 304 renews what was asked about: the object, or the variant that its tag names (RFC 9111
+    /// section 4.3.4).
+    private func receiveNotModifiedUnderRules(_ head: TransferHead) {
+        if object == nil, !terms.tags.isEmpty {
+            let tag = head.fields.first(.etag)
+            let named = terms.tags.first { $0.tag == tag }
+            let only = tag == nil && terms.tags.count == 1 ? terms.tags[0] : nil
+            if let mark = (named ?? only)?.mark {
+                object = table.store.lookup(
+                    ObjectKey(sha256Of: "\(resource.primaryText) vary=\(mark)"))
+            }
+        }
+        receiveNotModified(head)
+    }
+
+    /// The answer to HEAD: what is stored is renewed where it is the same representation, and is
+    /// not believed any more where it is another one (RFC 9111 section 4.3.5).
+    private func receiveHeadOnly(_ head: TransferHead) {
+        guard let object, let stored = ObjectFacts.of(object)?.head, head.status == .ok else {
+            return answerHead(head)
+        }
+        let length = head.fields.first(.contentLength).flatMap { Int64($0) }
+        let isSame =
+            (length == nil || object.total == nil || length == object.total)
+            && [.etag, .lastModified].allSatisfy { (name: FieldName) in
+                let new = head.fields.first(name)
+                return new == nil || new == stored.fields.first(name)
+            }
+        guard isSame else {
+            table.store.remove(object.key)
+            return answerHead(head)
+        }
+        receiveNotModified(head)
+    }
+
+    /// Passes on an answer without content to the one that asked for it.
+    private func answerHead(_ head: TransferHead) {
+        let length = head.fields.first(.contentLength)
+        let stored = storedHead(head)
+        let waiting = waiters
+        waiters = []
+        close(cause: nil, cancels: false)
+        for waiter in waiting { waiter.answer(.head(stored, length: length), table) }
+    }
+}
