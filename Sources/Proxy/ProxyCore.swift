@@ -4,7 +4,7 @@ import HLS
 import HTTP
 package import Logging
 package import Posix
-import Routing
+package import Routing
 package import Store
 import Synchronization
 package import Upstream
@@ -26,7 +26,8 @@ package final class ProxyCore: Sendable {
     package let accessLog: AccessLog?
     let readers: Readers
     let signer: Signer?
-    let router: Router
+    /// Replaced as a whole; a request that was routed before goes on as it began.
+    private let routes: Mutex<Router>
     let playlistMemory = PlaylistMemory()
     let revival = Revival()
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
@@ -57,13 +58,27 @@ package final class ProxyCore: Sendable {
         let counters = counters
         accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
         signer = settings.token.map(Signer.init(token:))
-        router = Router(mounts: settings.mounts)
+        routes = Mutex(Router(mounts: settings.mounts))
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
                 isShared: isShared, keys: keys),
             configuration: upstream)
+    }
+
+    // MARK: Settings that may change while we run
+
+    /// Reads request targets by the mounts of this moment.
+    var router: Router { routes.withLock { $0 } }
+
+    /// Puts other mounts, key rules and policies in force for the requests that come from now on.
+    ///
+    /// Any thread may call it; nothing under way is disturbed.
+    package func replace(mounts: [Mount], keys settings: KeySettings) {
+        let router = Router(mounts: mounts)
+        routes.withLock { $0 = router }
+        keys.replace(settings)
     }
 
     // MARK: Who we are

@@ -45,11 +45,11 @@ package enum Route: Sendable {
 ///
 /// Pure; one instance serves all loops.
 package struct Router: Sendable {
-    private let mounts: [Mount]
+    private let mounts: MountTable
 
     /// Longer mount paths win over shorter ones.
     package init(mounts: [Mount]) {
-        self.mounts = mounts.sorted { $0.path.utf8.count > $1.path.utf8.count }
+        self.mounts = MountTable(mounts)
     }
 
     /// Whether a path can be a mount without hiding a form of ours.
@@ -76,9 +76,7 @@ package struct Router: Sendable {
             return Self.entry(url, headers: [], token: nil)
         }
         if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
-        for mount in mounts where path.hasPrefix(mount.path) {
-            return mounted(mount, path, head.query)
-        }
+        if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
     }
 
@@ -100,7 +98,7 @@ package struct Router: Sendable {
         }
         do throws(URIError) {
             let tail = query.map { "\(rest)?\($0)" } ?? String(rest)
-            return .mount(mount, try mount.url(for: tail[...]))
+            return .mount(mount, Telemetry.stripped(try mount.url(for: tail[...])))
         } catch {
             return .refused(.badRequest, error.description)
         }
@@ -150,7 +148,8 @@ package struct Router: Sendable {
 
     private static func entry(_ text: String, headers: [Entry.Header], token: String?) -> Route {
         do throws(URIError) {
-            return .entry(Entry(url: try AbsoluteURL(text), headers: headers, token: token))
+            let url = Telemetry.stripped(try AbsoluteURL(text))
+            return .entry(Entry(url: url, headers: headers, token: token))
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")
         }

@@ -80,7 +80,9 @@ final class Daemon {
     }
 
     /// Says that it is ready, and runs until SIGTERM or SIGINT has been obeyed; blocks.
-    func run() throws {
+    ///
+    /// SIGHUP has the configuration read again; mounts, policies and key rules follow it.
+    func run(rereading read: @escaping ConfigurationReload.Read) throws {
         for address in server.boundAddresses {
             print("sluice ready http://\(address)")
         }
@@ -88,11 +90,13 @@ final class Daemon {
         ServiceManager.notify("READY=1\nSTATUS=Listening")
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
+        let reload = ConfigurationReload(core: core, log: log, read: read)
         var isStopping = false
         let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {
-            [server, log, configuration] signal, loop in
+            [server, log, configuration, core] signal, loop in
             if signal == SIGHUP {
-                log.notice("SIGHUP is ignored: settings are read at start only")
+                core.accessLog?.reopen()
+                reload.start(on: loop)
                 return
             }
             if isStopping {
@@ -108,6 +112,7 @@ final class Daemon {
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
         core.flights.stop()
+        core.accessLog?.close()
         store.close()
         log.notice("stopped")
     }

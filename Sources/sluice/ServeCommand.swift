@@ -26,7 +26,10 @@ struct ServeCommand: ParsableCommand {
             return handler
         }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
-        try daemon.run()
+        let (scalars, lists, file) = (options.scalars, options.lists, options.config)
+        try daemon.run {
+            try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)
+        }
     }
 }
 

@@ -1,0 +1,30 @@
+/// Which mount a path belongs to, however many there are.
+
+/// All mounts; immutable, replaced as a whole when the configuration is read again.
+package struct MountTable: Sendable {
+    /// How many there are.
+    package var count: Int { byPath.count }
+
+    private let byPath: [String: Mount]
+    /// The lengths of their paths, longest first: only at these a path has to be cut.
+    private let lengths: [Int]
+
+    /// Of mounts with the same path the first counts.
+    package init(_ mounts: [Mount]) {
+        byPath = Dictionary(mounts.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+        lengths = Set(byPath.keys.map(\.utf8.count)).sorted(by: >)
+    }
+
+    /// The mount with the longest path that `path` begins with; its cost grows with the number of
+    /// lengths at which the path has a slash, not with the number of mounts.
+    package func mount(for path: String) -> Mount? {
+        let bytes = path.utf8
+        let size = bytes.count
+        for length in lengths where length <= size {
+            let end = bytes.index(bytes.startIndex, offsetBy: length)
+            guard bytes[bytes.index(before: end)] == 0x2F else { continue }
+            if let mount = byPath[String(path[..<end])] { return mount }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,28 @@
+/// What players tell of themselves (CTA-5004, CMCD) is for us and for no origin: it differs in every
+/// request, and would make each a miss.
+package import HTTP
+package import URISyntax
+
+package enum Telemetry {
+    private static let argument = Array("CMCD".utf8)
+    private static let fieldPrefix = "cmcd-"
+
+    /// The URL without its CMCD argument; as it is where it has none.
+    package static func stripped(_ url: AbsoluteURL) -> AbsoluteURL {
+        guard let query = url.queryRange else { return url }
+        let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+        let kept = items.filter { $0.prefix { $0 != 0x3D } != argument[...] }
+        guard kept.count < items.count else { return url }
+        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+
+    /// Takes CMCD-Request, CMCD-Object, CMCD-Status and CMCD-Session out.
+    package static func strip(_ fields: inout Fields) {
+        let names = fields.map(\.name).filter {
+            HTTP.ASCII.lowercased($0).hasPrefix(fieldPrefix)
+        }
+        for name in names { fields.remove(name) }
+    }
+}

@@ -1,0 +1,60 @@
+/// Reading the configuration again while the daemon runs.
+import Logging
+import Proxy
+import Reactor
+
+/// Reads again, one time after the other, and puts in force what may change.
+///
+/// Used on the main loop. A configuration with a fault changes nothing.
+final class ConfigurationReload {
+    typealias Read = @Sendable () async throws -> DaemonConfiguration
+
+    private let core: ProxyCore
+    private let log: Logger
+    private let read: Read
+    private var isReading = false
+    /// Asked for again while it was being read: what was read may be old.
+    private var mustReadAgain = false
+
+    init(core: ProxyCore, log: Logger, read: @escaping Read) {
+        self.core = core
+        self.log = log
+        self.read = read
+    }
+
+    /// Begins to read; does not wait for it.
+    func start(on loop: EventLoop) {
+        guard !isReading else {
+            mustReadAgain = true
+            return
+        }
+        isReading = true
+        let bound = LoopBound(self, to: loop)
+        Task { [read] in
+            let result: Result<DaemonConfiguration, any Error>
+            do {
+                result = .success(try await read())
+            } catch {
+                result = .failure(error)
+            }
+            bound.enqueue { reload, loop in reload.finish(result, on: loop) }
+        }
+    }
+
+    private func finish(_ result: Result<DaemonConfiguration, any Error>, on loop: EventLoop) {
+        isReading = false
+        if mustReadAgain {
+            mustReadAgain = false
+            return start(on: loop)
+        }
+        switch result {
+        case .success(let configuration):
+            core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
+            log.notice(
+                "configuration read again",
+                metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
+        case .failure(let error):
+            log.error("configuration left as it was", metadata: ["reason": "\(error)"])
+        }
+    }
+}
