@@ -28,6 +28,9 @@ package struct OriginSettings: Hashable, Sendable {
 package struct KeyOrigins: Hashable, Sendable {
     private let origins: [OriginSettings]
 
+    /// All settings, the most exact pattern first.
+    package var all: [OriginSettings] { origins }
+
     /// Patterns without wildcards come first, then longer ones before shorter ones.
     package init(_ origins: [OriginSettings] = []) {
         self.origins = origins.enumerated().sorted { left, right in
@@ -40,6 +43,11 @@ package struct KeyOrigins: Hashable, Sendable {
 
     /// Whether nothing is configured for any origin.
     package var isEmpty: Bool { origins.isEmpty }
+
+    /// The mode of an origin written as `scheme://host[:port]`; nil where none is set.
+    package func mode(of origin: String) -> KeyMode? {
+        (try? AbsoluteURL(origin)).flatMap { settings(of: $0.origin).keys }
+    }
 
     /// What holds for one origin.
     package func settings(of origin: Origin) -> (

@@ -111,6 +111,7 @@ extension Flight {
         writer.end(failure: nil)
         self.writer = nil
         if object.isStorable, !object.isCurrent, !object.isDiscarded { publish(object) }
+        table.keys.learn(resource, object)
         table.store.finish(object)
         answer(isComplete: true)
     }

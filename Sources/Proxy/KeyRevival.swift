@@ -116,9 +116,8 @@ final class RevivalAttempt {
         return !resource.isMounted && resource.role != nil && resource.policy != .offline
     }
 
-    /// Looks for the resource.
-    ///
-    /// - Parameter done: is told its URL now, or nil where it is not found; perhaps at once.
+    /// Looks for the resource, and tells `done` its URL of now, or nil where it is not found;
+    /// perhaps at once.
     func find(_ resource: Resource, depth: Int = 0, _ done: @escaping (AbsoluteURL?) -> Void) {
         let (url, directives) = resource.url.splitDirectives
         let role = resource.role ?? .media

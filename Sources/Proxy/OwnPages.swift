@@ -41,6 +41,13 @@ final class OwnPages {
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
             withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+        case ("/api/keys", .get), ("/api/keys", .head):
+            answer(exchange, .ok, "application/json", core.keys.report.encoded + "\n")
+        case ("/api/keys/forget", .post):
+            if isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            forgetKeys(request, exchange)
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
                 self.answer(
@@ -56,6 +63,18 @@ final class OwnPages {
         default:
             refuse(exchange, .notFound, "nothing is at this path; see / for what is")
         }
+    }
+
+    private func forgetKeys(_ request: RequestHead, _ exchange: Exchange) {
+        guard let text = request.queryItems.first(where: { $0.rawName == "origin" })?.value(),
+            let origin = try? AbsoluteURL(text).origin
+        else {
+            return refuse(
+                exchange, .badRequest,
+                "the argument origin is missing: /api/keys/forget?origin=<scheme://host[:port]>")
+        }
+        core.keys.forget(origin.description)
+        answer(exchange, .ok, "application/json", "{\"forgotten\":true}\n")
     }
 
     /// Whether a browser sends this for a page that is not ours.

@@ -1,0 +1,42 @@
+/// What players tell of themselves does not reach an origin.
+import HTTP
+import Routing
+import Testing
+import URISyntax
+
+@Suite struct TelemetryTests {
+    @Test(arguments: [
+        ("http://a/x.ts?CMCD=bl%3D2100%2Csid%3D%22a%22", "http://a/x.ts"),
+        ("http://a/x.ts?id=2&CMCD=bl%3D2100&seg=7", "http://a/x.ts?id=2&seg=7"),
+        ("http://a/x.ts?CMCD", "http://a/x.ts"), ("http://a/x.ts?cmcd=1", "http://a/x.ts?cmcd=1"),
+        ("http://a/x.ts?CMCDs=1", "http://a/x.ts?CMCDs=1"), ("http://a/x.ts?", "http://a/x.ts?"),
+    ])
+    func `the CMCD argument is taken out and nothing else`(url: String, expected: String) throws {
+        #expect(Telemetry.stripped(try AbsoluteURL(url)).text == expected)  // trap 50
+    }
+
+    @Test func `CMCD fields are taken out in any case`() {
+        var fields = Fields()
+        for name in ["CMCD-Request", "cmcd-session", "CMCD-Object", "CMCD-Status", "Range"] {
+            fields.append(name, "x")
+        }
+        Telemetry.strip(&fields)
+        #expect(fields.map(\.name) == ["Range"])
+    }
+
+    @Test func `entries and mounts lose the argument on the way`() throws {
+        let router = Router(mounts: [try Mount("/m/=http://a/")])
+        let entry = RequestHead(method: .get, target: "/http://a/x.m3u8?CMCD=bl%3D1&id=2")
+        guard case .entry(let found) = router.route(entry) else {
+            Issue.record("no entry")
+            return
+        }
+        #expect(found.url.text == "http://a/x.m3u8?id=2")
+        let mounted = RequestHead(method: .get, target: "/m/x?CMCD=1")
+        guard case .mount(_, let url) = router.route(mounted) else {
+            Issue.record("no mount")
+            return
+        }
+        #expect(url.text == "http://a/x")
+    }
+}
