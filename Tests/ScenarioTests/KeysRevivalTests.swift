@@ -1,0 +1,118 @@
+/// Stories of tokens that die under a player: its old links go on working.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct KeysRevivalTests {}
+}
+
+extension Stories.KeysRevivalTests {
+    /// Puts a film with three segments under a token: the entry is free, all else needs it.
+    private func put(_ story: Story, _ token: String, playlistToo: Bool = false) {
+        let names = (0..<3).map { "/bytes/30000/s\($0).ts?\(token)" }
+        let list = playlistToo ? "/v/l.m3u8?\(token)" : "/v/l.m3u8"
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(list)\n")
+        story.cdn.put("/v/l.m3u8", text: vod(names))
+        let need = Behaviour(query: "need\(token)")
+        for index in 0..<3 { story.cdn.setBehaviour(need, for: "/bytes/30000/s\(index).ts") }
+        if playlistToo { story.cdn.setBehaviour(need, for: "/v/l.m3u8") }
+    }
+
+    /// The links to the segments, as a player got them from the entry on.
+    private func segmentLinks(_ story: Story) throws -> [String] {
+        let variant = try #require(uriLines(try story.get("/m.m3u8").text).first)
+        return uriLines(try story.follow(variant).text)
+    }
+
+    @Test(arguments: [true, false])
+    func `a dead token costs one refresh of the playlist`(isKnownKind: Bool) throws {
+        let story = try Story()
+        let tokens = isKnownKind ? [signature(1), signature(2)] : ["token=a", "token=b"]
+        put(story, tokens[0])
+        let links = try segmentLinks(story)
+        #expect(try story.follow(links[0]).status == 200)
+        put(story, tokens[1])
+        for index in 0..<3 {
+            let answer = try story.follow(links[index])
+            #expect(answer.status == 200)
+            #expect(isContent(answer.body, of: "/bytes/30000/s\(index).ts"))
+        }
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        #expect(story.cdn.requestCount("/m.m3u8") == 1)
+    }
+
+    @Test func `links to segments that follow do not ask the dead URL again`() throws {
+        let story = try Story()
+        put(story, "token=a")
+        let links = try segmentLinks(story)
+        put(story, "token=b")
+        for link in links { #expect(try story.follow(link).status == 200) }
+        let refused = story.cdn.requests.filter { $0.status == 403 }
+        #expect(refused.count == 1)
+    }
+
+    @Test func `a playlist whose own token died is found through its parent`() throws {
+        let story = try Story()
+        put(story, signature(1), playlistToo: true)
+        let links = try segmentLinks(story)
+        put(story, signature(2), playlistToo: true)
+        #expect(try story.follow(links[0]).status == 200)
+        #expect(story.cdn.requestCount("/m.m3u8") == 2)
+    }
+
+    @Test func `players that meet the dead token at once share one refresh`() throws {
+        let story = try Story()
+        put(story, "token=a")
+        let links = try segmentLinks(story)
+        put(story, "token=b")
+        story.cdn.setBehaviour("fb=200", for: "/v/l.m3u8")
+        let statuses = try inParallel(6) { try story.follow(links[$0 % 3]).status }
+        #expect(statuses == Array(repeating: 200, count: 6))
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+    }
+
+    @Test func `a token that stays dead is told after one refresh`() throws {
+        let story = try Story()
+        put(story, "token=a")
+        let links = try segmentLinks(story)
+        story.cdn.setBehaviour("needtoken=z", for: "/bytes/*")
+        for index in 0..<3 {
+            story.cdn.setBehaviour("needtoken=z", for: "/bytes/30000/s\(index).ts")
+        }
+        for _ in 1...3 { #expect(try story.follow(links[0]).status >= 400) }
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+    }
+
+    @Test func `a live playlist's segments are found under the new token`() throws {
+        let story = try Story()
+        let head = ["#EXT-X-MEDIA-SEQUENCE:7"]
+        func live(_ token: String, from first: Int) -> String {
+            vod((first..<(first + 3)).map { "/bytes/30000/s\($0).ts?\(token)" }, head: head)
+                .replacing("#EXT-X-ENDLIST\n", with: "")
+        }
+        story.cdn.put("/l.m3u8", text: live("token=a", from: 0))
+        let links = uriLines(try story.get("/l.m3u8").text)
+        story.cdn.put("/l.m3u8", text: live("token=b", from: 1))
+        story.cdn.setBehaviour("needtoken=b", for: "/bytes/*")
+        let answer = try story.follow(links[2])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s2.ts"))
+    }
+
+    @Test func `a player that goes on after a restart is helped too`() throws {
+        let story = try Story()
+        put(story, "token=a")
+        let links = try segmentLinks(story)
+        #expect(try story.follow(links[0]).status == 200)
+        try story.restart()
+        put(story, "token=b")
+        #expect(try story.player().get(path(of: links[1])).status == 200)
+    }
+
+    private func path(of link: String) -> String {
+        link.hasPrefix("/")
+            ? link : "/" + link.split(separator: "/").dropFirst(2).joined(separator: "/")
+    }
+}

@@ -1,0 +1,186 @@
+/// Stories of keys: one object is one object whichever token, order or mirror its URL carries, and
+/// what chooses content never is.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct KeysTests {}
+}
+
+/// A token as Fastly's validation wants it; the expiry tells them apart.
+func signature(_ number: Int) -> String {
+    let digits = String(number)
+    let mac = String(repeating: "0", count: 40 - digits.count) + digits
+    return "token=\(1_893_456_000 + number)_\(mac)"
+}
+
+extension Stories.KeysTests {
+    /// How often the origin is asked when all these queries of one path are played.
+    private func requests(_ queries: [String], _ arguments: [String] = []) throws -> Int {
+        let story = try Story(arguments)
+        let path = segment("a", 50_000)
+        for query in queries {
+            let answer = try story.get("\(path)?\(query)")
+            #expect(answer.status == 200)
+            #expect(isContent(answer.body, of: path))
+        }
+        return story.cdn.requestCount(path)
+    }
+
+    @Test func `the same segment under another token is the same object`() throws {  // trap 48
+        #expect(try requests([signature(1), signature(2), signature(3)]) == 1)
+    }
+
+    @Test func `the order of parameters makes no other object`() throws {
+        #expect(try requests(["a=1&b=2", "b=2&a=1", "b=2&a=1&b=2"]) == 1)
+    }
+
+    @Test(arguments: ["id=", "startRange=", "seg=", "x=1&seg=", "q="])
+    func `what chooses content never collapses`(name: String) throws {  // trap 49
+        #expect(try requests([name + "2", name + "3", name + "4"]) == 3)
+    }
+
+    @Test func `a choice beside a token stays a choice`() throws {  // trap 49
+        let queries = ["seg=7&\(signature(1))", "seg=8&\(signature(2))", "seg=7&\(signature(3))"]
+        #expect(try requests(queries) == 2)
+    }
+
+    @Test func `without normalisation every URL is its own object`() throws {
+        #expect(try requests([signature(1), signature(2)], ["--keys", "off"]) == 2)
+    }
+
+    @Test func `rules of an origin hold for it alone`() throws {
+        #expect(try requests(["s=1", "s=2"], ["--key-rule", "127.0.0.*=drop s"]) == 1)
+        #expect(try requests(["s=1", "s=2"], ["--key-rule", "*.example.com=drop s"]) == 2)
+        #expect(
+            try requests(["w=300", "w=310", "w=900"], ["--key-rule", "127.0.0.1=tier w 320 1280"])
+                == 2)
+    }
+
+    @Test func `mirrors of one host share its objects`() throws {
+        let story = try Story(["--key-rule", "127.0.0.*=host cdn.example.com"])
+        let mirror = FixtureCDN(address: "127.0.0.2")
+        try mirror.start()
+        defer { mirror.stop() }
+        let path = segment("a", 50_000)
+        #expect(try story.get(path).status == 200)
+        let second = try story.player().get(story.url(for: mirror.url(path)))
+        #expect(isContent(second.body, of: path))
+        #expect(story.cdn.requestCount(path) == 1 && mirror.requestCount(path) == 0)
+    }
+
+    @Test func `telemetry reaches neither key nor origin`() throws {  // trap 50
+        let story = try Story()
+        let path = segment("a", 50_000)
+        for bandwidth in 1...3 {
+            _ = try story.get("\(path)?CMCD=bl%3D\(bandwidth)00%2Csid%3D%22x%22")
+        }
+        #expect(story.cdn.requests.map(\.target) == [path])
+    }
+
+    @Test func `a mount keeps its URLs apart unless told`() throws {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        story.cdn.setBehaviour("cc=max-age%3D600", for: path)
+        let plain = try story.succeed(["--mount", "/mount/=\(story.cdn.url("/"))"])
+        for number in 1...2 {
+            _ = try ScriptedPlayer(plain.baseURL).get("/mount\(path)?\(signature(number))")
+        }
+        #expect(story.cdn.requestCount(path) == 2)
+        plain.kill(SIGTERM)
+        _ = try plain.waitForExit()
+    }
+
+    // MARK: Vetoes
+
+    @Test func `no-store under a merged key keeps an origin's URLs apart for good`() throws {
+        let story = try Story()  // trap 48
+        let path = segment("a", 50_000)
+        story.cdn.setBehaviour("cc=no-store", for: path)
+        _ = try story.get("\(path)?\(signature(1))")
+        story.cdn.setBehaviour(nil, for: path)
+        #expect(try story.stat("key_vetoes_total") == 1)
+        for number in 2...3 { _ = try story.get("\(path)?\(signature(number))") }
+        #expect(story.cdn.requestCount(path) == 3)
+        try story.restart()
+        for number in 4...5 { _ = try story.get("\(path)?\(signature(number))") }
+        #expect(story.cdn.requestCount(path) == 5)
+    }
+
+    @Test(arguments: ["etag=other", "as=/bytes/60000/b.ts"])
+    func `another representation under a merged key keeps an origin's URLs apart`(
+        behaviour: String
+    ) throws {
+        let story = try Story()  // trap 48
+        let path = segment("a", 50_000)
+        _ = try story.get("\(path)?\(signature(1))", range: "bytes=0-999")
+        story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
+        let second = try story.get("\(path)?\(signature(2))", range: "bytes=2000-2999")
+        #expect(second.status == 206)
+        #expect(try story.stat("key_vetoes_total") == 1)
+        let before = story.cdn.requestCount(path)
+        for number in 3...4 { _ = try story.get("\(path)?\(signature(number))") }
+        #expect(story.cdn.requestCount(path) == before + 2)
+    }
+
+    // MARK: Learning
+
+    /// Plays three segments with a parameter that means nothing.
+    private func visit(_ story: Story, _ visit: Int) throws {
+        for name in ["a", "b", "c"] {
+            _ = try story.get("\(segment(name, 20_000))?sess=\(visit)&seg=7")
+        }
+    }
+
+    @Test func `a parameter that never changes the bytes is proposed and left in the key`() throws {
+        let story = try Story()
+        for number in 1...4 { try visit(story, number) }
+        #expect(story.cdn.requestCount() == 12)
+        let keys = try story.player().get("/api/keys").text
+        #expect(keys.contains("\"name\":\"sess\"") && keys.contains("\"state\":\"proposed\""))
+        #expect(!keys.contains("\"name\":\"seg\""))
+    }
+
+    @Test func `in auto what was learnt holds, after a restart too`() throws {
+        let story = try Story(["--keys", "auto"])
+        for number in 1...4 { try visit(story, number) }
+        let learnt = story.cdn.requestCount()
+        // The third visit is still under keys of its own; the next one fills the common ones.
+        #expect(learnt < 12)
+        try story.restart()
+        try visit(story, 5)
+        try visit(story, 6)
+        #expect(story.cdn.requestCount() <= learnt + 3)
+    }
+
+    @Test func `one counter-example vetoes what was learnt`() throws {
+        let story = try Story()
+        for number in 1...4 { try visit(story, number) }
+        let path = segment("a", 20_000)
+        story.cdn.setBehaviour("etag=other", for: path)
+        _ = try story.get("\(path)?sess=99&seg=7")
+        let keys = try story.player().get("/api/keys").text
+        #expect(keys.contains("\"state\":\"vetoed\"") && !keys.contains("\"state\":\"proposed\""))
+    }
+
+    // MARK: Policies
+
+    @Test func `an origin has its own policy`() throws {
+        let port = { (story: Story) in "127.0.0.1:\(story.cdn.port)" }
+        let story = try Story()
+        let path = segment("a", 20_000)
+        story.cdn.setBehaviour("cc=max-age%3D0", for: path)
+        for _ in 1...2 { _ = try story.get(path) }
+        #expect(story.cdn.requestCount(path) == 1)
+        let strict = try story.succeed(["--origin-policy", "\(port(story))=rfc"])
+        for _ in 1...2 {
+            let answer = try ScriptedPlayer(strict.baseURL).get("/" + story.cdn.url(path))
+            #expect(answer.status == 200)
+        }
+        #expect(story.cdn.requestCount(path) == 3)
+        strict.kill(SIGTERM)
+        _ = try strict.waitForExit()
+    }
+}
