@@ -40,6 +40,6 @@ struct SluiceCommand: ParsableCommand {
         version: "sluice \(sluiceVersion)",
         subcommands: [
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
-            PurgeCommand.self, ClearCommand.self, CheckCommand.self,
+            PurgeCommand.self, ClearCommand.self, CheckCommand.self, InspectCommand.self,
         ])
 }

@@ -1,0 +1,86 @@
+/// `sluice inspect`: what a playlist and those it names consist of, and what is wrong with them.
+import ArgumentParser
+import HLS
+import URISyntax
+
+struct InspectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect",
+        abstract: "Print a playlist and those it names as a tree, with every violation of the RFC.",
+        discussion: """
+            Reads playlists only, no segment and no key. Exit codes: 0 read, 1 not read, or with \
+            --strict something breaks a rule that must be kept.
+            """)
+
+    @Argument(help: "A URL (http or https) or a file.")
+    var target: String
+
+    @Option(
+        help: ArgumentHelp(
+            "A request header; may be given several times.", valueName: "Name: value"))
+    var header: [String] = []
+
+    @Option(help: "The URL that a file came from; default: relative names are files beside it.")
+    var base: String?
+
+    @Option(help: "Playlists to read at most.")
+    var limit = 100
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @Flag(help: "Print every segment too.")
+    var segments = false
+
+    @Flag(help: "Print whole URLs; default: values of queries are left out.")
+    var fullURLs = false
+
+    @Flag(help: "Exit with 1 when a rule that must be kept is broken.")
+    var strict = false
+
+    func validate() throws {
+        guard 1...10_000 ~= limit else { throw ValidationError("--limit is from 1 to 10000") }
+        for line in header where !line.contains(":") {
+            throw ValidationError("a header is written 'Name: value', not '\(line)'")
+        }
+    }
+
+    func run() throws {
+        let (url, loader) = try start()
+        var tree = InspectTree(loader: loader, limit: limit)
+        let root = tree.read(url)
+        let isWhole = fullURLs
+        let shown: (AbsoluteURL) -> String = { loader.name(isWhole ? $0.text : $0.redacted) }
+        if json {
+            print(try InspectJSON(shown: shown, listsSegments: segments).text(root))
+        } else {
+            var report = InspectReport(shown: shown, listsSegments: segments)
+            report.add(root)
+            print(report.lines.joined(separator: "\n"))
+        }
+        if tree.isCut { printError("sluice: only the first \(limit) playlists were read") }
+        if case .failure = root.result { throw ExitCode.failure }
+        if strict, tree.mustCount > 0 { throw ExitCode.failure }
+    }
+
+    /// The URL to start from, and who gets what stands behind URLs.
+    private func start() throws -> (AbsoluteURL, InspectLoader) {
+        if let url = try? AbsoluteURL(target) { return (url, InspectLoader(fields: header)) }
+        if target.contains("://") {
+            throw ValidationError("not usable: '\(target)' is neither http nor https nor a file")
+        }
+        guard let file = InspectLoader.absolutePath(target) else {
+            throw ValidationError("'\(target)' is neither a URL nor a file")
+        }
+        do throws(URIError) {
+            if let base {
+                let url = try AbsoluteURL(base)
+                return (url, InspectLoader(fields: header, files: [url.text: file]))
+            }
+            let url = try InspectLoader.url(ofFile: file)
+            return (url, InspectLoader(fields: header, readsFiles: true))
+        } catch {
+            throw ValidationError("not usable: \(error)")
+        }
+    }
+}

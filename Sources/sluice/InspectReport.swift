@@ -1,0 +1,135 @@
+/// The text of `sluice inspect`: a tree by indentation.
+import HLS
+import URISyntax
+
+struct InspectReport {
+    /// How a URL is shown.
+    let shown: (AbsoluteURL) -> String
+    /// Whether each segment has a line.
+    let listsSegments: Bool
+    private(set) var lines: [String] = []
+
+    init(shown: @escaping (AbsoluteURL) -> String, listsSegments: Bool) {
+        self.shown = shown
+        self.listsSegments = listsSegments
+    }
+
+    mutating func add(_ node: InspectNode, depth: Int = 0) {
+        let name = node.entry.map(Self.title) ?? "playlist"
+        append(depth, "\(name): \(shown(node.url))")
+        switch node.result {
+        case .failure(let failure):
+            append(depth + 1, "not read: \(failure.text)")
+        case .success(let outline):
+            add(outline, depth: depth + 1)
+        }
+        for child in node.children { add(child, depth: depth + 1) }
+    }
+
+    private mutating func add(_ outline: PlaylistOutline, depth: Int) {
+        append(depth, Self.facts(outline))
+        if !outline.features.isEmpty {
+            append(depth, "has: \(outline.features.joined(separator: ", "))")
+        }
+        for key in outline.encryption {
+            append(depth, "encryption: \(key.method), \(key.keyFormat)")
+        }
+        for entry in outline.entries where entry.url == nil || !Self.isRead(entry.kind) {
+            let url = entry.url.map { " " + shown($0) } ?? ""
+            append(depth, "\(Self.title(entry))\(url)")
+        }
+        for tag in outline.unknownTags {
+            append(depth, "unknown tag: \(tag.name), line \(tag.line), \(tag.count) times")
+        }
+        if let refusal = outline.refusal {
+            append(depth, "refused by the proxy: \(refusal.description)")
+        }
+        for violation in outline.violations { append(depth, "violation: \(violation)") }
+        if listsSegments {
+            for segment in outline.segments { append(depth, segmentLine(segment)) }
+        }
+    }
+
+    private func segmentLine(_ segment: ResourceReference) -> String {
+        var parts = ["segment \(segment.mediaSequence):"]
+        if let duration = segment.duration { parts.append("\(Self.seconds(duration)),") }
+        if segment.discontinuitySequence > 0 {
+            parts.append("discontinuity \(segment.discontinuitySequence),")
+        }
+        if segment.isGap { parts.append("gap,") }
+        if segment.keyURL != nil { parts.append("encrypted,") }
+        if let range = segment.byteRange {
+            parts.append("bytes \(range.offset) to \(range.end - 1) of")
+        }
+        return (parts + [shown(segment.url)]).joined(separator: " ")
+    }
+
+    private static func isRead(_ kind: PlaylistOutline.Entry.Kind) -> Bool {
+        switch kind {
+        case .variant, .rendition, .iFrames, .images: true
+        case .sessionData, .sessionKey, .steering: false
+        }
+    }
+
+    private mutating func append(_ depth: Int, _ text: String) {
+        lines.append(String(repeating: "  ", count: depth) + text)
+    }
+
+    /// What kind of playlist it is, and how long.
+    private static func facts(_ outline: PlaylistOutline) -> String {
+        let summary = outline.summary
+        guard summary.kind == .media else {
+            let renditions = outline.entries.count { $0.kind == .rendition }
+            return "multivariant, version \(summary.version), \(summary.variantCount) variants, "
+                + "\(renditions) renditions"
+        }
+        var parts = ["media", "version \(summary.version)", liveness(summary)]
+        parts.append(
+            "\(summary.segmentCount) segments from sequence number \(summary.mediaSequence)")
+        if summary.skippedSegmentCount > 0 {
+            parts.append("\(summary.skippedSegmentCount) skipped")
+        }
+        if summary.gapCount > 0 { parts.append("\(summary.gapCount) gaps") }
+        parts.append("\(seconds(summary.totalDuration)) in all")
+        if let range = outline.segmentDurations {
+            parts.append("\(seconds(range.lowerBound)) to \(seconds(range.upperBound)) each")
+        }
+        if let target = summary.targetDuration { parts.append("target \(seconds(target))") }
+        if let target = summary.partTarget { parts.append("parts of \(seconds(target))") }
+        return parts.joined(separator: ", ")
+    }
+
+    static func liveness(_ summary: PlaylistSummary) -> String {
+        switch (summary.hasEndList, summary.playlistType) {
+        case (true, _): "VOD"
+        case (false, .event): "live (EVENT)"
+        case (false, _): "live"
+        }
+    }
+
+    /// Seconds with milliseconds.
+    static func seconds(_ duration: Duration) -> String {
+        let parts = duration.components
+        let milliseconds = abs(parts.attoseconds / 1_000_000_000_000_000)
+        let digits = String(milliseconds)
+        let fraction = String(repeating: "0", count: 3 - digits.utf8.count) + digits
+        return "\(parts.seconds).\(fraction) s"
+    }
+
+    /// How a playlist names another: its kind and what tells it from others.
+    static func title(_ entry: PlaylistOutline.Entry) -> String {
+        var parts: [String] = []
+        for name in ["TYPE", "GROUP-ID", "NAME", "LANGUAGE", "DATA-ID", "METHOD", "KEYFORMAT"] {
+            if let value = entry.attribute(name) { parts.append(value) }
+        }
+        if let bandwidth = entry.attribute("BANDWIDTH") { parts.append("\(bandwidth) bit/s") }
+        for name in ["RESOLUTION", "FRAME-RATE", "CODECS", "VIDEO-RANGE", "PATHWAY-ID"] {
+            if let value = entry.attribute(name) { parts.append(value) }
+        }
+        for name in ["AUDIO", "VIDEO", "SUBTITLES", "CLOSED-CAPTIONS"] {
+            if let value = entry.attribute(name) { parts.append("\(name.lowercased()) \(value)") }
+        }
+        return parts.isEmpty
+            ? entry.kind.rawValue : "\(entry.kind.rawValue) (\(parts.joined(separator: ", ")))"
+    }
+}
