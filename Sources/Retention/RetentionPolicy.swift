@@ -56,7 +56,7 @@ package enum RetentionPolicyName: String, Sendable, CaseIterable {
     case titles
 
     /// The one that a store takes when nothing else is said.
-    package static let standard = RetentionPolicyName.lru
+    package static let standard = RetentionPolicyName.titles
 
     /// Makes an empty policy for a store of `capacity` bytes.
     package func makePolicy(capacity: Int64) -> any RetentionPolicy {

@@ -34,29 +34,32 @@ extension TitleAware {
         let record = titles.records[index]
         if record.visitStart == 0 {
             titles.records[index].visitStart = max(1, now)
-        } else if now > record.lastUsed, now - record.lastUsed > worth.pauseSeconds {
+        } else if now > record.lastUsed, now - record.lastUsed > weights.pauseSeconds {
             let age = Float(now - record.lastUsed)
-            titles.records[index].weight = weight(of: record) * exp2(-age / worth.halfLife)
+            titles.records[index].weight =
+                (record.weight + lastVisit(of: record)) * exp2(-age / weights.halfLife)
             titles.records[index].visitStart = now
         }
         titles.records[index].lastUsed = max(now, record.lastUsed)
     }
 
-    /// What all visits of a title weigh, the last one included.
-    private func weight(of record: TitleRecord) -> Float {
-        guard record.visitStart != 0 else { return worth.unread }
-        let isGlance = record.lastUsed - min(record.lastUsed, record.visitStart)
-            < worth.glanceSeconds
-        return record.weight + (isGlance ? worth.glance : worth.visit)
+    /// What the last visit of a title weighs.
+    private func lastVisit(of record: TitleRecord) -> Float {
+        guard record.visitStart != 0 else { return weights.unread }
+        let lasted = record.lastUsed - min(record.lastUsed, record.visitStart)
+        return lasted < weights.glanceSeconds ? weights.glance : 1
     }
 
-    private func value(_ weight: Float, lastUsed: UInt32, _ now: UInt32) -> Float {
-        weight / (Float(now - min(now, lastUsed)) + worth.youth)
-    }
-
-    private func value(_ title: Slot, _ now: UInt32) -> Float {
+    /// The visits to be expected in a second: of a title seen as often before, and of one seen lately.
+    private func value(of title: Slot, _ now: UInt32) -> Float {
         let record = titles.records[Int(title)]
-        return value(weight(of: record), lastUsed: record.lastUsed, now)
+        let age = Float(now - min(now, record.lastUsed))
+        let rate = record.weight * exp2(-age / weights.halfLife) / weights.halfLife
+        return rate + lately(lastVisit(of: record), age)
+    }
+
+    private func lately(_ weight: Float, _ age: Float) -> Float {
+        weights.soon * weight / (age + weights.youth)
     }
 
     private func evict(_ slot: Slot) -> UInt128 {
@@ -77,10 +80,10 @@ extension TitleAware {
         let count = titles.withMedia.count
         guard count > 0 else { return .none }
         var (least, leastValue) = (Slot.none, Float.infinity)
-        for number in 0..<min(count, worth.draws) {
-            let place = count <= worth.draws ? number : nextDraw(below: count)
+        for number in 0..<min(count, weights.draws) {
+            let place = count <= weights.draws ? number : nextDraw(below: count)
             let title = titles.withMedia[place]
-            let value = value(title, now)
+            let value = value(of: title, now)
             if value < leastValue { (least, leastValue) = (title, value) }
         }
         return least
@@ -98,8 +101,10 @@ extension TitleAware {
     private func liveVictim(_ title: Slot, _ now: UInt32, _ isBarred: (UInt128) -> Bool) -> Slot? {
         for _ in 0..<min(liveQueue.count, Self.looks) {
             let slot = liveQueue.back
-            let value = value(worth.live, lastUsed: shelf.lastUsed[Int(slot)], now)
-            guard title == .none || value < self.value(title, now) else { return nil }
+            let age = Float(now - min(now, shelf.lastUsed[Int(slot)]))
+            guard title == .none || lately(weights.live, age) < value(of: title, now) else {
+                return nil
+            }
             if !isBarred(shelf.names[Int(slot)]) { return slot }
             bringForward(slot)
         }

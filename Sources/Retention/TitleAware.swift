@@ -1,21 +1,22 @@
 /// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
 
-/// What a title is worth, and the figures that were chosen on traces (decision record 7).
-package struct TitleWorth: Sendable {
-    /// A visit that lasted; the others are measured by it.
-    package var visit: Float = 1
-    /// A visit that was over after ``glanceSeconds``.
-    package var glance: Float = 0.2
-    /// Fetched ahead, and nobody has read it yet.
-    package var unread: Float = 0.1
+/// The figures by which titles are weighed, chosen on traces (decision record 7).
+package struct TitleWeights: Sendable {
+    /// Less than the 1 of a visit that lasted: one that was over after ``glanceSeconds``.
+    package var glance: Float = 0.5
+    /// What was fetched ahead, and nobody has read yet.
+    package var unread: Float = 0.3
     /// A live segment; low, since it is seldom asked for after it left the window.
     package var live: Float = 0.05
     /// From the first to the last read of a visit, in seconds.
     package var glanceSeconds: UInt32 = 3
     /// A use that comes later than this after the last one is a new visit; in seconds.
-    package var pauseSeconds: UInt32 = 300
-    /// What a visit is worth halves in this time; in seconds.
-    package var halfLife: Float = 7 * 86_400
+    package var pauseSeconds: UInt32 = 60
+    /// The weight of a visit halves in this time; in seconds.
+    package var halfLife: Float = 5 * 86_400
+    /// What was visited `t` seconds ago is visited again within the next second with the
+    /// probability `soon / t`, beside the rate of its earlier visits.
+    package var soon: Float = 0.003
     /// Added to every age, in seconds, so that what was used just now is not beyond comparison.
     package var youth: Float = 60
     /// Titles drawn for a comparison.
@@ -26,9 +27,11 @@ package struct TitleWorth: Sendable {
 
 /// The title that is worth least goes, the end of it first, until it is gone.
 ///
-/// A title's worth is what its visits weigh, each halved with time, divided by the time since its last
-/// use: what was seen twice is kept twice as long, and with one visit each it is LRU by titles. The
-/// least is looked for among some titles drawn at random, so that every call has a bound.
+/// What a title is worth is the rate at which visits are to be expected: the one that its visits so
+/// far speak for, each of which fades with time, and one that falls with the time since the last.
+/// With a single visit each, that is LRU by titles; what is seen every day stays through a day of what
+/// is seen once. The least is looked for among some titles drawn at random, so that every call has a
+/// bound.
 ///
 /// Playlists, initialization sections and keys are kept as long as their title has media, and after
 /// that in a sixteenth of the capacity; with them the memory of the title's visits. Live segments stand
@@ -39,7 +42,7 @@ final class TitleAware: RetentionPolicy {
     static let livePlace: UInt8 = 2
 
     var capacity: Int64
-    let worth: TitleWorth
+    let weights: TitleWeights
     var shelf = Shelf()
     var titles = TitleShelf()
     /// The title of each object, by slot.
@@ -51,9 +54,9 @@ final class TitleAware: RetentionPolicy {
     var goingSince: UInt32 = 0
     var draw: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-    init(capacity: Int64, worth: TitleWorth = TitleWorth()) {
+    init(capacity: Int64, weights: TitleWeights = TitleWeights()) {
         self.capacity = capacity
-        self.worth = worth
+        self.weights = weights
     }
 
     var count: Int { shelf.count }

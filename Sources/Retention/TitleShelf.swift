@@ -12,7 +12,7 @@ struct TitleRecord {
     var lastUsed: UInt32 = 0
     /// When the visit began that the last use belongs to; 0 when nobody has read anything yet.
     var visitStart: UInt32 = 0
-    /// What the visits before this one are still worth.
+    /// What the visits before the last one weighed when that began.
     var weight: Float = 0
 }
 
