@@ -8,6 +8,8 @@ package import Posix
 package struct ReuseRules: Sendable, Equatable {
     /// For how many seconds from its origination the response is fresh.
     package let lifetime: Int64
+    /// What gave that lifetime.
+    package let lifetimeSource: LifetimeSource
     /// The age in seconds that the response had on arrival (RFC 9111 section 4.2.3).
     package let initialAge: Int64
     /// When it arrived.
@@ -31,7 +33,7 @@ package struct ReuseRules: Sendable, Equatable {
         let control = directives.control
         responseTime = head.responseTime
         initialAge = Self.initialAge(head)
-        lifetime = Self.lifetime(head, directives, kind)
+        (lifetime, lifetimeSource) = Self.lifetime(head, directives, kind)
         alwaysAsks = control.noCache == .response
         forbidsStale =
             control.mustRevalidate || control.noCache == .response
@@ -81,17 +83,22 @@ package struct ReuseRules: Sendable, Equatable {
 
     private static func lifetime(
         _ head: StoredHead, _ directives: ResponseDirectives, _ kind: CacheKind
-    ) -> Int64 {
-        if let stated = directives.statedLifetime(kind) { return stated }
+    ) -> (Int64, LifetimeSource) {
+        if let stated = directives.statedLifetime(kind) {
+            if directives.isTargeted { return (stated, .targeted) }
+            let isShared = kind.isShared && directives.control.sharedMaxAge != nil
+            return (stated, isShared ? .sharedMaxAge : .maxAge)
+        }
         let received = head.responseTime.seconds
         if !directives.isTargeted, let expires = head.fields.first(.expires) {
             // A malformed date, "0" included, is one in the past (RFC 9111 section 5.3).
             guard head.fields.count(of: .expires) == 1,
                 let at = HTTPDate.parse(expires, now: received)
-            else { return 0 }
-            return max(0, at - date(head))
+            else { return (0, .expires) }
+            return (max(0, at - date(head)), .expires)
         }
-        return heuristicLifetime(head, directives.control)
+        let guessed = heuristicLifetime(head, directives.control)
+        return (guessed, guessed > 0 ? .heuristic : .none)
     }
 
     /// A tenth of the time since the last change, a day at most (RFC 9111 section 4.2.2).
@@ -123,4 +130,15 @@ enum StatusRules {
     private static let heuristic: Set<UInt16> = [
         200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501,
     ]
+}
+
+/// What gave a response its lifetime (RFC 9111 section 4.2.1); the raw value is what `why` shows.
+package enum LifetimeSource: String, Sendable, CaseIterable {
+    case sharedMaxAge = "s-maxage"
+    case maxAge = "max-age"
+    case targeted = "CDN-Cache-Control"
+    case expires = "Expires"
+    /// A tenth of the time since the last change.
+    case heuristic
+    case none
 }

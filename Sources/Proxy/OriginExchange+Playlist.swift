@@ -136,7 +136,7 @@ extension OriginExchange {
         return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary))
     }
 
-    private static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
+    static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
         PlaylistFacts(
             isLive: summary.isLive, targetDuration: summary.targetDuration.map(interval),
             partTarget: summary.partTarget.map(interval))

@@ -48,14 +48,11 @@ final class OriginExchange {
         else {
             return fetchMissing()
         }
-        if facts.head.isPlaylist || resource.role == .json { return startText(object, facts) }
-        // A playlist's place that holds something else, or half a decoded body, cannot be used.
-        if resource.role == .playlist
-            || (resource.decodesContent && !object.isComplete && object.total == nil)
-        {
-            return fetchMissing()
+        switch resource.use(of: object, facts) {
+        case .text: startText(object, facts)
+        case .unusable: fetchMissing()
+        case .media: decide(object, facts, playlist: nil)
         }
-        decide(object, facts, playlist: nil)
     }
 
     func startText(_ object: StoredObject, _ facts: ObjectFacts) {
@@ -80,29 +77,19 @@ final class OriginExchange {
         start()
     }
 
-    func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question
-    {
-        Freshness.Question(
-            policy: resource.policy, rules: rules(of: facts), playlist: playlist?.facts,
-            requestFields: request.fields, now: exchange.loop.wallNow)
+    /// What decisions are made from beside the stored response.
+    private var asked: Asked {
+        Asked(fields: request.fields, now: exchange.loop.wallNow, isShared: core.isShared)
     }
 
-    /// The rules of a stored head, which are decoded already but for what playback leaves to HTTP.
-    private func rules(of facts: ObjectFacts) -> ReuseRules {
-        guard facts.head.kind == nil, core.isShared else { return facts.rules }
-        return ReuseRules(facts.head, kind: .shared)
+    func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question {
+        resource.question(facts, playlist?.facts, asked)
     }
 
-    /// The question of what may be used as it is.
-    ///
-    /// Playlists say themselves how long they hold; steering manifests and asset lists do not, and
-    /// change by the minute: HTTP decides.
     func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?)
         -> Freshness.Question
     {
-        var question = question(facts, playlist)
-        if resource.role == .json, question.policy == .media { question.policy = .rfc }
-        return question
+        resource.freshnessQuestion(facts, playlist?.facts, asked)
     }
 
     func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {

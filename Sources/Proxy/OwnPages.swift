@@ -41,6 +41,7 @@ final class OwnPages {
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
             withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+        case ("/api/why", .get), ("/api/why", .head): explain(request, exchange)
         case ("/api/keys", .get), ("/api/keys", .head):
             answer(exchange, .ok, "application/json", core.keys.report.encoded + "\n")
         case ("/api/keys/forget", .post):
@@ -63,6 +64,20 @@ final class OwnPages {
         default:
             refuse(exchange, .notFound, "nothing is at this path; see / for what is")
         }
+    }
+
+    /// Why a URL is answered as it is.
+    private func explain(_ request: RequestHead, _ exchange: Exchange) {
+        guard let text = request.queryItems.first(where: { $0.rawName == "url" })?.value() else {
+            return refuse(
+                exchange, .badRequest,
+                "the argument url is missing: /api/why?url=<percent-encoded URL>")
+        }
+        guard let subject = WhySubject(text, core) else {
+            return refuse(exchange, .badRequest, "the argument url is no URL of an origin or of ours")
+        }
+        let report = WhyReport(subject, core, now: exchange.loop.wallNow)
+        answer(exchange, .ok, "application/json", report.json.encoded + "\n")
     }
 
     private func forgetKeys(_ request: RequestHead, _ exchange: Exchange) {

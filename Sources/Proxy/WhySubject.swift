@@ -1,0 +1,91 @@
+/// What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
+/// would be about.
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import URISyntax
+
+/// Finds the resource of a URL as `why` is given it.
+struct WhySubject {
+    let resource: Resource
+    /// The place that the URL was found to be asked for in.
+    let place: KeyPlace
+
+    /// - Parameters:
+    ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
+    ///   - core: the daemon.
+    ///   - fields: request fields that may select a variant.
+    init?(_ text: String, _ core: ProxyCore, fields: Fields = Fields()) {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        if core.isOwn(url) {
+            self.init(own: url, core, fields)
+        } else {
+            self.init(origin: url, core, fields)
+        }
+    }
+
+    private init?(own url: AbsoluteURL, _ core: ProxyCore, _ fields: Fields) {
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch core.router.route(head) {
+        case .entry(let entry):
+            self.init(
+                playback: entry.url, core.sessions.session(for: entry),
+                Self.role(ofEntry: entry.url), core)
+        case .rewritten(let role, let text, _):
+            guard let handle = try? Handle(text: text.utf8), let url = core.url(of: handle) else {
+                return nil
+            }
+            self.init(playback: url, core.sessions.session(handle.session), role, core)
+        case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
+        default: return nil
+        }
+    }
+
+    /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
+    private init?(origin url: AbsoluteURL, _ core: ProxyCore, _ fields: Fields) {
+        let session = core.sessions.session(for: Entry(url: url))
+        for role in [Self.role(ofEntry: url), .playlist, .segment] {
+            let subject = WhySubject(playback: url, session, role, core)
+            guard core.store.peek(subject.resource.key) != nil else { continue }
+            self = subject
+            return
+        }
+        let mount = core.settings.mounts.first { url.bytes.starts(with: $0.origin.bytes) }
+        if let mount {
+            self.init(mounted: url, mount, core, fields)
+        } else {
+            self.init(playback: url, session, Self.role(ofEntry: url), core)
+        }
+    }
+
+    private static func role(ofEntry url: AbsoluteURL) -> ResourceRole? {
+        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u") ? .playlist : nil
+    }
+
+    private init(
+        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: ProxyCore
+    ) {
+        place = KeyPlace(scope: role.keyScope)
+        resource = Resource(
+            url: url, keyText: core.keyText(url, session: session, role: role), session: session,
+            role: role, policy: core.keys.policy(of: url, in: place), mayStore: true,
+            forwardedFields: Fields(), isMounted: false)
+    }
+
+    private init(
+        mounted url: AbsoluteURL, _ mount: Mount, _ core: ProxyCore, _ fields: Fields
+    ) {
+        place = KeyPlace(isMounted: true)
+        let session = core.sessions.session(for: Entry(url: url))
+        let isPlaylist = Self.role(ofEntry: url) == .playlist
+        let kind = isPlaylist ? nil : core.settings.mountKind
+        let text = core.keyText(url, session: session, role: nil, isMounted: true)
+        resource = Resource(
+            url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
+            role: nil, policy: core.keys.policy(of: url, in: place), mayStore: true,
+            forwardedFields: fields, isMounted: true, kind: kind, mount: mount)
+    }
+}

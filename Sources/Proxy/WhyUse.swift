@@ -1,0 +1,62 @@
+/// The decision about what is stored for a resource, as values: requests act on it, `why` shows it.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Store
+
+/// What a stored object is good for in a resource's place.
+enum StoredUse: Equatable {
+    /// Served as it is or in part.
+    case media
+    /// A playlist or JSON text, read and rewritten for each session.
+    case text
+    /// Not at all; the reason, for people.
+    case unusable(String)
+}
+
+extension Resource {
+    /// What an object that was found under the key is good for.
+    func use(of object: StoredObject, _ facts: ObjectFacts) -> StoredUse {
+        if facts.head.isPlaylist || role == .json {
+            return object.isComplete ? .text : .unusable("half a text cannot be read")
+        }
+        if role == .playlist { return .unusable("the place is a playlist's, the object is none") }
+        if decodesContent, !object.isComplete, object.total == nil {
+            return .unusable("half a decoded body cannot be taken up again")
+        }
+        return .media
+    }
+
+    /// The question of what may serve where the origin fails.
+    func question(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+        -> Freshness.Question
+    {
+        // What playback leaves to HTTP is decoded for one user; others need the shared rules.
+        let rules =
+            facts.head.kind == nil && asked.isShared
+            ? ReuseRules(facts.head, kind: .shared) : facts.rules
+        return Freshness.Question(
+            policy: policy, rules: rules, playlist: playlist, requestFields: asked.fields,
+            now: asked.now)
+    }
+
+    /// The question of what may be used as it is.
+    ///
+    /// Playlists say themselves how long they hold; steering manifests and asset lists do not, and
+    /// change by the minute: HTTP decides.
+    func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+        -> Freshness.Question
+    {
+        var question = question(facts, playlist, asked)
+        if role == .json, question.policy == .media { question.policy = .rfc }
+        return question
+    }
+}
+
+/// What a decision needs to know of the request and of us.
+struct Asked {
+    let fields: Fields
+    let now: WallTime
+    let isShared: Bool
+}
