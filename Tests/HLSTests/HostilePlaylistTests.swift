@@ -8,16 +8,8 @@ import URISyntax
         try PlaylistRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)
     }
 
-    static func text(_ line: String, times: Int) -> [UInt8] {
-        var bytes = Array("#EXTM3U\n".utf8)
-        bytes.reserveCapacity(8 + times * line.utf8.count)
-        let one = Array(line.utf8)
-        for _ in 0..<times { bytes.append(contentsOf: one) }
-        return bytes
-    }
-
     @Test func `a list of fifty megabytes is refused by its size alone`() {
-        let bytes = Self.text("#EXTINF:1,\nsegment.ts\n", times: 50 << 20 / 22)
+        let bytes = Array("#EXTM3U\n".utf8) + [UInt8](repeating: 0x0A, count: 50 << 20)
         let clock = ContinuousClock()
         let elapsed = clock.measure {
             #expect(throws: PlaylistError.self) { try Self.rewrite(bytes) }
@@ -25,8 +17,8 @@ import URISyntax
         #expect(elapsed < .milliseconds(100))
     }
 
-    @Test func `the largest list that is taken ends in a list or a refusal`() throws {
-        let bytes = Self.text("s\n", times: (16 << 20) / 2 - 8)
+    @Test func `a list of more lines than five days of segments is refused`() throws {
+        let bytes = Array("#EXTM3U\n".utf8) + [UInt8](repeating: 0x0A, count: 500_001)
         #expect(throws: PlaylistError.tooManyLines(limit: 500_000)) { try Self.rewrite(bytes) }
     }
 
@@ -34,7 +26,7 @@ import URISyntax
     func `a line of a megabyte is refused with its number`(start: String) {
         let line = start + String(repeating: "x", count: 1 << 20)
         #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 64 << 10)) {
-            try Self.rewrite(Self.text(line + "\n", times: 1))
+            try Self.rewrite(Array("#EXTM3U\n\(line)\n".utf8))
         }
     }
 
@@ -84,14 +76,6 @@ import URISyntax
                 """.utf8))
         let text = String(decoding: list.bytes, as: UTF8.self)
         #expect(text.hasSuffix("/{$b}/{$c}.ts\n"))
-    }
-
-    @Test func `a million definitions are cut off by the number of lines`() {
-        var bytes = Array("#EXTM3U\n".utf8)
-        for index in 0..<500_001 {
-            bytes.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(index)\",VALUE=\"\"\n".utf8)
-        }
-        #expect(throws: PlaylistError.self) { try Self.rewrite(bytes) }
     }
 
     @Test(arguments: [

@@ -1,0 +1,195 @@
+package import URISyntax
+
+/// Leaves in a multivariant playlist only what can be played, so that it is true without a network.
+///
+/// Works on the origin's text and leaves every line that stays as it was; the result is to be
+/// rewritten like any other. Groups stay consistent:
+/// - a rendition that cannot be played goes; one without a URI lives in the variant and stays while
+///   a variant uses its group;
+/// - a variant that cannot be played goes;
+/// - a variant keeps the attribute of a group (AUDIO, VIDEO, SUBTITLES, CLOSED-CAPTIONS) only while
+///   the group has members. Subtitles, captions and views can be missed, so that the attribute goes
+///   and the variant stays; a variant whose AUDIO group is gone altogether goes with it, since its
+///   own stream may be silent, unless no other variant would be left;
+/// - groups that no variant uses any more go;
+/// - of a group that lost its DEFAULT the first rendition left becomes the default;
+/// - I-frame and image playlists, session data and steering go unless they are kept as well.
+package enum MultivariantFilter {
+    package struct Result: Sendable {
+        /// The playlist; without a variant it is not to be served.
+        package let bytes: [UInt8]
+        package let variantCount: Int
+        /// The lines of the origin's playlist that went, without lines that only lost an attribute.
+        package let removedLines: [Int]
+
+        /// Whether there is anything to play.
+        package var isPlayable: Bool { variantCount > 0 }
+        /// Whether nothing had to go.
+        package var isWhole: Bool { removedLines.isEmpty }
+    }
+
+    /// Filters `body`, which came from `base`.
+    ///
+    /// `canPlay` says of each reference with the role `playlist` whether its playlist, its
+    /// initialization sections, keys and at least some of its segments are kept, and of others
+    /// whether they are kept. It is asked once for each. Never blocks by itself. Throws what a
+    /// rewrite would throw.
+    package static func filter(
+        _ body: [UInt8], base: AbsoluteURL, limits: PlaylistLimits = .standard,
+        canPlay: (ResourceReference) -> Bool
+    ) throws(PlaylistError) -> Result {
+        var options = PlaylistRewriter.Options()
+        options.limits = limits
+        options.collectsReferences = true
+        let list = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false
+        }
+        var playable: [Int: Bool] = [:]
+        for reference in list.references { playable[reference.line] = canPlay(reference) }
+        var plan = FilterPlan(PlaylistView(try PlaylistText(body, limits: limits)), playable)
+        plan.decide()
+        return plan.result()
+    }
+}
+
+/// What stays of a multivariant playlist, line by line.
+private struct FilterPlan {
+    private struct Group: Hashable {
+        let type: String
+        let id: String
+    }
+
+    private struct Variant {
+        let tag: PlaylistView.TagUse
+        let uriLine: Int
+        var isKept: Bool
+    }
+
+    private struct Rendition {
+        let tag: PlaylistView.TagUse
+        let group: Group
+        var isKept: Bool
+    }
+
+    private static let types = ["AUDIO", "VIDEO", "SUBTITLES", "CLOSED-CAPTIONS"]
+
+    private let view: PlaylistView
+    private let playable: [Int: Bool]
+    private var variants: [Variant] = []
+    private var renditions: [Rendition] = []
+    private var defaults: Set<Int> = []
+
+    init(_ view: PlaylistView, _ playable: [Int: Bool]) {
+        self.view = view
+        self.playable = playable
+        for tag in view.uses(of: .streamInf) {
+            guard let uri = view.uris.first(where: { $0.line > tag.line }) else { continue }
+            // A URI that passes unchanged needs nothing of ours.
+            variants.append(
+                Variant(tag: tag, uriLine: uri.line, isKept: playable[uri.line] ?? true))
+        }
+        for tag in view.uses(of: .media) {
+            let group = Group(
+                type: tag.attributes.text(of: "TYPE") ?? "",
+                id: tag.attributes.text(of: "GROUP-ID") ?? "")
+            renditions.append(
+                Rendition(tag: tag, group: group, isKept: playable[tag.line] ?? true))
+        }
+    }
+
+    private func group(_ type: String, of tag: PlaylistView.TagUse) -> Group? {
+        guard let attribute = tag.attributes.first(type), attribute.isQuoted else { return nil }
+        return Group(type: type, id: view.text(attribute))
+    }
+
+    private var groupsLeft: Set<Group> { Set(renditions.filter(\.isKept).map(\.group)) }
+
+    mutating func decide() {
+        let declared = Set(renditions.map(\.group))
+        let left = groupsLeft
+        // Silent pictures only where there is nothing else.
+        let withSound = variants.indices.filter { index in
+            guard variants[index].isKept, let audio = group("AUDIO", of: variants[index].tag) else {
+                return variants[index].isKept
+            }
+            return left.contains(audio) || !declared.contains(audio)
+        }
+        if !withSound.isEmpty {
+            for index in variants.indices { variants[index].isKept = withSound.contains(index) }
+        }
+        let used = Set(
+            variants.filter(\.isKept).flatMap { variant in
+                Self.types.compactMap { group($0, of: variant.tag) }
+            })
+        for index in renditions.indices where !used.contains(renditions[index].group) {
+            renditions[index].isKept = false
+        }
+        chooseDefaults()
+    }
+
+    private mutating func chooseDefaults() {
+        let had = Set(
+            renditions.filter { $0.tag.attributes.isYes("DEFAULT") }.map(\.group))
+        let have = Set(
+            renditions.filter { $0.isKept && $0.tag.attributes.isYes("DEFAULT") }.map(\.group))
+        var missing = had.subtracting(have)
+        for rendition in renditions
+        where rendition.isKept && missing.remove(rendition.group) != nil {
+            // Forced subtitles are no default, and captions are chosen by the player.
+            if rendition.group.type == "AUDIO" || rendition.group.type == "VIDEO" {
+                defaults.insert(rendition.tag.line)
+            }
+        }
+    }
+
+    func result() -> MultivariantFilter.Result {
+        var removed = Set(renditions.filter { !$0.isKept }.map(\.tag.line))
+        for variant in variants where !variant.isKept {
+            removed.formUnion([variant.tag.line, variant.uriLine])
+        }
+        for tag in view.tags where !(playable[tag.line] ?? true) { removed.insert(tag.line) }
+        let left = groupsLeft
+        let byLine = Dictionary(
+            view.tags.map { ($0.line, $0) }, uniquingKeysWith: { first, _ in first })
+        var output: [UInt8] = []
+        output.reserveCapacity(view.bytes.count)
+        for line in view.text.lines where !removed.contains(line.number) {
+            if let tag = byLine[line.number] {
+                append(tag, line.range, left, to: &output)
+            } else {
+                output.append(contentsOf: view.bytes[line.range])
+            }
+            output.append(0x0A)
+        }
+        return MultivariantFilter.Result(
+            bytes: output, variantCount: variants.count(where: \.isKept),
+            removedLines: removed.sorted())
+    }
+
+    /// Appends a tag without the groups that are gone and with the default that it became.
+    private func append(
+        _ tag: PlaylistView.TagUse, _ range: Range<Int>, _ left: Set<Group>,
+        to output: inout [UInt8]
+    ) {
+        var lost: [String] = []
+        if tag.name == .streamInf || tag.name == .iFrameStreamInf {
+            let declared = Set(renditions.map(\.group))
+            lost = Self.types.filter { type in
+                guard let group = group(type, of: tag) else { return false }
+                return declared.contains(group) && !left.contains(group)
+            }
+        }
+        let isDefault = defaults.contains(tag.line)
+        guard !lost.isEmpty || isDefault else {
+            output.append(contentsOf: view.bytes[range])
+            return
+        }
+        var edit = AttributeEdit(tag.attributes)
+        for name in lost { edit.remove(name) }
+        if isDefault {
+            edit.set("DEFAULT", "YES")
+            if tag.attributes.first("AUTOSELECT") != nil { edit.set("AUTOSELECT", "YES") }
+        }
+        output.append(contentsOf: view.bytes[range.lowerBound..<tag.value.lowerBound])
+        edit.append(to: &output)
+    }
+}

@@ -1,0 +1,139 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Multivariant playlists that list only what can be played (trap 77).
+@Suite struct MultivariantFilterTests {
+    /// Filters a list; what is named here by file name cannot be played.
+    static func filter(_ text: String, without names: Set<String>) throws -> (String, Bool) {
+        let result = try MultivariantFilter.filter(Array(text.utf8), base: Corpus.base) {
+            !names.contains($0.url.lastPathSegment)
+        }
+        return (String(decoding: result.bytes, as: UTF8.self), result.isPlayable)
+    }
+
+    static let film = """
+        #EXTM3U
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="hi",NAME="de",DEFAULT=YES,AUTOSELECT=YES,URI="hi-de"
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="hi",NAME="en",DEFAULT=NO,AUTOSELECT=NO,URI="hi-en"
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="lo",NAME="de",URI="lo-de"
+        #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="de",URI="sub-de"
+        #EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO="hi",SUBTITLES="s"
+        v9
+        #EXT-X-STREAM-INF:BANDWIDTH=5,AUDIO="lo",SUBTITLES="s"
+        v5
+        #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI="i"
+
+        """
+
+    @Test func `a list that can be played whole stays byte for byte`() throws {
+        #expect(try Self.filter(Self.film, without: []).0 == Self.film)
+    }
+
+    @Test func `a variant that is not kept goes, and the groups that only it used`() throws {
+        let (text, _) = try Self.filter(Self.film, without: ["v9", "i"])
+        #expect(
+            text == """
+                #EXTM3U
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="lo",NAME="de",URI="lo-de"
+                #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="de",URI="sub-de"
+                #EXT-X-STREAM-INF:BANDWIDTH=5,AUDIO="lo",SUBTITLES="s"
+                v5
+
+                """)
+    }
+
+    @Test func `a variant whose sound is gone goes while another has sound`() throws {
+        let (text, isPlayable) = try Self.filter(Self.film, without: ["lo-de"])
+        #expect(isPlayable && text.contains("\nv9\n") && !text.contains("\nv5\n"))
+    }
+
+    @Test func `pictures without sound are better than nothing`() throws {
+        let (text, isPlayable) = try Self.filter(
+            Self.film, without: ["lo-de", "hi-de", "hi-en", "v9"])
+        #expect(isPlayable)
+        #expect(text.contains("#EXT-X-STREAM-INF:BANDWIDTH=5,SUBTITLES=\"s\"\nv5\n"))
+        #expect(!text.contains("AUDIO"))
+    }
+
+    @Test func `subtitles that are gone take no variant with them`() throws {
+        let (text, _) = try Self.filter(Self.film, without: ["sub-de"])
+        #expect(text.contains("#EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO=\"hi\"\nv9\n"))
+        #expect(!text.contains("SUBTITLES"))
+    }
+
+    @Test func `the next rendition becomes the default of one that is gone`() throws {
+        let (text, _) = try Self.filter(Self.film, without: ["hi-de"])
+        #expect(
+            text.contains(
+                "GROUP-ID=\"hi\",NAME=\"en\",DEFAULT=YES,AUTOSELECT=YES,URI=\"hi-en\"\n"))
+    }
+
+    @Test func `a rendition inside the variant stays with it`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="muxed",DEFAULT=YES
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="en"
+            #EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="c",NAME="cc",INSTREAM-ID="CC1"
+            #EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO="a",CLOSED-CAPTIONS="c"
+            v9
+
+            """
+        let (filtered, _) = try Self.filter(text, without: ["en"])
+        #expect(
+            filtered
+                == text.replacing(
+                    "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",URI=\"en\"\n", with: ""))
+    }
+
+    @Test func `with no variant left there is nothing to play`() throws {
+        let (text, isPlayable) = try Self.filter(Self.film, without: ["v9", "v5"])
+        #expect(!isPlayable && !text.contains("#EXT-X-MEDIA"))
+    }
+
+    @Test func `steering, session data and keys go where they are not kept`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-CONTENT-STEERING:SERVER-URI="steer"
+            #EXT-X-SESSION-DATA:DATA-ID="a",VALUE="x"
+            #EXT-X-SESSION-DATA:DATA-ID="b",URI="data"
+            #EXT-X-SESSION-KEY:METHOD=AES-128,URI="key"
+            #EXT-X-UNKNOWN:URI="x"
+            #EXT-X-STREAM-INF:BANDWIDTH=9
+            v9
+
+            """
+        let (filtered, _) = try Self.filter(text, without: ["steer", "data", "key"])
+        #expect(
+            filtered
+                == "#EXTM3U\n#EXT-X-SESSION-DATA:DATA-ID=\"a\",VALUE=\"x\"\n#EXT-X-UNKNOWN:URI=\"x\"\n#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n"
+        )
+    }
+
+    @Test func `what is asked about is resolved, and asked once`() throws {
+        var asked: [String] = []
+        _ = try MultivariantFilter.filter(Array(Self.film.utf8), base: Corpus.base) {
+            asked.append($0.url.text)
+            return true
+        }
+        #expect(asked.count == 7 && Set(asked).count == 7)
+        #expect(asked.contains("https://cdn.example.com/vod/a/v9"))
+    }
+
+    @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") })
+    func `what is left of the draft's examples breaks no more rules`(name: String) throws {
+        let body = try #require(Corpus.read(name + ".m3u8"))
+        guard try PlaylistText(body).kind == .multivariant else { return }
+        for residue in 0..<3 {
+            var index = 0
+            let result = try MultivariantFilter.filter(body, base: Corpus.base) { _ in
+                index += 1
+                return index % 3 != residue
+            }
+            guard result.isPlayable else { continue }
+            let found = PlaylistRule.violations(in: try PlaylistText(result.bytes))
+                .filter { $0.level == .must && $0.rule != "pathway-missing" }
+            #expect(found.isEmpty, "\(found)")
+        }
+    }
+}
