@@ -56,8 +56,11 @@ package enum Storability: Equatable, Sendable {
     /// What forbids to store, whatever the lifetime (RFC 9111 section 3).
     private static func refusal(_ question: Question, _ control: CacheControl) -> NoStoreReason? {
         if RequestDirectives(question.requestFields).noStore { return .requestNoStore }
-        let isFinal = !question.status.isInformational && question.status != .notModified
-        guard isFinal, question.status != .rangeNotSatisfiable else { return .status }
+        // Neither is a representation; a part that can be used is kept as a 200 with holes.
+        let never: [HTTPStatus] = [.notModified, .partialContent, .rangeNotSatisfiable]
+        guard !question.status.isInformational, !never.contains(question.status) else {
+            return .status
+        }
         if control.mustUnderstand {
             guard StatusRules.isUnderstood(question.status) else { return .mustUnderstand }
         } else if control.noStore {

@@ -103,8 +103,10 @@ extension Flight {
         if object.total == nil, case .span(_, nil) = wanted {
             if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
             object.markBodyEnd(writer.offset)
-            // The player gets what there was; but what may have been cut is not kept.
-            if !endIsProven, !isPlaylist { object.discard() }
+            // The player gets what there was; but what may have been cut is not kept, unless HTTP's
+            // rules lead: they take a connection that ended in order for the end of the body (RFC
+            // 9112 section 8).
+            if !endIsProven, !isPlaylist, resource.kind == nil { object.discard() }
         }
         state = .ended
         table.remove(self)

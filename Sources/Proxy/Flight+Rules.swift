@@ -18,7 +18,8 @@ extension Flight {
         if terms.method == .head { return receiveHeadOnly(head) }
         switch head.status.rawValue {
         case 200 where isVerifyingEnd: endVerification(isProven: false)
-        case 206: receivePartUnderRules(head)
+        case 206 where fits(head): receivePart(head)
+        case 206: receiveOpaquePart(head)
         case 304 where revalidates: receiveNotModifiedUnderRules(head)
         case 304: answerHead(head)
         case 416 where isVerifyingEnd: endVerification(isProven: true)
@@ -38,12 +39,13 @@ extension Flight {
         var fields = StoredHead.keptFields(of: head.fields, for: resource.kind)
         if resource.kind != nil {
             // The range of a part is not the object's.
-            if head.status == .partialContent { fields.remove(.contentRange) }
+            if head.status == .partialContent, !isOpaque { fields.remove(.contentRange) }
             // Who passes on a response without a date gives it one (RFC 9110 section 6.6.1).
             if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now.seconds)) }
         }
         return StoredHead(
-            status: head.status == .partialContent ? .ok : head.status, fields: fields,
+            status: head.status == .partialContent && !isOpaque ? .ok : head.status,
+            fields: fields,
             requestTime: requestTime, responseTime: now,
             finalURL: head.finalURL.withoutUserinfo.text, isPlaylist: isPlaylist,
             kind: resource.kind)
@@ -57,19 +59,35 @@ extension Flight {
         table.store.note(object, head, of: resource, by: SelectingFields(head.fields))
     }
 
-    /// A part whose length and range disagree is no part of anything.
-    private func receivePartUnderRules(_ head: TransferHead) {
-        if case .satisfied(let first, let last, _)? = ContentRange.parse(head.fields),
-            let length = head.fields.first(.contentLength).flatMap({ Int64($0) }),
-            length != last - first + 1
-        {
+    /// Whether a part is the one asked for, and says the same of itself everywhere (RFC 9110 section
+    /// 15.3.7).
+    private func fits(_ head: TransferHead) -> Bool {
+        guard case .satisfied(let first, let last, let total)? = ContentRange.parse(head.fields)
+        else { return false }
+        let length = last - first + 1
+        if let told = head.fields.first(.contentLength), told != String(length) { return false }
+        let coding = head.fields.first(.contentEncoding) ?? "identity"
+        guard HTTP.ASCII.equalIgnoringCase(coding, "identity") else { return false }
+        switch wanted {
+        case .suffix(let wanted):
+            guard let total else { return false }
+            return last == total - 1 && length == min(wanted, total)
+        case .span(let start, let end):
+            return first == start && (end == nil || last < end ?? 0)
+        }
+    }
+
+    /// Passes a part on as it came: whoever asked may understand it, the store does not.
+    private func receiveOpaquePart(_ head: TransferHead) {
+        guard writer == nil, object == nil else {
             return refuse(
                 ProxyFailure(
                     .origin, .badGateway,
-                    "\(resource.url.redacted): Content-Range and Content-Length disagree",
+                    "\(resource.url.redacted): the origin sent another range than asked for",
                     originStatus: head.status))
         }
-        receivePart(head)
+        isOpaque = true
+        receiveWhole(head)
     }
 
     /// A 304 renews what was asked about: the object, or the variant that its tag names (RFC 9111

@@ -69,6 +69,8 @@ final class Flight {
     var endIsProven = true
     /// True while the origin is asked whether there is anything after the last byte.
     var isVerifyingEnd = false
+    /// True for a part that is passed on without being understood.
+    var isOpaque = false
     /// True once readers may hold the object: from then on its bytes cannot be taken back.
     var isHandedOut = false
     /// The status that made this response useless; its body is not read.

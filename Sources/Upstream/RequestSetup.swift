@@ -36,6 +36,8 @@ extension CurlEasy {
         setMethod(hop, transfer)
         setFieldLines(fieldLines(hop, transfer, configuration))
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
+        // What is passed on as it is must not fail on a transfer coding without a meaning.
+        if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
         setCallbacks(transfer)
     }
 

@@ -37,6 +37,21 @@ extension Transfer {
             || parser.fields.contains(.contentLength) || parser.isChunked
     }
 
+    /// Whether the body is in a transfer coding that would have to be undone and is not: one of the
+    /// registered ones (RFC 9112 section 7), which nobody asked for.
+    ///
+    /// Other names mean nothing: the body is what comes until the connection ends (section 6.3).
+    var hasUnreadableCoding: Bool {
+        request.isTransparent && parser.version.major < 2
+            && parser.fields.listMembers(.transferEncoding).contains { coding in
+                let name = ASCII.lowercased(coding.prefix { $0 != ";" && $0 != " " })
+                return ["gzip", "x-gzip", "deflate", "compress", "x-compress"].contains(name)
+            }
+    }
+
+    /// Whether the end of the connection is the end of the body, and nothing else tells it.
+    var endsWithConnection: Bool { !provesItsEnd() }
+
     private func peer() -> SocketAddress? {
         guard let easy, let host = easy.string(CURLINFO_PRIMARY_IP) else { return nil }
         return SocketAddress(

@@ -56,9 +56,11 @@ extension UpstreamClient {
             transfer.phase = .redirect(transfer.redirect(to: url))
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
+        case .final where transfer.hasUnreadableCoding:
+            fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
             transfer.phase = .body
-            watchDeadline(transfer, after: transfer.request.timeouts.stall)
+            watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
             transfer.delegate?.transfer(transfer, didReceive: transfer.head())
         }
@@ -179,6 +181,14 @@ extension UpstreamClient {
         }
     }
 
+    /// How long a body may pause: where only the connection's end is its end, an origin may have
+    /// sent all and keep the connection for a while.
+    private func silence(_ transfer: Transfer) -> Interval {
+        let timeouts = transfer.request.timeouts
+        return transfer.request.isTransparent && transfer.endsWithConnection
+            ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
+    }
+
     /// Fails a transfer that did nothing for too long, or looks again when it may have.
     private func checkDeadline(_ transfer: Transfer) {
         let timeouts = transfer.request.timeouts
@@ -189,7 +199,7 @@ extension UpstreamClient {
         var isWaitingForHead = false
         if case .head = transfer.phase { isWaitingForHead = true }
         let due =
-            transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : timeouts.stall)
+            transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : silence(transfer))
         if due <= loop.now {
             let kind: UpstreamError.Kind = isWaitingForHead ? .firstByteTimeout : .stalled
             fail(transfer, UpstreamError(kind, host: transfer.host))
