@@ -40,6 +40,7 @@ struct SluiceCommand: ParsableCommand {
         version: "sluice \(sluiceVersion)",
         subcommands: [
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
-            PurgeCommand.self, ClearCommand.self, CheckCommand.self, InspectCommand.self,
+            PurgeCommand.self, ClearCommand.self, CheckCommand.self, SimulateCommand.self, InspectCommand.self,
+            WhyCommand.self, KeysCommand.self,
         ])
 }

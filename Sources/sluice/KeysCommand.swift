@@ -1,0 +1,103 @@
+/// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
+import ArgumentParser
+import FoundationEssentials
+import HTTP
+
+struct KeysCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keys",
+        abstract: "Show the rules of cache keys, proposals and vetoes.",
+        discussion: """
+            A proposal is a parameter that never changed the bytes of an origin's responses. Apply it with \
+            --key-rule 'HOST=drop NAME', or let --keys auto apply all of them. One counter-example vetoes it.
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "Forget what was learnt of an origin, vetoes included.",
+            valueName: "scheme://host[:port]"))
+    var forget: String?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    @Flag(help: "Print the JSON as it comes.")
+    var json = false
+
+    func run() throws {
+        let client = daemon.client()
+        if let forget {
+            let origin = PercentCoding.queryComponent(forget)
+            _ = try client.send("POST", "/api/keys/forget?origin=\(origin)")
+            return
+        }
+        let text = try client.send("GET", "/api/keys")
+        if json {
+            print(text, terminator: "")
+            return
+        }
+        guard let report = try? JSONDecoder().decode(KeysText.self, from: Data(text.utf8)) else {
+            printError("sluice: the daemon answered in a form that this program does not know")
+            throw ExitCode.failure
+        }
+        print(report.lines.joined(separator: "\n"))
+    }
+}
+
+/// The rules as a person reads them.
+struct KeysText: Decodable {
+    struct Origin: Decodable {
+        let pattern: String
+        let policy: String?
+        let keys: String?
+        let rules: [String]
+    }
+
+    struct Finding: Decodable {
+        let origin: String
+        let name: String
+        let pairs: Int
+        let paths: Int
+        let state: String
+        let rule: String
+    }
+
+    struct Veto: Decodable {
+        let origin: String
+        let scope: String
+        let reason: String
+    }
+
+    let mode: String
+    let policy: String
+    let origins: [Origin]
+    let findings: [Finding]
+    let vetoes: [Veto]
+
+    var lines: [String] {
+        var lines = ["default     policy \(policy), keys \(mode)"]
+        for origin in origins {
+            var parts: [String] = []
+            if let policy = origin.policy { parts.append("policy \(policy)") }
+            if let keys = origin.keys { parts.append("keys \(keys)") }
+            parts += origin.rules
+            lines.append("origin      \(origin.pattern): \(parts.joined(separator: "; "))")
+        }
+        for found in findings {
+            let name = found.state.padding(to: 11)
+            lines.append(
+                "\(name) \(found.origin): \(found.rule) (\(found.pairs) equal pairs on \(found.paths) paths)"
+            )
+        }
+        for veto in vetoes {
+            lines.append("not merged  \(veto.origin): \(veto.scope), \(veto.reason) was seen")
+        }
+        return lines
+    }
+}
+
+extension String {
+    /// The text with blanks behind it, up to a width.
+    fileprivate func padding(to width: Int) -> String {
+        self + String(repeating: " ", count: Swift.max(0, width - count))
+    }
+}

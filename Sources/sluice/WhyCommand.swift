@@ -1,0 +1,197 @@
+/// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
+import ArgumentParser
+import FoundationEssentials
+import HTTP
+
+struct WhyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "why", abstract: "Explain what a URL would be answered with, and why.",
+        discussion: """
+            Shows key and rules, what is stored, age and lifetime, and what the next request would do, by the \
+            names that Cache-Status, the access log and the counters use.
+            """)
+
+    @Argument(help: "The origin's URL, or ours for it.")
+    var url: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    @Flag(help: "Print the JSON as it comes.")
+    var json = false
+
+    func run() throws {
+        let text = try daemon.client().send(
+            "GET", "/api/why?url=\(PercentCoding.queryComponent(url))")
+        if json {
+            print(text, terminator: "")
+            return
+        }
+        guard let report = try? JSONDecoder().decode(WhyText.self, from: Data(text.utf8)) else {
+            printError("sluice: the daemon answered in a form that this program does not know")
+            throw ExitCode.failure
+        }
+        print(report.lines.joined(separator: "\n"))
+    }
+}
+
+/// The report as a person reads it.
+struct WhyText: Decodable {
+    struct Named: Decodable {
+        let name: String
+        let from: String
+    }
+
+    struct Step: Decodable {
+        let rule: String
+        let from: String
+        let took: String
+    }
+
+    struct Key: Decodable {
+        let text: String
+        let digest: String
+        let mode: String
+        let steps: [Step]
+        let veto: String?
+    }
+
+    struct Stored: Decodable {
+        let status: Int
+        let complete: Bool
+        let total: Int64?
+        let present: Int64
+        let spans: [[Int64]]
+        let filling: Bool
+        let playlist: Bool
+        let title: String
+        let pinned: Bool
+        let etag: String?
+        let lastModified: String?
+        let cacheControl: String?
+        let vary: String?
+
+        enum CodingKeys: String, CodingKey {
+            case status, complete, total, present, spans, filling, playlist, title, pinned, etag
+            case lastModified = "last-modified"
+            case cacheControl = "cache-control"
+            case vary
+        }
+    }
+
+    struct Refused: Decodable {
+        let reason: String
+        let status: Int
+        let secondsAgo: Int64
+
+        enum CodingKeys: String, CodingKey {
+            case reason, status
+            case secondsAgo = "seconds-ago"
+        }
+    }
+
+    struct Freshness: Decodable {
+        let age: Int64
+        let lifetime: Int64
+        let lifetimeFrom: String
+        let counts: Bool
+        let live: Bool?
+        let reuseMilliseconds: Int64?
+        let fresh: Bool
+        let reason: String?
+        let seconds: Int64?
+        let mayServeStale: Bool
+
+        enum CodingKeys: String, CodingKey {
+            case age, lifetime, counts, live, fresh, reason
+            case lifetimeFrom = "lifetime-from"
+            case reuseMilliseconds = "reuse-ms"
+            case seconds = "for"
+            case mayServeStale = "may-serve-stale"
+        }
+    }
+
+    struct Next: Decodable {
+        let outcome: String
+        let what: String
+    }
+
+    let url: String
+    let place: String
+    let role: String?
+    let policy: Named
+    let key: Key
+    let stored: Stored?
+    let refused: Refused?
+    let freshness: Freshness?
+    let next: Next
+
+    /// One fact a line, the name first.
+    var lines: [String] {
+        var lines = [
+            line("url", url), line("place", place + (role.map { ", \($0)" } ?? "")),
+            line("policy", "\(policy.name) (\(policy.from))"), line("key", key.text),
+            line("digest", key.digest),
+        ]
+        if let veto = key.veto {
+            lines.append(line("rules", "\(key.mode), not merging: \(veto) was seen at this origin"))
+        } else {
+            lines.append(line("rules", key.mode))
+        }
+        lines += key.steps.map { line("", "\($0.rule) (\($0.from)): \($0.took)") }
+        lines += storedLines + freshnessLines
+        lines.append(line("next", "\(next.outcome): \(next.what)"))
+        return lines
+    }
+
+    private func line(_ name: String, _ text: String) -> String {
+        name + String(repeating: " ", count: max(1, 12 - name.count)) + text
+    }
+
+    private var storedLines: [String] {
+        var lines: [String] = []
+        if let stored {
+            let total = stored.total.map(String.init) ?? "an unknown number"
+            let how = stored.complete ? "whole" : stored.filling ? "being filled" : "in part"
+            lines.append(
+                line(
+                    "stored", "\(how): \(stored.present) of \(total) bytes, status \(stored.status)"
+                ))
+            if !stored.complete {
+                let spans = stored.spans.map { "\($0[0])..<\($0[1])" }.joined(separator: " ")
+                lines.append(line("spans", spans.isEmpty ? "none" : spans))
+            }
+            lines.append(line("title", stored.title + (stored.pinned ? ", pinned" : "")))
+            let validators = [stored.etag, stored.lastModified].compactMap { $0 }
+            lines.append(
+                line("validators", validators.isEmpty ? "none" : validators.joined(separator: ", "))
+            )
+            if let control = stored.cacheControl { lines.append(line("control", control)) }
+            if let vary = stored.vary { lines.append(line("vary", vary)) }
+        } else {
+            lines.append(line("stored", "no"))
+        }
+        if let refused {
+            lines.append(
+                line(
+                    "not stored",
+                    "\(refused.reason), status \(refused.status), \(refused.secondsAgo) s ago"))
+        }
+        return lines
+    }
+
+    private var freshnessLines: [String] {
+        guard let freshness else { return [] }
+        let source =
+            freshness.counts ? freshness.lifetimeFrom : "HTTP's lifetime does not count here"
+        var state = freshness.fresh ? "fresh" : "stale: \(freshness.reason ?? "")"
+        if let seconds = freshness.seconds { state += ", \(seconds) s left" }
+        if freshness.live == true, let reuse = freshness.reuseMilliseconds {
+            state += ", live list reused for \(reuse) ms"
+        }
+        return [
+            line("age", "\(freshness.age) s of \(freshness.lifetime) s (\(source))"),
+            line("freshness", state),
+            line("on error", freshness.mayServeStale ? "may be served stale" : "may not be served"),
+        ]
+    }
+}
