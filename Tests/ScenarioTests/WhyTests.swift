@@ -1,0 +1,144 @@
+/// Stories of `why` and of the access log: every outcome has one name, told everywhere.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct WhyTests {}
+}
+
+extension Stories.WhyTests {
+    /// What `/api/why` says of a URL.
+    private func why(_ story: Story, _ url: String) throws -> String {
+        let answer = try story.player().get("/api/why?url=\(percentEncoded(url))")
+        #expect(answer.status == 200)
+        return answer.text
+    }
+
+    @Test func `a URL that was never asked for is a miss to come`() throws {
+        let story = try Story()
+        let text = try why(story, story.cdn.url(segment("a", 1_000)))
+        #expect(text.contains("\"stored\":null"))
+        #expect(text.contains("\"outcome\":\"miss\""))
+        #expect(story.cdn.requestCount() == 0)
+    }
+
+    @Test func `key, rules and what is stored are told, secrets are not`() throws {
+        let story = try Story()
+        let path = segment("a", 40_000)
+        _ = try story.get("\(path)?b=2&a=1&\(signature(1))")
+        let text = try why(story, story.cdn.url("\(path)?a=1&b=2&\(signature(2))"))
+        #expect(text.contains("\"rule\":\"signatures (fastly)\""))
+        #expect(text.contains("\"merged\":true"))
+        #expect(text.contains("\"complete\":true") && text.contains("\"total\":40000"))
+        #expect(text.contains("\"outcome\":\"hit\""))
+        #expect(!text.contains(signature(2).dropFirst(6)))
+    }
+
+    @Test func `the spans of a part are told, and that the rest is missing`() throws {
+        let story = try Story()
+        let path = segment("a", 4_000_000)
+        _ = try story.get(path, range: "bytes=1000000-1000999")
+        let text = try why(story, story.cdn.url(path))
+        #expect(text.contains("\"spans\":[[1000000,"))
+        #expect(text.contains("\"outcome\":\"partial\""))
+    }
+
+    @Test func `why a response is not stored is told by the name in Cache-Status`() throws {
+        let story = try Story()
+        let path = segment("a", 1_000)
+        story.cdn.setBehaviour("cc=no-store", for: path)
+        let answer = try story.get(path)
+        #expect(answer["Cache-Status"]?.contains("no-store") == true)
+        #expect(
+            try why(story, story.cdn.url(path)).contains("\"refused\":{\"reason\":\"no-store\""))
+    }
+
+    @Test func `age, lifetime and its source are told for a mount`() throws {
+        let story = try Story()
+        let path = segment("a", 1_000)
+        story.cdn.setBehaviour("cc=max-age%3D600&header=Age:100", for: path)
+        let daemon = try story.succeed(["--mount", "/mount/=\(story.cdn.url("/"))"])
+        let player = ScriptedPlayer(daemon.baseURL)
+        _ = try player.get("/mount\(path)")
+        let url = percentEncoded("\(daemon.baseURL)/mount\(path)")
+        let text = try player.get("/api/why?url=\(url)").text
+        #expect(text.contains("\"age\":10") && text.contains("\"lifetime\":600"))
+        #expect(text.contains("\"lifetime-from\":\"max-age\""))
+        #expect(text.contains("\"name\":\"rfc\""))
+        daemon.kill(SIGTERM)
+        _ = try daemon.waitForExit()
+    }
+
+    @Test func `a link out of a playlist is explained like its origin's URL`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["/bytes/1000/a.ts"]))
+        let link = try #require(uriLines(try story.get("/l.m3u8").text).first)
+        _ = try story.follow(link)
+        let text = try why(story, story.daemon.baseURL + link)
+        #expect(text.contains("\"role\":\"segment\"") && text.contains("\"outcome\":\"hit\""))
+        let list = try why(story, story.cdn.url("/l.m3u8"))
+        #expect(list.contains("\"playlist\":true") && list.contains("\"live\":false"))
+    }
+
+    @Test func `the command tells people the same`() throws {
+        let story = try Story()
+        let path = segment("a", 40_000)
+        _ = try story.get(path)
+        let command = try Tool.run(
+            [
+                DaemonProcess.builtBinary(), "why", story.cdn.url(path), "--daemon",
+                story.daemon.baseURL,
+            ])
+        let text = String(decoding: command.output, as: UTF8.self)
+        #expect(command.status == 0)
+        #expect(text.contains("hit: answer from the store alone"))
+        #expect(text.contains("whole: 40000 of 40000 bytes"))
+    }
+
+    // MARK: Access log
+
+    /// The lines of a log, once there are so many.
+    private func lines(_ path: String, _ count: Int) -> [[String]] {
+        var lines: [[String]] = []
+        _ = eventually {
+            let text = String(decoding: (try? readFile(path)) ?? [], as: UTF8.self)
+            lines = text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+            return lines.count >= count
+        }
+        return lines
+    }
+
+    @Test func `each request is a line with its outcome`() throws {
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/access.log"
+        let story = try Story(["--access-log", log])
+        let path = segment("a", 40_000)
+        _ = try story.get("\(path)?\(signature(1))")
+        _ = try story.get("\(path)?\(signature(2))", range: "bytes=100-199")
+        _ = try story.get("/api/nothing")
+        let lines = lines(log, 3)
+        #expect(lines.map(\.count) == [13, 13, 13])
+        #expect(lines.map { $0[5] } == ["miss", "hit", "failed"])
+        #expect(lines.prefix(2).map { $0[2] } == ["200", "206"])
+        #expect(lines.prefix(2).map { $0[3] } == ["40000", "100"])
+        #expect(lines.prefix(2).map { $0[10] } == ["0", "100"])
+        #expect(lines[0][9] == lines[1][9] && lines[0][9].count == 32)
+        #expect(lines[0][12].hasSuffix("token=***"))
+    }
+
+    @Test func `the log is opened anew on SIGHUP`() throws {
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/access.log"
+        let story = try Story(["--access-log", log])
+        _ = try story.get(segment("a", 1_000))
+        #expect(lines(log, 1).count == 1)
+        rename(log, log + ".1")
+        story.daemon.kill(SIGHUP)
+        #expect(eventually { access(log, F_OK) == 0 })
+        _ = try story.get(segment("b", 1_000))
+        #expect(lines(log, 1).count == 1)
+        #expect(lines(log + ".1", 1).count == 1)
+    }
+}
