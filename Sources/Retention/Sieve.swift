@@ -1,6 +1,8 @@
 /// SIEVE: one queue in the order of arrival, and a hand (Zhang and others, NSDI 2024).
 
-/// A use marks an object and moves nothing. The hand goes from the oldest to the newest, takes the
+/// A use marks an object and moves nothing.
+///
+/// The hand goes from the oldest to the newest, takes the
 /// mark off what has one, and names the first that has none; what stays keeps its place.
 final class Sieve: RetentionPolicy {
     var capacity: Int64

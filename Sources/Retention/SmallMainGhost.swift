@@ -63,7 +63,8 @@ final class SmallMainGhost: RetentionPolicy {
         // Each look but those at barred objects lowers a count or moves an object to the main queue.
         var barredLooks = 0
         while shelf.count > 0, barredLooks <= 2 * shelf.count {
-            let fromSmall = mainQueue.count == 0
+            let fromSmall =
+                mainQueue.count == 0
                 || (smallQueue.count > 0 && smallQueue.bytes * 10 > capacity)
             let slot = fromSmall ? smallQueue.back : mainQueue.back
             let index = Int(slot)

@@ -40,7 +40,8 @@ struct SluiceCommand: ParsableCommand {
         version: "sluice \(sluiceVersion)",
         subcommands: [
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
-            PurgeCommand.self, ClearCommand.self, CheckCommand.self, SimulateCommand.self, InspectCommand.self,
+            PurgeCommand.self, ClearCommand.self, CheckCommand.self, InspectCommand.self,
+            SimulateCommand.self,
             WhyCommand.self, KeysCommand.self,
         ])
 }

@@ -15,7 +15,7 @@ struct Episode {
 
     var segments: Int { Int(length / Self.segmentSeconds) }
 
-    /// - Parameter series: all its episodes have one length, 24 or 45 minutes, and one bit rate.
+    /// An episode; all of one series have one length, 24 or 45 minutes, and one bit rate.
     init(_ title: UInt64, series: UInt64) {
         var random = TraceRandom(seed: series &* 131)
         self.title = title

@@ -82,7 +82,8 @@ private struct Evenings {
         let rank = UInt64(browseRanks.draw(&random))
         // The first episodes of all series are among what is browsed.
         let isSeries = rank < UInt64(trace.series)
-        let episode = isSeries
+        let episode =
+            isSeries
             ? makeEpisode(series: rank + 1, number: 0)
             : Episode(1_000_000 + rank, series: 1_000_000 + rank)
         let watched = min(episode.length, random.exponential(mean: trace.meanBrowse))

@@ -28,7 +28,7 @@ struct TraceRandom: RandomNumberGenerator {
 
     mutating func exponential(mean: Double) -> Double { -mean * log(1 - unit()) }
 
-    /// 1, 2, 3 ... with the given mean of 1 or more.
+    /// Whole numbers from 1 on, with the given mean of 1 or more.
     mutating func geometric(mean: Double) -> Int {
         var count = 1
         while happens(1 - 1 / mean) { count += 1 }
