@@ -3,14 +3,14 @@ import Glibc
 
 final class OriginRun {
     private let socket: WireSocket
-    private let onRequest: (WireHead) -> Void
+    private let onRequest: (WireHead, [UInt8]) -> Void
     private var cutAfter: Int?
     private var lastMethod = "GET"
     private var resets = false
     /// Whether a step ended the connection.
     private(set) var isOver = false
 
-    init(socket: WireSocket, onRequest: @escaping (WireHead) -> Void) {
+    init(socket: WireSocket, onRequest: @escaping (WireHead, [UInt8]) -> Void) {
         self.socket = socket
         self.onRequest = onRequest
     }
@@ -23,15 +23,47 @@ final class OriginRun {
     /// Reads a request with its content; nil when the peer closed instead.
     func nextRequest() throws -> WireHead? {
         guard let head = try socket.readHead() else { return nil }
-        if case .length(let length) = try Framing.ofRequest(head) {
-            while socket.input.count < length {
-                guard try socket.fill() == .data else { throw ScenarioFailure("request cut short") }
+        let body: [UInt8] =
+            switch try Framing.ofRequest(head) {
+            case .length(let length): try take(length)
+            case .chunked: try takeChunks()
+            case .none, .untilClose: []
             }
-            _ = socket.take(length)
-        }
         lastMethod = head.method
-        onRequest(head)
+        onRequest(head, body)
         return head
+    }
+
+    private func take(_ count: Int) throws -> [UInt8] {
+        while socket.input.count < count {
+            guard try socket.fill() == .data else { throw ScenarioFailure("request cut short") }
+        }
+        return socket.take(count)
+    }
+
+    private func takeLine() throws -> String {
+        while true {
+            if let end = socket.input.firstIndex(of: 0x0A) {
+                return String(decoding: socket.take(end + 1).dropLast(2), as: UTF8.self)
+            }
+            guard try socket.fill() == .data else { throw ScenarioFailure("request cut short") }
+        }
+    }
+
+    private func takeChunks() throws -> [UInt8] {
+        var body: [UInt8] = []
+        while true {
+            let line = try takeLine()
+            guard let size = Int(line, radix: 16) else {
+                throw ScenarioFailure("no chunk size: \(line)")
+            }
+            if size == 0 {
+                while try takeLine() != "" {}
+                return body
+            }
+            body += try take(size)
+            _ = try takeLine()
+        }
     }
 
     func play(_ steps: [ScriptedOrigin.Step]) throws {

@@ -12,6 +12,8 @@ package final class PlayerStream {
     private var left = 0
     private var isEnded = false
 
+    /// The interim responses that came before the head.
+    package private(set) var interims: [WireHead] = []
     /// Whether the request went out on a connection used before.
     package let isReused: Bool
     /// From the sending of the request to the first byte; nil before that.
@@ -34,7 +36,7 @@ package final class PlayerStream {
     /// Whether the whole body has been read, or will not come any more.
     package var isDone: Bool { isEnded }
 
-    /// Reads the response head; interim responses are skipped.
+    /// Reads the response head; interim responses are kept in `interims`.
     package func readHead() throws -> WireHead {
         if let head { return head }
         while true {
@@ -44,7 +46,10 @@ package final class PlayerStream {
             guard let head = try socket.readHead() else {
                 throw ScenarioFailure("the connection ended without a response")
             }
-            guard head.status / 100 != 1 else { continue }
+            guard head.status / 100 != 1 else {
+                interims.append(head)
+                continue
+            }
             self.head = head
             framing = try Framing.ofResponse(head, to: method)
             switch framing {
@@ -57,6 +62,15 @@ package final class PlayerStream {
             }
             return head
         }
+    }
+
+    /// Reads one interim response.
+    package func readInterim() throws -> WireHead {
+        guard let head = try socket.readHead(), head.status / 100 == 1 else {
+            throw ScenarioFailure("no interim response came")
+        }
+        interims.append(head)
+        return head
     }
 
     /// Reads exactly `count` body bytes, fewer only at the end of the body.

@@ -45,6 +45,7 @@ package final class ScriptedOrigin: Sendable {
         var connectionScripts: [Script] = []
         var answers: [Script] = []
         var requests: [WireHead] = []
+        var bodies: [[UInt8]] = []
         var failures: [String] = []
         var open: Set<Int32> = []
     }
@@ -69,6 +70,8 @@ package final class ScriptedOrigin: Sendable {
 
     /// Every request head received so far.
     package var requests: [WireHead] { state.withLock { $0.requests } }
+    /// The contents of those requests.
+    package var bodies: [[UInt8]] { state.withLock { $0.bodies } }
     package func requestCount(_ path: String) -> Int { requests.filter { $0.path == path }.count }
 
     /// Plays `steps` on the next connection.
@@ -148,7 +151,12 @@ package final class ScriptedOrigin: Sendable {
     private func serve(_ descriptor: Int32, _ script: Script?) {
         let run = OriginRun(
             socket: WireSocket(descriptor: descriptor, name: "origin", transcript: transcript),
-            onRequest: { head in self.state.withLock { $0.requests.append(head) } })
+            onRequest: { head, body in
+                self.state.withLock {
+                    $0.requests.append(head)
+                    $0.bodies.append(body)
+                }
+            })
         defer {
             // Forgotten before it is closed, so that `stop()` cannot meet the number used anew.
             state.withLock { _ = $0.open.remove(descriptor) }

@@ -23,19 +23,22 @@ package final class ScriptedPlayer {
 
     /// Asks for a path of the base or a whole URL and reads the response to its end, broken or not.
     package func get(
-        _ path: String, headers: [WireHead.Field] = [], method: String = "GET"
+        _ path: String, headers: [WireHead.Field] = [], method: String = "GET",
+        body: [UInt8]? = nil
     ) throws -> PlayerResponse {
-        let stream = try open(path, headers: headers, method: method)
+        let stream = try open(path, headers: headers, method: method, body: body)
         let head = try stream.readHead()
         let body = try stream.readRest()
         return PlayerResponse(
             head: head, body: body, timeToFirstByte: stream.timeToFirstByte ?? .zero,
-            duration: stream.age, broken: stream.broken, reusedConnection: stream.isReused)
+            duration: stream.age, broken: stream.broken, reusedConnection: stream.isReused,
+            interims: stream.interims)
     }
 
-    /// Sends a request and returns its response unread.
+    /// Sends a request and returns its response unread; a body gets its `Content-Length`.
     package func open(
-        _ path: String, headers: [WireHead.Field] = [], method: String = "GET"
+        _ path: String, headers: [WireHead.Field] = [], method: String = "GET",
+        body: [UInt8]? = nil
     ) throws -> PlayerStream {
         let url =
             path.hasPrefix("http://") ? path : base + (path.hasPrefix("/") ? path : "/" + path)
@@ -45,7 +48,8 @@ package final class ScriptedPlayer {
             fields.insert(("Host", address.description), at: 0)
         }
         if !keepsAlive { fields.append(("Connection", "close")) }
-        let request = encodeHead("\(method) \(target) HTTP/1.1", fields)
+        if let body { fields.append(("Content-Length", "\(body.count)")) }
+        let request = encodeHead("\(method) \(target) HTTP/1.1", fields) + (body ?? [])
         // A kept connection the peer has closed meanwhile is not used.
         let kept = takeIdle(address)
         let socket = try kept ?? connect(address)
@@ -92,6 +96,8 @@ package struct PlayerResponse: Sendable {
     /// Why the body is not whole; nil when it is.
     package let broken: String?
     package let reusedConnection: Bool
+    /// The interim responses that came before the head.
+    package let interims: [WireHead]
 
     package var status: Int { head.status }
     package var fields: [WireHead.Field] { head.fields }

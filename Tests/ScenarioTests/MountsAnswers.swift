@@ -1,0 +1,185 @@
+/// Stories of answers that come through a mount: redirects, interim responses, failures.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct MountsAnswers {}
+}
+
+extension Stories.MountsAnswers {
+    @Test(arguments: ["GET", "POST"])
+    func `a redirect is the client's to follow, in terms of the mount`(_ method: String) throws {
+        let story = try MountedStory()
+        let places = [
+            ("b", "/mt/b"), ("/o/b?x=1#f", "/mt/b?x=1#f"), (story.origin.url("/o/b"), "/mt/b"),
+            ("../else", story.origin.url("/else")), ("/else", story.origin.url("/else")),
+            ("https://other.example/x#f", "https://other.example/x#f"), ("?q", "/mt/d/a?q"),
+        ]
+        for (index, (given, told)) in places.enumerated() {
+            let path = given == "../else" ? "/a\(index)" : "/d/a\(index)"
+            let expected = given == "b" ? "/mt/d/b" : told.replacing("/mt/d/a?", with: "/mt\(path)?")
+            story.origin.answer("/o" + path, .respond(302, [("Location", given)]))
+            let answer = try story.ask(method, path)
+            #expect(answer.status == 302 && answer["Location"] == expected, "\(given)")
+        }
+    }
+
+    @Test(arguments: ["GET", "POST"])
+    func `interim responses reach clients that can read them, and are never kept`(
+        _ method: String
+    ) throws {
+        let story = try MountedStory()
+        let hints = Array("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nKeep-Alive: 1\r\n\r\n".utf8)
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=100")]
+        story.origin.answer("/o/a", .send(hints), .respond(200, fields, [1]))
+        let answer = try story.ask(method, "/a")
+        #expect(answer.status == 200 && answer["Link"] == nil)
+        #expect(answer.interims.map(\.status) == [103])
+        #expect(answer.interims.first?["Link"] == "</x>")
+        #expect(answer.interims.first?["Keep-Alive"] == nil)
+        if method == "GET" { #expect(try story.ask(method, "/a").interims.isEmpty) }
+        story.origin.answer("/o/b", .send(hints), .respond(200, fields, [1]))
+        let old = try story.send("\(method) /mt/b HTTP/1.0\r\nHost: \(story.host)\r\n\r\n")
+        #expect(try old.readHead().status == 200 && old.interims.isEmpty)
+    }
+
+    @Test
+    func `an answer streams as it comes`() throws {
+        let story = try MountedStory()
+        let gate = Barrier("go on")
+        story.origin.answer(
+            "/o/a",
+            .send(Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n".utf8)),
+            .hold(until: gate), .send(Array("2\r\nde\r\n0\r\n\r\n".utf8)))
+        let stream = try story.player().open("/mt/a", method: "POST")
+        #expect(try stream.read(2) == Array("ab".utf8))
+        gate.arrive()
+        #expect(try stream.readRest() == Array("cde".utf8) && stream.broken == nil)
+    }
+
+    @Test(arguments: [
+        "Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
+    ])
+    func `an answer that breaks off is seen as broken`(_ rest: String) throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .send(Array("HTTP/1.1 200 OK\r\n\(rest)".utf8)), .close)
+        let answer = try story.ask("POST", "/a")
+        #expect(answer.status == 200 && !answer.complete)
+    }
+
+    @Test
+    func `an unsafe request is never sent twice`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200))
+        #expect(try story.ask("GET", "/a").status == 200)
+        for _ in 0..<3 { story.origin.answer("/o/b", .close) }
+        for method in ["POST", "PUT", "DELETE"] {
+            let answer = try story.ask(method, "/b", body: [1])
+            #expect(answer.status == 502)
+            #expect(answer["Proxy-Status"] == "sluice; error=connection_terminated")
+        }
+        #expect(story.origin.requestCount("/o/b") == 3)
+    }
+
+    @Test
+    func `slow uploads hold up nobody else`() throws {
+        let story = try MountedStory(["--slots", "1"])
+        let uploads = try (0..<8).map { index in
+            try story.send(
+                "PUT /mt/up\(index) HTTP/1.1\r\nHost: \(story.host)\r\nContent-Length: 9\r\n\r\nx")
+        }
+        story.origin.answer("/o/a", .respond(200, [], [1]))
+        #expect(try story.ask("GET", "/a").body == [1])
+        for upload in uploads { upload.abort() }
+    }
+}
+
+// MARK: Failures of the origin
+
+extension Stories.MountsAnswers {
+    struct Failure: Sendable, CustomTestStringConvertible {
+        let name: String
+        let steps: [ScriptedOrigin.Step]
+        let status: Int
+        let error: String
+        var testDescription: String { name }
+    }
+
+    static let failures: [Failure] = [
+        Failure(
+            name: "closed", steps: [.close], status: 502, error: "connection_terminated"),
+        Failure(
+            name: "reset", steps: [.reset], status: 502, error: "connection_terminated"),
+        Failure(
+            name: "half a head", steps: [.send(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8)), .close],
+            status: 502, error: "connection_terminated"),
+        Failure(
+            name: "no HTTP", steps: [.send(Array("SSH-2.0-x\r\n".utf8)), .close], status: 502,
+            error: "http_protocol_error"),
+        Failure(
+            name: "two lengths",
+            steps: [
+                .send(
+                    Array("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".utf8)),
+                .close,
+            ], status: 502, error: "http_protocol_error"),
+        Failure(
+            name: "another protocol",
+            steps: [.send(Array("HTTP/1.1 101 X\r\nUpgrade: y\r\n\r\n".utf8)), .close],
+            status: 502, error: "http_protocol_error"),
+        Failure(
+            name: "a head without end",
+            steps: [
+                .send(
+                    Array("HTTP/1.1 200 OK\r\n".utf8)
+                        + Array(
+                            String(repeating: "X: \(String(repeating: "y", count: 500))\r\n", count: 800)
+                                .utf8)), .close,
+            ], status: 502, error: "http_response_header_section_size"),
+        Failure(
+            name: "silence", steps: [.stall], status: 504, error: "http_response_timeout"),
+    ]
+
+    @Test(arguments: failures, ["GET", "POST"])
+    func `a failing origin is answered for, with the registered name of the failure`(
+        _ failure: Failure, _ method: String
+    ) throws {
+        let story = try MountedStory(["--first-byte-timeout", "1"])
+        for _ in 0..<6 {
+            switch failure.steps.count {
+            case 1: story.origin.answer("/o/a", failure.steps[0])
+            default: story.origin.answer("/o/a", failure.steps[0], failure.steps[1])
+            }
+        }
+        let answer = try story.ask(method, "/a")
+        #expect(answer.status == failure.status)
+        #expect(answer["Proxy-Status"] == "sluice; error=\(failure.error)")
+        #expect(answer.text.hasPrefix("origin error: ") && answer["Cache-Control"] == "no-store")
+    }
+
+    @Test(arguments: [
+        ("http://127.0.0.1:1/", "connection_refused"), ("http://no-such.invalid/", "dns_error"),
+    ])
+    func `an origin that is not there is answered for`(_ place: String, _ error: String) throws {
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(folder.file("cache"), ["--mount", "/gone/=\(place)"])
+        for method in ["GET", "POST"] {
+            let answer = try ScriptedPlayer(daemon.baseURL).get("/gone/a", method: method)
+            #expect(answer.status == 502)
+            #expect(answer["Proxy-Status"] == "sluice; error=\(error)")
+        }
+    }
+
+    @Test
+    func `a private address is named as prohibited`() throws {
+        let folder = try TemporaryFolder()
+        let daemon = try DaemonProcess([
+            "serve", "--port", "0", "--cache-dir", folder.file("cache"),
+            "--mount", "/own/=http://127.0.0.1:1/",
+        ])
+        let answer = try ScriptedPlayer(daemon.baseURL).get("/own/a", method: "POST")
+        #expect(answer.status == 403)
+        #expect(answer["Proxy-Status"] == "sluice; error=destination_ip_prohibited")
+    }
+}

@@ -1,0 +1,199 @@
+/// Stories of requests that no cache may answer: they go through a mount as they are, once.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct MountsMethods {}
+}
+
+extension Stories.MountsMethods {
+    @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "X_a!b"])
+    func `any method reaches the origin with its body and comes back with its answer`(
+        _ method: String
+    ) throws {
+        let story = try MountedStory()
+        story.origin.answer(
+            "/o/a;b", .respond(299, [("X-Own", "1"), ("Set-Cookie", "a=b")], Array("yes".utf8)))
+        let answer = try story.ask(
+            method, "/a;b?c=%20", [("Content-Type", "x/y")], body: Array("body".utf8))
+        #expect(answer.status == 299 && answer.text == "yes")
+        #expect(answer["X-Own"] == "1" && answer["Set-Cookie"] == "a=b")
+        #expect(answer["Cache-Status"]?.contains("fwd=method; fwd-status=299") == true)
+        let request = try #require(story.origin.requests.first)
+        #expect(request.method == method && request.target == "/o/a;b?c=%20")
+        #expect(request["Content-Type"] == "x/y" && request["Via"] == "1.1 sluice")
+        #expect(story.origin.bodies == [Array("body".utf8)])
+    }
+
+    @Test
+    func `a method without a body is sent without one`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(204))
+        #expect(try story.ask("DELETE", "/a").status == 204)
+        let request = try #require(story.origin.requests.first)
+        #expect(request["Content-Length"] == nil && request["Transfer-Encoding"] == nil)
+    }
+
+    @Test
+    func `fields of one connection are passed on in neither direction`() throws {
+        let story = try MountedStory()
+        story.origin.answer(
+            "/o/a",
+            .respond(
+                200,
+                [
+                    ("Connection", "x-hop, close"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"),
+                    ("Trailer", "T"), ("Proxy-Authenticate", "x"), ("X-End", "1"),
+                    ("Transfer-Encoding", "chunked"),
+                ], Array("3\r\nabc\r\n0\r\nT: 1\r\n\r\n".utf8)))
+        let answer = try story.ask(
+            "POST", "/a",
+            [
+                ("Connection", "X-Secret, keep-alive"), ("X-Secret", "1"), ("TE", "trailers"),
+                ("Trailer", "T"), ("Keep-Alive", "1"), ("Proxy-Authorization", "x"),
+                ("Upgrade", "h2c"), ("Expect", "100-continue"), ("X-End", "1"),
+            ], body: [1])
+        #expect(answer.text == "abc" && answer["X-End"] == "1")
+        for name in ["X-Hop", "Keep-Alive", "Trailer", "Proxy-Authenticate", "T"] {
+            #expect(answer[name] == nil, "\(name)")
+        }
+        let request = try #require(story.origin.requests.first)
+        #expect(request["X-End"] == "1")
+        for name in [
+            "X-Secret", "TE", "Trailer", "Keep-Alive", "Proxy-Authorization", "Upgrade", "Expect",
+        ] { #expect(request[name] == nil, "\(name)") }
+    }
+
+    @Test
+    func `a chunked body is passed on whole, without its trailers`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200))
+        let stream = try story.send(
+            "PUT /mt/a HTTP/1.1\r\nHost: \(story.host)\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + "3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-Trailer: 1\r\n\r\n")
+        #expect(try stream.readHead().status == 200)
+        #expect(story.origin.bodies == [Array("abcde".utf8)])
+        #expect(story.origin.requests.first?["X-Trailer"] == nil)
+    }
+
+    @Test
+    func `a body of any size passes through the same memory`() throws {  // trap 80
+        let story = try MountedStory()
+        let piece = [UInt8](repeating: 0x61, count: 1 << 20)
+        let before = story.daemon.anonymousBytes
+        story.origin.answer("/o/a", .respond(200))
+        let stream = try story.send(
+            "PUT /mt/a HTTP/1.1\r\nHost: \(story.host)\r\nContent-Length: \(64 << 20)\r\n\r\n")
+        for _ in 0..<64 { try stream.send(piece) }
+        #expect(try stream.readHead().status == 200)
+        #expect(story.origin.bodies.first?.count == 64 << 20)
+        #expect(story.daemon.anonymousBytes - before < 8 << 20)
+    }
+
+    @Test
+    func `a client is asked for its body only once the origin takes it`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200))
+        let head = "Host: \(story.host)\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        let taken = try story.send("PUT /mt/a HTTP/1.1\r\n" + head)
+        #expect(try taken.readInterim().status == 100)
+        try taken.send(Array("body".utf8))
+        #expect(try taken.readHead().status == 200 && taken.interims.count == 1)
+        let refused = try story.send("PUT /proxy HTTP/1.1\r\n" + head)
+        #expect(try refused.readHead().status >= 400 && refused.interims.isEmpty)
+        story.origin.stop()
+        let failed = try story.send("PUT /mt/a HTTP/1.1\r\n" + head)
+        #expect(try failed.readHead().status == 502 && failed.interims.isEmpty)
+    }
+
+    @Test
+    func `a GET with a body is nobody else's answer`() throws {
+        let story = try MountedStory()
+        for word in ["one", "two"] {
+            story.origin.answer(
+                "/o/a", .respond(200, [("Cache-Control", "max-age=100")], Array(word.utf8)))
+            #expect(try story.ask("GET", "/a", body: Array(word.utf8)).text == word)
+        }
+        #expect(story.origin.bodies == [Array("one".utf8), Array("two".utf8)])
+    }
+
+    @Test
+    func `requests behind a body are answered on the same connection, in order`() throws {
+        let story = try MountedStory()
+        for path in ["/o/a", "/o/b", "/o/c"] {
+            story.origin.answer(path, .respond(200, [], Array(path.utf8)))
+        }
+        let player = story.player()
+        #expect(try player.get("/mt/a", method: "POST", body: [1, 2]).text == "/o/a")
+        let second = try player.get("/mt/b", method: "PUT", body: [3])
+        #expect(second.text == "/o/b" && second.reusedConnection)
+        let third = try player.get("/mt/c")
+        #expect(third.text == "/o/c" && third.reusedConnection)
+    }
+
+    @Test
+    func `an unsafe request makes stale what is stored, a failed one does not`() throws {
+        let story = try MountedStory()
+        let kept: [WireHead.Field] = [("Cache-Control", "max-age=100")]
+        for word in ["one", "two"] {
+            story.origin.answer("/o/a", .respond(200, kept, Array(word.utf8)))
+            #expect(try story.ask("GET", "/a").text == word)
+            #expect(try story.ask("GET", "/a").text == word)
+            for status in [500, 404] where word == "two" {
+                story.origin.answer("/o/a", .respond(status))
+                #expect(try story.ask("DELETE", "/a").status == status)
+                #expect(try story.ask("GET", "/a").text == word)
+            }
+            story.origin.answer("/o/a", .respond(200))
+            #expect(try story.ask("POST", "/a", body: []).status == 200)
+        }
+        story.origin.answer("/o/b", .respond(200, kept, Array("b".utf8)))
+        #expect(try story.ask("GET", "/b").text == "b")
+        story.origin.answer("/o/a", .respond(201, [("Location", "b")]))
+        #expect(try story.ask("POST", "/a", body: []).status == 201)
+        story.origin.answer("/o/b", .respond(200, kept, Array("c".utf8)))
+        #expect(try story.ask("GET", "/b").text == "c")
+    }
+}
+
+// MARK: What the daemon answers itself
+
+extension Stories.MountsMethods {
+    @Test
+    func `a preflight for what we open is ours, others are the origin's`() throws {
+        let story = try MountedStory()
+        let page: [WireHead.Field] = [("Origin", "http://a.example")]
+        let own = try story.ask(
+            "OPTIONS", "/a", page + [("Access-Control-Request-Method", "GET")])
+        #expect(own.status == 204 && own["Access-Control-Allow-Origin"] == "*")
+        story.origin.answer("/o/a", .respond(403))
+        let other = try story.ask(
+            "OPTIONS", "/a", page + [("Access-Control-Request-Method", "PUT")])
+        #expect(other.status == 403 && other["Access-Control-Allow-Origin"] == nil)
+    }
+
+    @Test
+    func `hops are counted`() throws {
+        let story = try MountedStory()
+        #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "0")]).status == 204)
+        #expect(try story.ask("TRACE", "/a", [("Max-Forwards", "0")]).status == 405)
+        #expect(story.origin.requests.isEmpty)
+        story.origin.answer("/o/a", .respond(200))
+        #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "7")]).status == 200)
+        #expect(story.origin.requests.first?["Max-Forwards"] == "6")
+    }
+
+    @Test
+    func `playback URLs take no method but GET, HEAD and OPTIONS, and the connection lives`()
+        throws
+    {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let player = story.player()
+        #expect(try player.get(story.url("/a.ts"), method: "POST", body: [1, 2]).status == 405)
+        let next = try player.get(story.url("/a.ts"))
+        #expect(next.text == "bytes" && next.reusedConnection)
+    }
+}

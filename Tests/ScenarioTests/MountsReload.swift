@@ -1,0 +1,90 @@
+/// Stories of a configuration that changes while the daemon runs, and of many mounts.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct MountsReload {}
+}
+
+extension Stories.MountsReload {
+    private func write(_ file: String, _ mounts: [String]) throws {
+        let list = mounts.map { "\"\($0)\"" }.joined(separator: ",\n")
+        try writeFile(file, "{\"mount\": [\(list)]}".utf8)
+    }
+
+    /// Asks until the status is as expected, or the deadline has passed.
+    private func status(
+        _ player: ScriptedPlayer, _ path: String, becomes expected: Int
+    ) throws -> Bool {
+        eventually { (try? player.get(path).status) == expected }
+    }
+
+    @Test
+    func `mounts follow the configuration file on SIGHUP, and no response is dropped`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        cdn.put("/one/a", Array("one".utf8))
+        cdn.put("/two/a", Array("two".utf8))
+        cdn.setBehaviour("rate=400000", for: "/bytes/1000000/slow.ts")
+        let slow = "/old/1000000/slow.ts"
+        try write(file, ["/x1/=\(cdn.url("/one/"))", "/old/=\(cdn.url("/bytes/"))"])
+        let daemon = try Story.serve(folder.file("cache"), ["--config", file])
+        let player = ScriptedPlayer(daemon.baseURL)
+        #expect(try player.get("/x1/a").text == "one" && player.get("/x2/a").status == 404)
+        let stream = try ScriptedPlayer(daemon.baseURL).open(slow)
+        #expect(try stream.read(1000).count == 1000)
+        try write(file, ["/x1/=\(cdn.url("/two/"))", "/x2/=\(cdn.url("/one/"))"])
+        daemon.kill(SIGHUP)
+        #expect(try status(player, "/x2/a", becomes: 200))
+        #expect(try player.get("/x1/a").text == "two")
+        #expect(try status(player, slow, becomes: 404))
+        #expect(try stream.readRest().count == 999_000 && stream.broken == nil)
+    }
+
+    @Test
+    func `a configuration with a fault changes nothing, and the log says what it is`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        cdn.put("/one/a", Array("one".utf8))
+        try write(file, ["/x1/=\(cdn.url("/one/"))"])
+        let daemon = try Story.serve(folder.file("cache"), ["--config", file])
+        for text in ["{", "{\"mount\": [\"nonsense\"]}", "{\"mounts\": []}"] {
+            try writeFile(file, text.utf8)
+            let before = daemon.standardError.count
+            daemon.kill(SIGHUP)
+            #expect(eventually { daemon.standardError.count > before })
+            #expect(daemon.standardError.contains("configuration left as it was"))
+            #expect(try ScriptedPlayer(daemon.baseURL).get("/x1/a").text == "one")
+        }
+    }
+
+    @Test
+    func `a thousand mounts lead where they should, the longest path first`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        var mounts = (0..<1000).map { "/site\($0)/=\(cdn.url("/s\($0)/"))" }
+        mounts += ["/site7/deep/=\(cdn.url("/deep/"))", "/=\(cdn.url("/rest/"))"]
+        try write(file, mounts)
+        let daemon = try Story.serve(folder.file("cache"), ["--config", file])
+        let places = [
+            ("/site0/a", "/s0/a"), ("/site999/b/c", "/s999/b/c"), ("/site7/a", "/s7/a"),
+            ("/site7/deep/a", "/deep/a"), ("/site7/deeper/a", "/s7/deeper/a"),
+            ("/site1000/a", "/rest/site1000/a"), ("/", "/rest/"), ("/site7", "/rest/site7"),
+        ]
+        for (path, target) in places {
+            _ = try ScriptedPlayer(daemon.baseURL).get(path)
+            #expect(cdn.requests.last?.target == target, "\(path)")
+        }
+    }
+}
