@@ -1,10 +1,8 @@
-/// The daemon's own pages: figures, purging, a page of help. JSON for tools, text for people.
-import CachePolicy
+/// The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
 import HTTP
 import HTTPServer
 package import Posix
 import Reactor
-import Routing
 import Store
 import Upstream
 import URISyntax
@@ -14,11 +12,16 @@ package struct StatusSource: Sendable {
     package let version: String
     package let startedAt: Monotonic
     package let connections: @Sendable () -> Int
+    /// Answers what reads or changes the store.
+    package let desk: TitleDesk
 
-    package init(version: String, startedAt: Monotonic, connections: @escaping @Sendable () -> Int)
-    {
+    package init(
+        version: String, startedAt: Monotonic, desk: TitleDesk,
+        connections: @escaping @Sendable () -> Int
+    ) {
         self.version = version
         self.startedAt = startedAt
+        self.desk = desk
         self.connections = connections
     }
 }
@@ -54,13 +57,11 @@ final class OwnPages {
                 self.answer(
                     exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
             }
-        case ("/api/purge", .post), ("/api/clear", .post):
-            if isForeign(request) {
+        case (let path, _) where TitleHands.answers(path):
+            if TitleHands.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
-            path == "/api/clear" ? clear(exchange) : purge(request, exchange)
-        case ("/api/purge", _), ("/api/clear", _):
-            refuse(exchange, .methodNotAllowed, "this is changed with POST")
+            askDesk(request, exchange)
         default:
             refuse(exchange, .notFound, "nothing is at this path; see / for what is")
         }
@@ -123,54 +124,30 @@ final class OwnPages {
             Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
                               \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
             Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
-            Forget one URL:   POST \(here)/api/purge?url=<percent-encoded URL>
+            Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
+            Disk:             \(here)/api/df
+            Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
+            Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
+            Check all bytes:  POST \(here)/api/verify, then GET
             Forget all:       POST \(here)/api/clear
 
             """
     }
 
-    // MARK: Purging
+    // MARK: Titles
 
-    private func clear(_ exchange: Exchange) {
+    private func askDesk(_ request: RequestHead, _ exchange: Exchange) {
         let bound = LoopBound((self, exchange), to: exchange.loop)
-        core.store.removeAll { removed in
-            bound.enqueue { pair, _ in pair.0.reportRemoved(removed, pair.1) }
+        status.desk.answer(request.method, request.target) { answer in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                switch answer {
+                case .value(let status, let value):
+                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
+                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                }
+            }
         }
-    }
-
-    private func purge(_ request: RequestHead, _ exchange: Exchange) {
-        guard let text = request.queryItems.first(where: { $0.rawName == "url" })?.value() else {
-            return refuse(
-                exchange, .badRequest,
-                "the argument url is missing: /api/purge?url=<percent-encoded URL>")
-        }
-        guard let url = originURL(text) else {
-            return refuse(exchange, .badRequest, "the argument url is no http or https URL")
-        }
-        let keys = core.keys.texts(of: url)
-        let bound = LoopBound((self, exchange), to: exchange.loop)
-        // Sessions with credentials keep playlists under the URL and their own name.
-        core.store.remove(where: { keys.contains(String(CacheKeyText.url(of: $0))) }) { removed in
-            bound.enqueue { pair, _ in pair.0.reportRemoved(removed, pair.1) }
-        }
-    }
-
-    /// The origin's URL: as it is, or out of a rewritten URL.
-    private func originURL(_ text: String) -> AbsoluteURL? {
-        guard let url = try? AbsoluteURL(text) else { return nil }
-        guard core.isOwn(url) else { return url }
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch core.router.route(head) {
-        case .entry(let entry): return entry.url
-        case .mount(_, let target): return target
-        case .rewritten(_, let handle, _):
-            return (try? Handle(text: handle.utf8)).flatMap { core.url(of: $0) }
-        default: return nil
-        }
-    }
-
-    private func reportRemoved(_ removed: Int, _ exchange: Exchange) {
-        answer(exchange, .ok, "application/json", "{\"removed\":\(removed)}\n")
     }
 
     // MARK: Figures

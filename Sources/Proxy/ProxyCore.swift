@@ -126,11 +126,7 @@ package final class ProxyCore: Sendable {
         let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
         let text = keys.key(of: url, in: place).text
         guard !isMounted, role == nil || role == .playlist else { return text }
-        var viewer = session.hasCredentials ? session.id.text : ""
-        if let userinfo = url.userinfo {
-            viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
-        }
-        return CacheKeyText.text(text, session: viewer.isEmpty ? nil : viewer)
+        return CacheKeyText.text(text, session: session.viewer(of: url))
     }
 
     /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if

@@ -21,6 +21,18 @@ package final class Session: Sendable {
         self.fields = fields
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
     }
+
+    /// What keeps this viewer's playlists apart from those of others in their keys; nil where they
+    /// are shared.
+    ///
+    /// Credentials may make a playlist its viewer's own; user information counts by its digest.
+    func viewer(of url: AbsoluteURL) -> String? {
+        var viewer = hasCredentials ? id.text : ""
+        if let userinfo = url.userinfo {
+            viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
+        }
+        return viewer.isEmpty ? nil : viewer
+    }
 }
 
 /// All sessions with headers, kept across restarts.
@@ -42,14 +54,9 @@ package final class SessionTable: Sendable {
 
     /// The session of an entry: the same entry with the same headers is the same session.
     package func session(for entry: Entry) -> Session {
-        var text = entry.url.normalisedForKey
-        if let userinfo = entry.url.userinfo { text += "\nuserinfo: \(userinfo)" }
         var fields = Fields()
-        for header in entry.headers {
-            text += "\n\(header.name): \(header.value)"
-            fields.append(header.name, header.value)
-        }
-        let digest = SHA256Digest.of(text)
+        for header in entry.headers { fields.append(header.name, header.value) }
+        let digest = Self.digest(of: entry.url, fields: fields)
         let id = SessionID(digest: digest)
         // A session without headers is rebuilt from its ID alone, so it need not be kept.
         guard !fields.isEmpty else { return Session(id: id, fields: fields) }
@@ -61,6 +68,18 @@ package final class SessionTable: Sendable {
         }
         if isNew { store.saveSession(id: Array(digest.prefix(6)), blob: Self.encode(fields)) }
         return session
+    }
+
+    /// The session that an entry URL makes with these headers.
+    static func id(of url: AbsoluteURL, fields: Fields) -> SessionID {
+        SessionID(digest: digest(of: url, fields: fields))
+    }
+
+    private static func digest(of url: AbsoluteURL, fields: Fields) -> [UInt8] {
+        var text = url.normalisedForKey
+        if let userinfo = url.userinfo { text += "\nuserinfo: \(userinfo)" }
+        for (name, value) in fields { text += "\n\(name): \(value)" }
+        return SHA256Digest.of(text)
     }
 
     /// The session of a handle; an unknown one is a session without headers.

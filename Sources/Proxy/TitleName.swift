@@ -39,7 +39,7 @@ package enum TitleName {
         // Parts before the file, without those that sites put before everything.
         var telling = parts.filter { !isGeneric($0) }.suffix(isGeneric(stem) ? 2 : 1)
         if !isGeneric(stem) { telling.append(isFile ? file : stem) }
-        guard !telling.isEmpty else { return "\(url.host)/\(file)" }
+        if telling.isEmpty { telling = [url.host] + parts.suffix(1) + [stem] }
         return String(telling.joined(separator: "/").prefix(longest))
     }
 

@@ -102,7 +102,7 @@ extension ObjectIndex {
         }
     }
 
-    private static func decode(_ row: Row) -> IndexRow? {
+    static func decode(_ row: Row) -> IndexRow? {
         guard let key = ObjectKey(hex: row["key"]) else { return nil }
         return IndexRow(
             key: key, url: row["url"], role: UInt8(truncatingIfNeeded: row["role"] as Int),

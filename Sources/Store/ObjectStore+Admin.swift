@@ -172,7 +172,7 @@ extension ObjectStore {
     }
 
     /// Runs an index operation; a failure is counted and logged and gives the fallback.
-    private func indexed<Value>(
+    func indexed<Value>(
         _ what: String, _ fallback: Value, _ body: () throws -> Value
     ) -> Value {
         do {

@@ -4,30 +4,72 @@ import CCurl
 import FoundationEssentials
 
 struct AdminClient {
+    /// Without a slash at its end.
     let base: String
     let token: String?
+
+    init(base: String, token: String?) {
+        self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
+        self.token = token
+    }
 
     /// Collects the answer's body.
     private final class Body {
         var bytes: [UInt8] = []
     }
 
-    /// Sends one request and gives the body of a 200; blocks up to ten seconds.
-    ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
-    func send(_ method: String, _ path: String) throws -> String {
-        guard let easy = curl_easy_init() else { throw ExitCode.failure }
+    /// What was wrong, for people, and how to end then.
+    struct Failure: Error {
+        let message: String
+        let code: ExitCode
+    }
+
+    /// What came of a request.
+    enum Outcome {
+        /// The body of a 2xx.
+        case answered(String)
+        /// Nobody listens there.
+        case refused(Failure)
+        case failed(Failure)
+    }
+
+    /// Sends one request; blocks up to two minutes, since a purge reads the whole index.
+    func ask(_ method: String, _ path: String) -> Outcome {
+        guard let easy = curl_easy_init() else {
+            return .failed(Failure(message: "sluice: libcurl fails", code: .failure))
+        }
         defer { curl_easy_cleanup(easy) }
-        let url = (base.hasSuffix("/") ? String(base.dropLast()) : base) + path
-        let body = Body()
         var fields: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(fields) }
         if let token { fields = curl_slist_append(fields, "Authorization: Bearer \(token)") }
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, url)
+        let body = Body()
+        set(easy, method, path, fields, body)
+        let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
+        guard result == CURLE_OK else {
+            let reason = String(cString: curl_easy_strerror(result))
+            let failure = Failure(
+                message: "sluice: no daemon answers at \(base): \(reason)",
+                code: ExitCodes.unreachable)
+            return result == CURLE_COULDNT_CONNECT ? .refused(failure) : .failed(failure)
+        }
+        let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
+        var text = String(decoding: body.bytes, as: UTF8.self)
+        if (200..<300).contains(status) { return .answered(text) }
+        while text.hasSuffix("\n") { text.removeLast() }
+        return .failed(
+            Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
+    }
+
+    private func set(
+        _ easy: UnsafeMutableRawPointer, _ method: String, _ path: String,
+        _ fields: UnsafeMutablePointer<curl_slist>?, _ body: Body
+    ) {
+        _ = sluice_curl_set_string(easy, CURLOPT_URL, base + path)
         _ = sluice_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, method)
         // The daemon is on this machine or a known one: no proxy of the environment in between.
         _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 10)
+        _ = sluice_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, 5)
+        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 120)
         _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, fields)
         sluice_curl_set_write(
             easy,
@@ -38,20 +80,30 @@ struct AdminClient {
                     contentsOf: raw)
                 return size * count
             }, Unmanaged.passUnretained(body).toOpaque())
-        let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
-        guard result == CURLE_OK else {
-            printError(
-                "sluice: no daemon answers at \(base): \(String(cString: curl_easy_strerror(result)))"
-            )
-            throw ExitCodes.unreachable
+    }
+
+    /// Sends one request and gives the body of a 2xx; blocks as `ask`.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    func send(_ method: String, _ path: String) throws -> String {
+        switch ask(method, path) {
+        case .answered(let text): return text
+        case .refused(let failure), .failed(let failure):
+            printError(failure.message)
+            throw failure.code
         }
-        let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        let text = String(decoding: body.bytes, as: UTF8.self)
-        guard status == 200 else {
-            printError("sluice: the daemon answered \(status): \(text)")
-            throw ExitCode.failure
-        }
-        return text
+    }
+}
+
+/// Reads an answer of the API; one that does not fit comes from a daemon of another version.
+///
+/// - Throws: `ExitCode` after having said on standard error what was wrong.
+func decodeJSON<Value: Decodable>(_ text: String) throws -> Value {
+    do {
+        return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
+    } catch {
+        printError("sluice: the answer cannot be read; is the daemon of another version? \(error)")
+        throw ExitCode.failure
     }
 }
 

@@ -1,11 +1,13 @@
-/// `sluice stats`, `purge` and `clear`: ask a running daemon.
+/// `sluice stats`: asks a running daemon.
 import ArgumentParser
-import HTTP
 
 /// How to reach the daemon.
 struct DaemonOptions: ParsableArguments {
     @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
-    var daemon = "http://127.0.0.1:9000"
+    var daemon = Self.standard
+
+    /// Where `sluice serve` listens unless it is told otherwise.
+    static let standard = "http://127.0.0.1:9000"
 
     @Option(help: "The daemon's access token, if it needs one.")
     var token: String?
@@ -30,32 +32,5 @@ struct StatsCommand: ParsableCommand {
         }
         // The object is flat but for two small ones, whose figures take the outer name in front.
         print(StatsTable(json: text).lines.joined(separator: "\n"))
-    }
-}
-
-struct PurgeCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "purge", abstract: "Forget what is stored for a URL.")
-
-    @Argument(help: "The origin's URL, or ours for it.")
-    var url: String
-
-    @OptionGroup var daemon: DaemonOptions
-
-    func run() throws {
-        print(
-            try daemon.client().send("POST", "/api/purge?url=\(PercentCoding.queryComponent(url))"),
-            terminator: "")
-    }
-}
-
-struct ClearCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Forget everything that is stored.")
-
-    @OptionGroup var daemon: DaemonOptions
-
-    func run() throws {
-        print(try daemon.client().send("POST", "/api/clear"), terminator: "")
     }
 }

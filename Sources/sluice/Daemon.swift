@@ -18,6 +18,7 @@ final class Daemon {
     private let log: Logger
     private let store: ObjectStore
     private let core: ProxyCore
+    private let desk: TitleDesk
     private let server: HTTPServer
 
     /// Starts everything; blocks until the sockets listen.
@@ -42,15 +43,23 @@ final class Daemon {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        server = try Self.listen(configuration, core)
+        do throws(SystemError) {
+            desk = try TitleDesk(core: core)
+        } catch {
+            printError("sluice: \(error)")
+            throw ExitCode.failure
+        }
+        server = try Self.listen(configuration, core, desk)
         core.listen(on: server.boundAddresses)
     }
 
-    private static func listen(_ configuration: DaemonConfiguration, _ core: ProxyCore) throws
-        -> HTTPServer
-    {
+    private static func listen(
+        _ configuration: DaemonConfiguration, _ core: ProxyCore, _ desk: TitleDesk
+    ) throws -> HTTPServer {
         let connections = ConnectionCount()
-        let status = StatusSource(version: sluiceVersion, startedAt: .now()) { connections.now }
+        let status = StatusSource(version: sluiceVersion, startedAt: .now(), desk: desk) {
+            connections.now
+        }
         do throws(SystemError) {
             let server = try HTTPServer(
                 addresses: configuration.addresses, loops: configuration.loops,
@@ -60,6 +69,7 @@ final class Daemon {
             return server
         } catch {
             core.flights.stop()
+            desk.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
             if error.code == EADDRINUSE {
@@ -112,6 +122,7 @@ final class Daemon {
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
         core.flights.stop()
+        desk.stop()
         core.accessLog?.close()
         store.close()
         log.notice("stopped")

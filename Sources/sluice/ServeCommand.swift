@@ -19,7 +19,8 @@ struct ServeCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let configuration = try readConfiguration(options)
+        let configuration = try readConfiguration(
+            scalars: options.scalars, lists: options.lists, file: options.config)
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = configuration.logLevel
@@ -41,7 +42,8 @@ struct CheckCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let configuration = try readConfiguration(options)
+        let configuration = try readConfiguration(
+            scalars: options.scalars, lists: options.lists, file: options.config)
         let places = configuration.addresses.map(\.description).joined(separator: ", ")
         print(
             "configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
@@ -54,10 +56,11 @@ struct CheckCommand: ParsableCommand {
 ///
 /// Blocks: reading the file is asynchronous in
 /// swift-configuration, and nothing can start before it is done.
-private func readConfiguration(_ options: ServeOptions) throws -> DaemonConfiguration {
-    let scalars = options.scalars
-    let lists = options.lists
-    let file = options.config
+///
+/// - Parameters: as those of `DaemonConfiguration`.
+func readConfiguration(
+    scalars: [String: String], lists: [String: [String]], file: String?
+) throws -> DaemonConfiguration {
     let done = try Latch()
     let box = Outcome()
     Task {

@@ -1,0 +1,50 @@
+/// The thread on which hands are laid on the store, so that no server loop waits for the disk.
+import HLS
+import HTTP
+package import Posix
+import Reactor
+import Routing
+import Store
+import URISyntax
+
+/// Answers requests one after the other, off the loops.
+package final class TitleDesk: Sendable {
+    private let hands: TitleHands
+    private let thread: LoopThread
+
+    /// Starts the thread.
+    package init(core: ProxyCore) throws(SystemError) {
+        let catalogue = TitleCatalogue(
+            store: core.store, sessions: core.sessions, keys: core.keys,
+            limits: core.settings.playlistLimits)
+        hands = TitleHands(catalogue: catalogue) { core.originURL($0) }
+        thread = try LoopThread(name: "titles") { _ in }
+    }
+
+    /// Finishes what was begun and ends the thread; blocks.
+    package func stop() { thread.stopAndJoin() }
+
+    /// Answers a request; `done` is called on the desk's thread.
+    func answer(
+        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+    ) {
+        let isTaken = thread.handle.enqueue { [hands] _ in done(hands.answer(method, target)) }
+        if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
+    }
+}
+
+extension ProxyCore {
+    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
+    func originURL(_ text: String) -> AbsoluteURL? {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        guard isOwn(url) else { return url }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch router.route(head) {
+        case .entry(let entry): return entry.url
+        case .mount(_, let target): return target
+        case .rewritten(_, let handle, _):
+            return (try? Handle(text: handle.utf8)).flatMap { self.url(of: $0) }
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,150 @@
+/// Pinning and purging.
+import CachePolicy
+import HTTP
+import Posix
+import Routing
+import Store
+import URISyntax
+
+extension TitleHands {
+    // MARK: Pins
+
+    /// Keeps titles from eviction: what is there of them, what they share with others, and what
+    /// will be fetched for them.
+    func pin(_ arguments: HandArguments) -> HandAnswer {
+        let titles: [Title]
+        switch pinnable(arguments) {
+        case .success(let found): titles = found
+        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
+        }
+        var pinned: [JSONValue] = []
+        for var title in titles {
+            do {
+                try store.pin(
+                    title: title.id.number, url: title.url?.normalisedForKey ?? "",
+                    keys: title.sharedKeys)
+            } catch {
+                return .failure(.insufficientStorage, "the pin cannot be kept: \(error)")
+            }
+            title.isPinned = true
+            pinned.append(title.json)
+        }
+        return .value(.ok, .object([.init("titles", .list(pinned))]))
+    }
+
+    /// The titles to pin: those found, or the one that a player would start at the URL.
+    private func pinnable(_ arguments: HandArguments) -> Result<[Title], Refusal> {
+        if let text = arguments["title"] { return find(text) }
+        guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
+        guard let url = origin(text) else { return .failure(.noURL) }
+        let titles = catalogue.titles(startingAt: url)
+        let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
+        return .success(known.isEmpty ? [titles[0]] : known)
+    }
+
+    func unpin(_ arguments: HandArguments) -> HandAnswer {
+        guard let text = arguments["title"] ?? arguments["url"] else {
+            return .missing("url or title")
+        }
+        switch find(text) {
+        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
+        case .success(let titles):
+            var count: Int64 = 0
+            for title in titles where title.isPinned {
+                do {
+                    if try store.unpin(title: title.id.number) { count += 1 }
+                } catch {
+                    return .failure(.insufficientStorage, "the pin cannot be let go: \(error)")
+                }
+            }
+            return .value(.ok, .object([.init("unpinned", .number(count))]))
+        }
+    }
+
+    // MARK: Purging
+
+    /// Removes what exactly one argument names.
+    ///
+    /// Pins stay, so that what is fetched again is kept. What is named by its URL or title goes
+    /// even if it is pinned; by host or age only the rest does.
+    func purge(_ arguments: HandArguments) -> HandAnswer {
+        let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
+        guard names.count == 1, let text = arguments[names[0]] else {
+            return .failure(.badRequest, "one argument of url, title, host and older-than is needed")
+        }
+        switch names[0] {
+        case "url":
+            guard let url = origin(text) else { return .failure(.badRequest, Refusal.noURL.reason) }
+            let wanted = catalogue.keys.texts(of: url)
+            return remove { wanted.contains(String(CacheKeyText.url(of: $0.url))) }
+        case "title":
+            switch find(text) {
+            case .failure(let refusal): return .failure(refusal.status, refusal.reason)
+            case .success(let titles):
+                let numbers = Set(titles.map(\.id.number))
+                return remove { numbers.contains($0.title) }
+            }
+        case "host":
+            let host = ASCII.lowercased(text)
+            return removeUnpinned { Self.isHost(host, of: $0.url) }
+        default:
+            guard let age = HandArguments.duration(text) else {
+                return .failure(
+                    .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
+            }
+            let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
+            return removeUnpinned { $0.lastUsed < limit }
+        }
+    }
+
+    /// Whether a stored URL's host is this one, with or without its port.
+    static func isHost(_ host: String, of url: String) -> Bool {
+        guard let authority = authority(of: url) else { return false }
+        if authority == host { return true }
+        guard authority.hasPrefix(host) else { return false }
+        let rest = authority.dropFirst(host.count)
+        return rest.first == ":" && rest.dropFirst().allSatisfy(\.isNumber)
+    }
+
+    /// Host and explicit port of a stored URL, which is normalised and in lower case there.
+    static func authority(of url: String) -> Substring? {
+        guard let start = url.firstRange(of: "://") else { return nil }
+        return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
+    }
+
+    func remove(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
+        let removed: Removal
+        do throws(SystemError) {
+            removed = try store.removeAll(where: fits)
+        } catch {
+            return .failure(.serviceUnavailable, "nothing was removed: \(error)")
+        }
+        return .value(
+            .ok,
+            .object([
+                .init("removed", .number(Int64(removed.objects))),
+                .init("bytes", .number(removed.bytes)),
+            ]))
+    }
+
+    private func removeUnpinned(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
+        let pins = store.pins()
+        let titles = Set(pins.map(\.title))
+        let keys = Set(pins.flatMap(\.keys))
+        return remove { !titles.contains($0.title) && !keys.contains($0.key) && fits($0) }
+    }
+}
+
+extension TitleHands.Refusal {
+    static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
+
+    static func missing(_ what: String) -> Self {
+        Self(status: .badRequest, reason: "the argument \(what) is missing")
+    }
+}
+
+extension HandAnswer {
+    static func missing(_ what: String) -> HandAnswer {
+        .failure(.badRequest, "the argument \(what) is missing")
+    }
+}

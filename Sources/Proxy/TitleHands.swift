@@ -1,0 +1,179 @@
+/// Hands on the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
+/// and the commands that open a folder while no daemon runs.
+package import HTTP
+import Posix
+package import Routing
+package import Store
+package import URISyntax
+
+/// What is answered to one request.
+package enum HandAnswer: Sendable {
+    case value(HTTPStatus, JSONValue)
+    /// Refused, and why: for people.
+    case failure(HTTPStatus, String)
+}
+
+/// Answers the requests under `/api/` that read or change what is kept.
+///
+/// Every answer blocks on the disk, a long listing for up to two seconds: it is made on a thread
+/// of its own, never on a server loop.
+package final class TitleHands: Sendable {
+    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
+    package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
+
+    let catalogue: TitleCatalogue
+    /// What the settings allow the store, where that is not what it was opened with.
+    let allowance: StoreConfiguration?
+    let origin: OriginURL
+    let verification: StoreVerification
+
+    var store: ObjectStore { catalogue.store }
+
+    package init(
+        catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
+        origin: @escaping OriginURL
+    ) {
+        self.catalogue = catalogue
+        self.allowance = allowance
+        self.origin = origin
+        verification = StoreVerification(store: catalogue.store)
+    }
+
+    /// Whether a path is one of these.
+    package static func answers(_ path: String) -> Bool {
+        path.hasPrefix("/api/titles/") || methods[path] != nil
+    }
+
+    /// Whether a request changes something, so that pages of other sites may not send it.
+    package static func changes(_ method: HTTPMethod) -> Bool {
+        method != .get && method != .head
+    }
+
+    private static let methods: [String: HTTPMethod] = [
+        "/api/titles": .get, "/api/df": .get, "/api/pin": .post, "/api/unpin": .post,
+        "/api/purge": .post, "/api/clear": .post, "/api/verify": .post,
+    ]
+
+    /// Answers a request; blocks.
+    ///
+    /// - Parameters:
+    ///   - method: GET or POST.
+    ///   - target: path and query as in a request line.
+    package func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
+        let request = RequestHead(method: method, target: target)
+        let arguments = HandArguments(request.query ?? "")
+        switch (request.path, method) {
+        case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
+        case ("/api/df", .get), ("/api/df", .head): return diskUse()
+        case ("/api/verify", .get), ("/api/verify", .head): return verification.answer
+        case ("/api/verify", .post): return verification.start()
+        case ("/api/pin", .post): return pin(arguments)
+        case ("/api/unpin", .post): return unpin(arguments)
+        case ("/api/purge", .post): return purge(arguments)
+        case ("/api/clear", .post): return remove { _ in true }
+        case (let path, .get) where path.hasPrefix("/api/titles/"),
+            (let path, .head) where path.hasPrefix("/api/titles/"):
+            // A URL may have been put there as it is, with its own query.
+            return title(PercentCoding.decode(target.dropFirst("/api/titles/".utf8.count)))
+        case (let path, _):
+            let wanted = Self.methods[path] == .post ? "POST" : "GET"
+            return .failure(.methodNotAllowed, "\(path) is asked for with \(wanted)")
+        }
+    }
+
+    // MARK: Titles
+
+    private func titles(_ arguments: HandArguments) -> HandAnswer {
+        guard let limit = arguments.number("limit", in: 1...1_000, default: 100) else {
+            return .failure(.badRequest, "limit is a number in 1...1000")
+        }
+        var after: TitlePlace?
+        if let text = arguments["after"] {
+            after = TitlePlace(text)
+            if after == nil {
+                return .failure(.badRequest, "after is what a former answer gave as next")
+            }
+        }
+        let page = catalogue.page(after: after, limit: limit, within: .seconds(2 as Int64))
+        return .value(
+            .ok,
+            .object([
+                .init("titles", .list(page.titles.map(\.json))),
+                .init("next", page.next.map { .text($0.text) } ?? .null),
+                .init("total", .number(Int64(page.total))),
+            ]))
+    }
+
+    private func title(_ text: String) -> HandAnswer {
+        switch find(text) {
+        case .success(let titles): .value(.ok, titles[0].json)
+        case .failure(let refusal): .failure(refusal.status, refusal.reason)
+        }
+    }
+
+    struct Refusal: Error {
+        let status: HTTPStatus
+        let reason: String
+    }
+
+    /// The titles that a text means, at least one: by number, or by the URL that they start from.
+    func find(_ text: String) -> Result<[Title], Refusal> {
+        if let id = SessionID(text: text) {
+            guard let title = catalogue.title(id) else {
+                return .failure(Refusal(status: .notFound, reason: "no title \(text) is kept"))
+            }
+            return .success([title])
+        }
+        guard let url = origin(text) else {
+            return .failure(
+                Refusal(
+                    status: .badRequest,
+                    reason: "a title is named by its 12 digits or by its http or https URL"))
+        }
+        let titles = catalogue.titles(startingAt: url)
+        let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
+        guard !known.isEmpty else {
+            return .failure(
+                Refusal(status: .notFound, reason: "nothing of \(url.redacted) is kept"))
+        }
+        return .success(known)
+    }
+}
+
+/// The arguments of a request's query, decoded; of several of one name the first.
+struct HandArguments {
+    private let items: [QueryItem]
+
+    init(_ query: String) {
+        items = QueryItem.items(of: query)
+    }
+
+    subscript(name: String) -> String? {
+        items.first { $0.rawName == name }?.value()
+    }
+
+    /// A number within a range; the default where it is not given, nil where it is none.
+    func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
+        guard let text = self[name] else { return standard }
+        return Int(text).flatMap { range.contains($0) ? $0 : nil }
+    }
+
+    /// A length of time: a whole number with s, m, h, d or w behind it; nil for anything else.
+    static func duration(_ text: String) -> Interval? {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+        guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()),
+            (0...100_000).contains(count)
+        else { return nil }
+        return .seconds(count * unit)
+    }
+}
+
+extension SessionID {
+    /// Reads twelve hexadecimal digits, as `text` gives them; nil for anything else.
+    package init?(text: String) {
+        guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
+            let number = UInt64(text, radix: 16)
+        else { return nil }
+        self.init(number)
+    }
+}

@@ -1,0 +1,212 @@
+/// One look at one title: its entry, the lists that it names, and what is there of all these name.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Routing
+import Store
+import URISyntax
+
+/// Holds what was looked up meanwhile; used once and thrown away.
+struct TitleReading {
+    /// No title has more variants and renditions; a hostile list might say so.
+    private static let mostLists = 64
+
+    private let catalogue: TitleCatalogue
+    private let session: Session
+    private let rows: [StoreEntry]
+    /// Rows by key, nil for what is known to be missing.
+    private var entries: [ObjectKey: StoreEntry?]
+    private var kept: [ObjectKey: KeptBytes] = [:]
+    private var needed: Set<ObjectKey> = []
+
+    init(_ catalogue: TitleCatalogue, _ session: Session, _ rows: [StoreEntry]) {
+        self.catalogue = catalogue
+        self.session = session
+        self.rows = rows
+        entries = Dictionary(rows.map { ($0.key, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    /// Reads it.
+    ///
+    /// - Parameters:
+    ///   - entry: where it starts, if that is known already.
+    ///   - isPinned: whether it is pinned.
+    mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
+        var title = Title(
+            id: session.id, name: "title \(session.id.text)", url: entry, kind: .parts,
+            isPinned: isPinned, objects: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes },
+            sharedBytes: 0, sharedKeys: [], lastUsed: rows.map(\.lastUsed).max(), variants: [])
+        let root = entry.flatMap { self.root(at: $0) } ?? self.root(among: rows)
+        if let url = root?.url ?? entry {
+            title.url = url
+            title.name = TitleName.derived(from: url)
+        }
+        if let root { read(root, into: &title) }
+        for key in needed {
+            guard let found = entries[key], let row = found, row.title != session.id.number
+            else { continue }
+            title.sharedBytes += row.bytes
+            title.sharedKeys.append(key)
+            title.lastUsed = max(title.lastUsed ?? row.lastUsed, row.lastUsed)
+        }
+        return title
+    }
+
+    // MARK: The entry
+
+    /// What a title starts from.
+    private struct Root {
+        let url: AbsoluteURL
+        let key: ObjectKey
+        let object: StoredObject
+        let head: StoredHead
+    }
+
+    private func root(at url: AbsoluteURL) -> Root? {
+        for key in catalogue.keys.entryKeys(url, of: session) {
+            if let object = catalogue.store.peek(key), let head = StoredHead(encoded: object.head) {
+                return Root(url: url, key: key, object: object, head: head)
+            }
+        }
+        return nil
+    }
+
+    /// The object whose URL makes the title's number; else, since rules of keys may have shortened
+    /// the URL, a multivariant playlist, or the first object that a player can start from.
+    private func root(among rows: [StoreEntry]) -> Root? {
+        let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
+        let starts = rows.filter { letters.contains($0.role) }.sorted { $0.created < $1.created }
+        let exact = starts.first { row in
+            guard let url = Self.url(of: row) else { return false }
+            return SessionTable.id(of: url, fields: session.fields) == session.id
+        }
+        if let exact, let root = root(exact) { return root }
+        let roots = starts.prefix(16).compactMap(root)
+        return roots.first { list($0.object, $0.head, variables: [:])?.isMultivariant ?? false }
+            ?? roots.first
+    }
+
+    private func root(_ row: StoreEntry) -> Root? {
+        guard let url = Self.url(of: row), let object = catalogue.store.peek(row.key),
+            let head = StoredHead(encoded: object.head), head.isPlaylist || Self.isMedia(head)
+        else { return nil }
+        return Root(url: url, key: row.key, object: object, head: head)
+    }
+
+    private static func url(of row: StoreEntry) -> AbsoluteURL? {
+        try? AbsoluteURL(String(CacheKeyText.url(of: row.url)))
+    }
+
+    private static func isMedia(_ head: StoredHead) -> Bool {
+        let type = head.fields.first(.contentType) ?? ""
+        return ["video/", "audio/", "application/mp4"].contains { type.hasPrefix($0) }
+    }
+
+    // MARK: Lists
+
+    private mutating func read(_ root: Root, into title: inout Title) {
+        needed.insert(root.key)
+        note([root.key])
+        guard root.head.isPlaylist else {
+            title.kind = .file
+            title.variants = [TitleVariant(file: Self.bytes(of: root.object), label: "file")]
+            return
+        }
+        guard let list = list(root.object, root.head, variables: [:]) else { return }
+        if let name = list.name { title.name = name }
+        let itself = TitleChild(url: root.url, kind: .variant, label: "stream", bandwidth: nil)
+        if !list.isMultivariant {
+            title.variants = [variant(itself, list)]
+        } else {
+            title.variants = list.children.prefix(Self.mostLists).map { child in
+                guard let found = self.list(of: child, variables: list.variables) else {
+                    return TitleVariant(unknown: child)
+                }
+                return variant(child, found)
+            }
+        }
+        title.kind = title.variants.contains(where: \.isLive) ? .live : .vod
+    }
+
+    private mutating func list(
+        of child: TitleChild, variables: [String: String]
+    ) -> TitleList? {
+        let ways = catalogue.keys.entryKeys(child.url, of: session)
+        note(ways)
+        for key in ways {
+            guard let object = catalogue.store.peek(key),
+                let head = StoredHead(encoded: object.head), head.isPlaylist,
+                let found = list(object, head, variables: variables)
+            else { continue }
+            needed.insert(key)
+            return found
+        }
+        return nil
+    }
+
+    private func list(
+        _ object: StoredObject, _ head: StoredHead, variables: [String: String]
+    ) -> TitleList? {
+        guard object.isComplete, let total = object.total, total <= catalogue.limits.byteCount,
+            let base = try? AbsoluteURL(head.finalURL),
+            let body = try? readBody(of: object, count: Int(total))
+        else { return nil }
+        return try? TitleList(body, base: base, variables: variables, limits: catalogue.limits)
+    }
+
+    private mutating func variant(_ child: TitleChild, _ list: TitleList) -> TitleVariant {
+        let keys = Dictionary(
+            list.pieces.map { ($0.url, catalogue.keys.mediaKey($0.url)) },
+            uniquingKeysWith: { first, _ in first })
+        note(Array(keys.values))
+        needed.formUnion(keys.values)
+        return TitleVariant(child, list: list) { piece in keys[piece.url].flatMap { bytes(of: $0) } }
+    }
+
+    // MARK: Objects
+
+    /// Looks up the rows that are not known yet, in one go.
+    private mutating func note(_ keys: [ObjectKey]) {
+        let unknown = keys.filter { entries[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        for (key, row) in zip(unknown, catalogue.store.entries(of: unknown)) {
+            entries.updateValue(row, forKey: key)
+        }
+    }
+
+    /// What is there of a resource whose row has been looked up.
+    private mutating func bytes(of key: ObjectKey) -> KeptBytes? {
+        guard let found = entries[key], let row = found else { return nil }
+        if row.isComplete { return KeptBytes(isComplete: true, total: row.total) }
+        if let known = kept[key] { return known }
+        // Growing, or left in the middle: only the object itself knows what it has.
+        guard let object = catalogue.store.peek(key) else { return nil }
+        let bytes = Self.bytes(of: object)
+        kept[key] = bytes
+        return bytes
+    }
+
+    private static func bytes(of object: StoredObject) -> KeptBytes {
+        KeptBytes(isComplete: object.isComplete, total: object.total, spans: object.spans)
+    }
+}
+
+/// Reads the beginning of a stored body; blocks on the disk.
+func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
+    var failure: SystemError?
+    let body = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+        do throws(SystemError) {
+            filled = try readAll(
+                into: UnsafeMutableRawBufferPointer(buffer), from: object.descriptor.number,
+                at: object.bodyOffset)
+        } catch {
+            failure = error
+        }
+    }
+    if let failure { throw failure }
+    guard body.count == count else {
+        throw SystemError("pread", code: 5, subject: "the file is short")
+    }
+    return body
+}

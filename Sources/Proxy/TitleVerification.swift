@@ -1,0 +1,91 @@
+/// The check of every stored byte, in the background: started once, asked about as often as one likes.
+import HTTP
+import Posix
+import Reactor
+import Store
+import Synchronization
+
+/// One check at a time.
+final class StoreVerification: Sendable {
+    private enum State {
+        case none
+        /// Nil before the first object.
+        case running(VerifyProgress?)
+        case done(VerifyReport)
+        case failed(String)
+    }
+
+    private let store: ObjectStore
+    private let state = Mutex(State.none)
+    /// Held for as long as the thread may run.
+    private let thread = Mutex<PosixThread?>(nil)
+
+    init(store: ObjectStore) {
+        self.store = store
+    }
+
+    /// Starts a check, unless one runs already.
+    func start() -> HandAnswer {
+        let isFree = state.withLock { state in
+            if case .running = state { return false }
+            state = .running(nil)
+            return true
+        }
+        guard isFree else { return answer }
+        do throws(SystemError) {
+            let made = try PosixThread(name: "verify") { self.run() }
+            let former = thread.withLock { thread in
+                let former = thread
+                thread = made
+                return former
+            }
+            // It has ended: only then is a check free to start.
+            former?.join()
+        } catch {
+            state.withLock { $0 = .failed("no thread for the check: \(error)") }
+        }
+        return answer
+    }
+
+    private func run() {
+        let report = store.verify { progress in state.withLock { $0 = .running(progress) } }
+        state.withLock { $0 = .done(report) }
+    }
+
+    /// How far the check is, or what it found.
+    var answer: HandAnswer {
+        switch state.withLock({ $0 }) {
+        case .none: .value(.ok, .object([.init("state", .text("none"))]))
+        case .running(let progress): .value(.accepted, Self.json(progress))
+        case .done(let report): .value(.ok, Self.json(report))
+        case .failed(let reason): .failure(.serviceUnavailable, reason)
+        }
+    }
+
+    private static func json(_ progress: VerifyProgress?) -> JSONValue {
+        .object([
+            .init("state", .text("running")),
+            .init("objects", .number(Int64(progress?.objects ?? 0))),
+            .init("objects_to_check", .number(Int64(progress?.objectsToCheck ?? 0))),
+            .init("bytes", .number(progress?.bytes ?? 0)),
+        ])
+    }
+
+    private static func json(_ report: VerifyReport) -> JSONValue {
+        let objects =
+            report.intactObjects + report.repairedObjects + report.deletedObjects
+            + report.unreadableObjects
+        return .object([
+            .init("state", .text("done")),
+            .init("sound", .truth(report.isSound)),
+            .init("objects", .number(Int64(objects))),
+            .init("objects_to_check", .number(Int64(objects))),
+            .init("bytes", .number(report.checkedBytes)),
+            .init("intact", .number(Int64(report.intactObjects))),
+            .init("repaired", .number(Int64(report.repairedObjects))),
+            .init("deleted", .number(Int64(report.deletedObjects))),
+            .init("unreadable", .number(Int64(report.unreadableObjects))),
+            .init("lost_bytes", .number(report.lostBytes)),
+        ])
+    }
+}

@@ -1,0 +1,149 @@
+/// The way to what is kept: through the running daemon, or straight into the folder while none runs.
+import ArgumentParser
+import Glibc
+import HTTP
+import Logging
+import Posix
+import Proxy
+import Routing
+import Store
+import URISyntax
+
+/// How to reach the daemon, or the folder in its place.
+struct StoreOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The daemon's base URL; default http://127.0.0.1:9000. Given alone, no folder is opened.",
+            valueName: "url"))
+    var daemon: String?
+
+    @Option(help: "The daemon's access token, if it needs one.")
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Open this cache folder itself, which no daemon may have; with --daemon only if none \
+            answers there. Default: the folder that `sluice serve` uses, if no daemon answers.
+            """, valueName: "folder"))
+    var cacheDir: String?
+
+    @Option(help: "JSON file with the daemon's settings, for the place of the folder.")
+    var config: String?
+
+    /// Runs `body` with a channel, which is closed afterwards.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    func withChannel(_ body: (AdminChannel) throws -> Void) throws {
+        let channel = AdminChannel(self)
+        defer { channel.close() }
+        try body(channel)
+    }
+}
+
+/// Sends requests of the admin API, wherever they are answered.
+final class AdminChannel {
+    private let options: StoreOptions
+    private let client: AdminClient
+    private var opened: OpenedStore?
+
+    init(_ options: StoreOptions) {
+        self.options = options
+        client = AdminClient(base: options.daemon ?? DaemonOptions.standard, token: options.token)
+    }
+
+    func close() { opened?.close() }
+
+    /// The body of the answer, JSON as a rule; blocks until it is there.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    func send(_ method: HTTPMethod, _ target: String) throws -> String {
+        if let opened { return try opened.send(method, target) }
+        let mayAsk = options.cacheDir == nil || options.daemon != nil
+        let mayOpen = options.cacheDir != nil || options.daemon == nil
+        if mayAsk {
+            switch client.ask(method.name, target) {
+            case .answered(let text): return text
+            case .refused where mayOpen: break
+            case .failed(let failure), .refused(let failure):
+                printError(failure.message)
+                throw failure.code
+            }
+        }
+        let store = try OpenedStore(options, wasAsked: mayAsk ? client.base : nil)
+        opened = store
+        return try store.send(method, target)
+    }
+}
+
+/// A folder that this process has while no daemon does.
+private final class OpenedStore {
+    private let store: ObjectStore
+    private let hands: TitleHands
+
+    init(_ options: StoreOptions, wasAsked daemon: String?) throws {
+        let configuration = try readConfiguration(
+            scalars: options.cacheDir.map { ["cache-dir": $0] } ?? [:], lists: [:],
+            file: options.config)
+        let folder = configuration.cacheFolder
+        guard (try? openFile(folder + "/format", flags: 0)) != nil else {
+            let asked = daemon.map { "no daemon answers at \($0), and " } ?? ""
+            printError("sluice: \(asked)there is no store in \(folder)")
+            throw daemon == nil ? ExitCodes.cacheFolder : ExitCodes.unreachable
+        }
+        // Only the daemon knows how much it may keep: nothing is evicted from here.
+        var settings = configuration.store
+        settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
+        settings.minFreeBytes = 0
+        var log = Logger(label: "sluice") { StreamLogHandler.standardError(label: $0) }
+        log.logLevel = .error
+        do throws(StoreError) {
+            store = try ObjectStore(folder: folder, configuration: settings, log: log)
+        } catch {
+            printError("sluice: \(error)")
+            if case .inUse = error {
+                printError(
+                    "sluice: a daemon or another command has it; ask the daemon with --daemon URL")
+            }
+            throw ExitCodes.cacheFolder
+        }
+        Self.waitForIndex(store)
+        hands = TitleHands(
+            catalogue: TitleCatalogue(
+                store: store, sessions: SessionTable(store: store),
+                keys: KeyTable(settings: configuration.proxy.keys, store: store, counters: Counters())),
+            allowance: configuration.store,
+            origin: Self.origin)
+    }
+
+    /// A lost index is built from the objects first; blocks for that long.
+    private static func waitForIndex(_ store: ObjectStore) {
+        let deadline = Monotonic.now() + .seconds(600 as Int64)
+        while !store.statistics().isReconciled, .now() < deadline { usleep(2_000) }
+    }
+
+    /// The origin's URL of a text, which may be a URL of any daemon on this machine.
+    private static func origin(_ text: String) -> AbsoluteURL? {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        guard ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.asciiHost) else { return url }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch Router(mounts: []).route(head) {
+        case .entry(let entry): return entry.url
+        case .rewritten(_, let handle, _):
+            if case .url(let target)? = (try? Handle(text: handle.utf8))?.target { return target }
+            return url
+        default: return url
+        }
+    }
+
+    func send(_ method: HTTPMethod, _ target: String) throws -> String {
+        switch hands.answer(method, target) {
+        case .value(_, let value): return value.encoded + "\n"
+        case .failure(_, let reason):
+            printError("sluice: \(reason)")
+            throw ExitCode.failure
+        }
+    }
+
+    func close() { store.close() }
+}

@@ -1,0 +1,70 @@
+/// `sluice df`: the room that the store takes.
+import ArgumentParser
+import HTTP
+
+struct DfCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "df", abstract: "Show what the cache takes on the disk, by kind and by host.",
+        discussion: """
+            Used is what objects take, reserved blocks of unfinished ones included; it is held under the \
+            budget, and free space on the file system over the least. Sizes are in powers of 1000. Without a \
+            daemon, budget and least are those that `sluice serve` would have from environment and file.
+            """)
+
+    @Flag(help: "Print JSON; sizes are bytes.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        try store.withChannel { channel in
+            let text = try channel.send(.get, "/api/df")
+            print(json ? text : try Self.table(decodeJSON(text)), terminator: "")
+        }
+    }
+
+    private struct Use: Decodable {
+        struct Share: Decodable {
+            let name: String
+            let objects: Int
+            let bytes: Int64
+        }
+
+        let budget: Int64
+        let used: Int64
+        let objects: Int
+        let pinned: Int64
+        let reserved: Int64
+        let free: Int64?
+        let minFree: Int64
+        let kinds: [Share]
+        let hosts: [Share]
+
+        enum CodingKeys: String, CodingKey {
+            case objects, kinds, hosts
+            case budget = "budget_bytes"
+            case used = "used_bytes"
+            case pinned = "pinned_bytes"
+            case reserved = "reserved_bytes"
+            case free = "free_bytes"
+            case minFree = "min_free_bytes"
+        }
+    }
+
+    private static func table(_ use: Use) -> String {
+        var sums = TextTable(rightAligned: [1])
+        let percent = use.budget > 0 ? Int64(Double(use.used) / Double(use.budget) * 100) : 0
+        sums.add("used", Words.size(use.used), "\(percent) % of the budget, \(use.objects) objects")
+        sums.add("budget", Words.size(use.budget), "")
+        sums.add("pinned", Words.size(use.pinned), "")
+        sums.add("reserved", Words.size(use.reserved), "for what is being fetched")
+        sums.add("free", use.free.map(Words.size) ?? "?", "on the file system")
+        sums.add("least free", Words.size(use.minFree), "below that nothing new is stored")
+        var shares = TextTable(rightAligned: [1, 2])
+        shares.add("kind", "size", "objects")
+        for share in use.kinds { shares.add(share.name, Words.size(share.bytes), "\(share.objects)") }
+        shares.add("host", "size", "objects")
+        for share in use.hosts { shares.add(share.name, Words.size(share.bytes), "\(share.objects)") }
+        return "\(sums.text)\n\n\(shares.text)\n"
+    }
+}

@@ -1,0 +1,108 @@
+/// `sluice ls`: the titles that are kept.
+import ArgumentParser
+import HTTP
+
+struct LsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ls",
+        abstract: "List the titles that are kept, the last played first.",
+        discussion: """
+            A title is what a player started from. For each: its number, name and kind (vod, live, file, or \
+            parts where the entry is not kept), how much of it is kept, its size on the disk, when it was last \
+            played, and whether it is pinned. Below it stands a line for each variant stream and rendition of \
+            which something is kept; a segment that is there in part counts by its bytes. 100 % means that it \
+            plays to its end without the network. Sizes are in powers of 1000.
+            """)
+
+    @Argument(
+        help: ArgumentHelp(
+            "Show one title with all its variants: its number, or the URL that it starts from.",
+            valueName: "title"))
+    var title: String?
+
+    @Flag(help: "Print JSON; times are seconds since 1970, lengths seconds, sizes bytes.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        try store.withChannel { channel in
+            if let title {
+                let text = try channel.send(
+                    .get, "/api/titles/\(PercentCoding.queryComponent(title))")
+                if json { return print(text, terminator: "") }
+                let line: TitleLine = try decodeJSON(text)
+                return print(TitleTable([line], showsAll: true).text)
+            }
+            let pages = try readPages(channel)
+            if json { return print(Self.merged(pages)) }
+            let titles = try pages.flatMap { try (decodeJSON($0) as TitlePage).titles }
+            print(titles.isEmpty ? "nothing is kept" : TitleTable(titles, showsAll: false).text)
+        }
+    }
+
+    private func readPages(_ channel: AdminChannel) throws -> [String] {
+        var pages: [String] = []
+        var next: String?
+        repeat {
+            let after = next.map { "&after=\(PercentCoding.queryComponent($0))" } ?? ""
+            pages.append(try channel.send(.get, "/api/titles?limit=200\(after)"))
+            next = try (decodeJSON(pages[pages.count - 1]) as TitlePage).next
+        } while next != nil
+        return pages
+    }
+
+    /// The pages as one; a quote inside a text is escaped, so the marks are found for sure.
+    private static func merged(_ pages: [String]) -> String {
+        let lists = pages.compactMap { page -> Substring? in
+            guard let start = page.firstIndex(of: "["),
+                let end = page.ranges(of: "],\"next\":").last
+            else { return nil }
+            let list = page[page.index(after: start)..<end.lowerBound]
+            return list.isEmpty ? nil : list
+        }
+        return "{\"titles\":[\(lists.joined(separator: ","))]}"
+    }
+}
+
+/// A page of `/api/titles`.
+struct TitlePage: Decodable {
+    let titles: [TitleLine]
+    let next: String?
+}
+
+/// A title as the API gives it.
+struct TitleLine: Decodable {
+    struct Variant: Decodable {
+        let kind: String
+        let label: String
+        let percent: Int
+        let keptSeconds: Double
+        let seconds: Double?
+
+        enum CodingKeys: String, CodingKey {
+            case kind, label, percent, seconds
+            case keptSeconds = "kept_seconds"
+        }
+    }
+
+    let id: String
+    let name: String
+    let url: String?
+    let kind: String
+    let pinned: Bool
+    let percent: Int
+    let keptSeconds: Double
+    let seconds: Double?
+    let bytes: Int64
+    let sharedBytes: Int64
+    let lastPlayed: Int64?
+    let variants: [Variant]
+
+    enum CodingKeys: String, CodingKey {
+        case id, name, url, kind, pinned, percent, seconds, bytes, variants
+        case keptSeconds = "kept_seconds"
+        case sharedBytes = "shared_bytes"
+        case lastPlayed = "last_played"
+    }
+}

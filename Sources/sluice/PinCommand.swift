@@ -1,0 +1,68 @@
+/// `sluice pin` and `sluice unpin`.
+import ArgumentParser
+import HTTP
+
+struct PinCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pin", abstract: "Keep a title from eviction.",
+        discussion: """
+            What is kept of the title stays until it is unpinned or purged, and so does all that is fetched for \
+            it later. Nothing is downloaded: the output says how much is there. A title that was not played yet \
+            is named by the URL that a player will start from.
+            """)
+
+    @Argument(
+        help: "The URL that the title starts from, the origin's or ours, or its number in `sluice ls`.")
+    var title: String
+
+    @Flag(help: "Print the pinned titles as JSON.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        try store.withChannel { channel in
+            let text = try channel.send(.post, "/api/pin?\(titleArgument(title))")
+            if json { return print(text, terminator: "") }
+            for line in try (decodeJSON(text) as TitlePage).titles {
+                print("pinned \(line.id) \(line.name): \(line.percent) % is kept")
+                if line.percent < 100, line.kind != "live" {
+                    print("the rest is not downloaded; it is kept once it has been played")
+                }
+            }
+        }
+    }
+}
+
+struct UnpinCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unpin", abstract: "Let a pinned title be evicted again.",
+        discussion: "What is kept of it stays until its room is needed.")
+
+    @Argument(help: "The URL that the title starts from, or its number in `sluice ls`.")
+    var title: String
+
+    @Flag(help: "Print the number of titles as JSON.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        try store.withChannel { channel in
+            let text = try channel.send(.post, "/api/unpin?\(titleArgument(title))")
+            if json { return print(text, terminator: "") }
+            let done: Unpinned = try decodeJSON(text)
+            print(done.unpinned == 0 ? "it was not pinned" : "unpinned")
+        }
+    }
+
+    private struct Unpinned: Decodable {
+        let unpinned: Int
+    }
+}
+
+/// The argument of a request that names a title, by number or by URL.
+func titleArgument(_ text: String) -> String {
+    let name = text.contains("://") ? "url" : "title"
+    return "\(name)=\(PercentCoding.queryComponent(text))"
+}

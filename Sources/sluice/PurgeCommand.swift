@@ -1,0 +1,86 @@
+/// `sluice purge` and `sluice clear`: forget what is stored.
+import ArgumentParser
+import HTTP
+
+struct PurgeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "purge",
+        abstract: "Forget what is stored for a URL, a title, a host, or longer than some time.",
+        discussion: """
+            Exactly one of URL, --title, --host and --older-than says what goes. What a URL or a title names \
+            goes even if it is pinned; by host or age pinned titles are spared. Pins stay: what is fetched \
+            again for a pinned title is kept. Players that are just reading go on.
+            """)
+
+    @Argument(help: "The origin's URL, or ours for it.")
+    var url: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "All that was fetched for a title: its number in `sluice ls`, or the URL that it starts from.",
+            valueName: "title"))
+    var title: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "All that came from a host; with a port only from that port.", valueName: "host[:port]"))
+    var host: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "All that was not used for so long: a whole number with s, m, h, d or w.",
+            valueName: "duration"))
+    var olderThan: String?
+
+    @Flag(help: "Print the numbers of objects and bytes as JSON.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func validate() throws {
+        guard [url, title, host, olderThan].filter({ $0 != nil }).count == 1 else {
+            throw ValidationError("give exactly one of URL, --title, --host and --older-than")
+        }
+    }
+
+    func run() throws {
+        let given = [("url", url), ("title", title), ("host", host), ("older-than", olderThan)]
+        let arguments = given.compactMap { name, value in
+            value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
+        }
+        try store.withChannel { channel in
+            let text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
+            print(json ? text : try Removed.line(text), terminator: "")
+        }
+    }
+}
+
+struct ClearCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear", abstract: "Forget everything that is stored, pinned titles too.",
+        discussion: "Pins stay: what is fetched again for a pinned title is kept.")
+
+    @Flag(help: "Print the numbers of objects and bytes as JSON.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        try store.withChannel { channel in
+            let text = try channel.send(.post, "/api/clear")
+            print(json ? text : try Removed.line(text), terminator: "")
+        }
+    }
+}
+
+/// What a purge answers.
+private struct Removed: Decodable {
+    let removed: Int
+    let bytes: Int64
+
+    static func line(_ text: String) throws -> String {
+        let done: Removed = try decodeJSON(text)
+        let objects = done.removed == 1 ? "1 object" : "\(done.removed) objects"
+        return "removed \(objects), \(Words.size(done.bytes))\n"
+    }
+}

@@ -1,0 +1,78 @@
+/// `sluice verify`: reads every stored byte and drops what does not prove itself.
+import ArgumentParser
+import Glibc
+import HTTP
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Read every stored byte and drop what is damaged.",
+        discussion: """
+            Every stored extent is compared with its checksum. What does not fit is deleted and fetched again \
+            when it is wanted. Players are served meanwhile. Ends with 0 when all was sound and with 1 when \
+            something was damaged or could not be read. Interrupted, it goes on in the daemon.
+            """)
+
+    @Flag(help: "Print the report as JSON.")
+    var json = false
+
+    @OptionGroup var store: StoreOptions
+
+    func run() throws {
+        var isSound = false
+        try store.withChannel { channel in
+            var text = try channel.send(.post, "/api/verify")
+            var report: Report = try decodeJSON(text)
+            let showsProgress = isatty(STDERR_FILENO) == 1
+            while report.state == "running" {
+                usleep(100_000)
+                text = try channel.send(.get, "/api/verify")
+                report = try decodeJSON(text)
+                if showsProgress { show(report) }
+            }
+            if showsProgress { printError("") }
+            print(json ? text : report.text, terminator: "")
+            isSound = report.isSound ?? false
+        }
+        if !isSound { throw ExitCode.failure }
+    }
+
+    private func show(_ report: Report) {
+        let line =
+            "\r\(report.objects) of \(report.objectsToCheck) objects, \(Words.size(report.bytes))   "
+        _ = write(STDERR_FILENO, line, line.utf8.count)
+    }
+
+    private struct Report: Decodable {
+        let state: String
+        let objects: Int
+        let objectsToCheck: Int
+        let bytes: Int64
+        let isSound: Bool?
+        let intact: Int?
+        let repaired: Int?
+        let deleted: Int?
+        let unreadable: Int?
+        let lostBytes: Int64?
+
+        enum CodingKeys: String, CodingKey {
+            case state, objects, bytes, intact, repaired, deleted, unreadable
+            case objectsToCheck = "objects_to_check"
+            case isSound = "sound"
+            case lostBytes = "lost_bytes"
+        }
+
+        var text: String {
+            var lines = [
+                "\(intact ?? 0) objects are intact, \(Words.size(bytes)) read"
+            ]
+            if let repaired, repaired > 0 {
+                lines.append("\(repaired) lost damaged parts, \(Words.size(lostBytes ?? 0)) in all")
+            }
+            if let deleted, deleted > 0 { lines.append("\(deleted) were damaged and are deleted") }
+            if let unreadable, unreadable > 0 {
+                lines.append("\(unreadable) could not be read and are left as they are")
+            }
+            return lines.joined(separator: "\n") + "\n"
+        }
+    }
+}
