@@ -1,0 +1,250 @@
+import URISyntax
+
+/// Writes the two forms of an offline playlist, segment by segment.
+struct OfflineWriter {
+    /// The lines of one segment: its tags, whatever else stands between, and its URI.
+    private struct Block {
+        let lines: ArraySlice<PlaylistText.Line>
+        /// The line of its URI; nil for what stands behind the last segment.
+        let uriLine: Int?
+    }
+
+    private let text: PlaylistText
+    private let missing: Set<Int>
+    private let references: [Int: ResourceReference]
+    private let summary: PlaylistSummary
+    private var output: [UInt8] = []
+    private var keys = KeysInForce()
+    private var clock = SegmentClock()
+    /// Sequence numbers that were taken out behind the first segment.
+    private var holes = 0
+    private var needsDiscontinuity = false
+    /// Whether the tag with the date may have gone with a segment.
+    private var needsDate = false
+
+    init(_ text: PlaylistText, _ list: RewrittenPlaylist, missing: Set<Int>) {
+        self.text = text
+        self.missing = missing
+        summary = list.summary
+        references = Dictionary(
+            list.references.filter { $0.tag == .inf }.map { ($0.line, $0) },
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    private var blocks: [Block] {
+        var blocks: [Block] = []
+        var start = text.lines.startIndex
+        for (index, line) in text.lines.enumerated() {
+            guard case .uri = line.kind else { continue }
+            blocks.append(Block(lines: text.lines[start...index], uriLine: line.number))
+            start = index + 1
+        }
+        blocks.append(Block(lines: text.lines[start...], uriLine: nil))
+        return blocks
+    }
+
+    // MARK: Forms
+
+    /// Every segment, the missing ones with EXT-X-GAP.
+    mutating func marked() -> [UInt8] {
+        for block in blocks {
+            let isGap = block.lines.contains { Self.name($0) == .gap }
+            let isMissing = block.uriLine.map(missing.contains) ?? false
+            for line in block.lines where !Self.isLive(line) {
+                if line.number == block.uriLine, isMissing, !isGap { append("#EXT-X-GAP") }
+                append(line)
+            }
+        }
+        return ended()
+    }
+
+    /// The segments that are present, and discontinuities where others were.
+    mutating func shortened() -> [UInt8] {
+        let blocks = self.blocks
+        let lead = blocks.prefix { $0.uriLine.map(missing.contains) ?? false }
+        let leadDiscontinuities = lead.flatMap(\.lines).count {
+            Self.name($0) == .discontinuity
+        }
+        var wroteSegment = false
+        for block in blocks {
+            let isMissing = block.uriLine.map(missing.contains) ?? false
+            clock.begin(block.lines, text)
+            if !isMissing, block.uriLine != nil, needsDate {
+                resume(behindHole: block)
+            }
+            for line in block.lines where !Self.isLive(line) {
+                write(
+                    line, of: block, isMissing: isMissing, lead: lead.count, leadDiscontinuities)
+            }
+            clock.end(block.uriLine.flatMap { references[$0]?.duration })
+            guard block.uriLine != nil else { continue }
+            guard isMissing else {
+                wroteSegment = true
+                continue
+            }
+            needsDate = true
+            if wroteSegment {
+                holes += 1
+                needsDiscontinuity = true
+            }
+        }
+        return ended()
+    }
+
+    private mutating func resume(behindHole block: Block) {
+        let isFirst = !needsDiscontinuity
+        needsDiscontinuity = false
+        needsDate = false
+        if !isFirst, !block.lines.contains(where: { Self.name($0) == .discontinuity }) {
+            append("#EXT-X-DISCONTINUITY")
+        }
+        if !block.lines.contains(where: { Self.name($0) == .programDateTime }),
+            let date = clock.date
+        {
+            append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
+        }
+    }
+
+    private mutating func write(
+        _ line: PlaylistText.Line, of block: Block, isMissing: Bool, lead: Int,
+        _ leadDiscontinuities: Int
+    ) {
+        keys.note(line, text)
+        switch Self.name(line) {
+        case .extM3U:
+            append(line)
+            if lead > 0, !contains(.mediaSequence) { append("#EXT-X-MEDIA-SEQUENCE:\(lead)") }
+            if leadDiscontinuities > 0, summary.discontinuitySequence == nil {
+                append("#EXT-X-DISCONTINUITY-SEQUENCE:\(leadDiscontinuities)")
+            }
+        case .mediaSequence:
+            append("#EXT-X-MEDIA-SEQUENCE:\(summary.mediaSequence + lead)")
+        case .discontinuitySequence:
+            let number = (summary.discontinuitySequence ?? 0) + leadDiscontinuities
+            append("#EXT-X-DISCONTINUITY-SEQUENCE:\(number)")
+        case .inf, .gap, .discontinuity, .programDateTime:
+            if !isMissing { append(line) }
+        case .byteRange:
+            guard !isMissing else { return }
+            if let range = block.uriLine.flatMap({ references[$0]?.byteRange }) {
+                append("#EXT-X-BYTERANGE:\(range.length)@\(range.offset)")
+            } else {
+                append(line)
+            }
+        default:
+            if line.number == block.uriLine {
+                guard !isMissing else { return }
+                writeIVs(block)
+            }
+            append(line)
+        }
+    }
+
+    /// Behind a hole sequence numbers are others, which keys without an IV are used with.
+    private mutating func writeIVs(_ block: Block) {
+        guard holes > 0, let number = block.uriLine.flatMap({ references[$0]?.mediaSequence })
+        else { return }
+        for line in keys.withIVs(of: number) {
+            output.append(contentsOf: line)
+            output.append(0x0A)
+        }
+    }
+
+    private mutating func ended() -> [UInt8] {
+        if !summary.hasEndList { append("#EXT-X-ENDLIST") }
+        return output
+    }
+
+    // MARK: Lines
+
+    private func contains(_ name: Tag.Name) -> Bool {
+        text.lines.contains { Self.name($0) == name }
+    }
+
+    private static func name(_ line: PlaylistText.Line) -> Tag.Name? {
+        if case .tag(let tag, _) = line.kind { return tag.name }
+        return nil
+    }
+
+    /// Whether a line is of use only while somebody produces segments.
+    private static func isLive(_ line: PlaylistText.Line) -> Bool {
+        switch name(line) {
+        case .part, .partInf, .preloadHint, .renditionReport, .serverControl, .prefetch,
+            .twitchPrefetch:
+            true
+        default: false
+        }
+    }
+
+    private mutating func append(_ line: PlaylistText.Line) {
+        output.append(contentsOf: text.bytes[line.range])
+        output.append(0x0A)
+    }
+
+    private mutating func append(_ line: String) {
+        output.append(contentsOf: line.utf8)
+        output.append(0x0A)
+    }
+}
+
+/// The EXT-X-KEY lines in force: the last of each KEYFORMAT since the last METHOD=NONE.
+struct KeysInForce {
+    private struct Key {
+        let format: String
+        let line: [UInt8]
+        let attributes: AttributeList
+    }
+
+    private var keys: [Key] = []
+
+    /// The lines in force.
+    var lines: [[UInt8]] { keys.map(\.line) }
+
+    /// Takes note of a line if it is a key.
+    mutating func note(_ line: PlaylistText.Line, _ text: PlaylistText) {
+        guard case .tag(let tag, let value) = line.kind, tag.name == .key else { return }
+        let list = AttributeList(text.bytes, in: value)
+        if list.isValue("NONE", of: "METHOD") {
+            keys = []
+            return
+        }
+        let format = list.text(of: "KEYFORMAT") ?? "identity"
+        keys.removeAll { $0.format == format }
+        keys.append(
+            Key(format: format, line: Array(text.bytes[line.range]), attributes: list))
+    }
+
+    /// The lines of those keys that take a segment's sequence number for IV, with it written out
+    /// (8216bis, 5.2).
+    func withIVs(of mediaSequence: Int) -> [[UInt8]] {
+        keys.compactMap { key in
+            guard key.format == "identity", key.attributes.first("IV") == nil,
+                !key.attributes.isValue("AES-256-GCM", of: "METHOD")
+            else { return nil }
+            let digits = String(mediaSequence, radix: 16)
+            let zeros = String(repeating: "0", count: 32 - digits.utf8.count)
+            return key.line + Array(",IV=0x\(zeros)\(digits)".utf8)
+        }
+    }
+}
+
+/// Follows EXT-X-PROGRAM-DATE-TIME from segment to segment.
+struct SegmentClock {
+    /// The date of the segment at hand; nil where no tag tells.
+    private(set) var date: DateTime?
+
+    /// Takes the date of a segment's own tag, if it has one.
+    mutating func begin(_ lines: ArraySlice<PlaylistText.Line>, _ text: PlaylistText) {
+        for line in lines {
+            guard case .tag(let tag, let value) = line.kind, tag.name == .programDateTime,
+                let date = DateTime(text.bytes[value])
+            else { continue }
+            self.date = date
+        }
+    }
+
+    /// Goes on by a segment's duration.
+    mutating func end(_ duration: Duration?) {
+        date = duration.flatMap { duration in date.map { $0 + duration } }
+    }
+}
