@@ -1,29 +1,39 @@
 /// The first pages of an object's file, by which the file describes itself.
 ///
-/// Little-endian, in this order: magic (8 bytes), format version (u32), pages (u32), key (32
-/// bytes), generation (u64), total (i64, -1 when unknown), created (i64, nanoseconds since 1970),
-/// flags (u8, bit 0: complete), role (u8), two zero bytes, lengths of URL and head and number of
-/// spans (three u32), URL, head, spans (two i64 each), and the first 16 bytes of SHA-256 over all
-/// before it. The body starts at the next multiple of 4096 given by `pages`, for the life of the
-/// file.
+/// The header has two slots of `pages` times 2048 bytes, the first at offset 0, and is written to
+/// them in turn: into the one that does not hold what was written last, and not before that is
+/// synced. So a write that is torn, lost or late leaves the one before it, and what was once
+/// committed stays claimed. Of two valid slots the one with the higher sequence counts. Half a page
+/// is enough for a slot: disks tear pages at sectors, which are 512 bytes or more.
+///
+/// A slot is little-endian: magic (8 bytes), length with checksum (u32), pages (u32), sequence
+/// (u64), key (32 bytes), generation (u64), epoch (u64), total (i64, -1 when unknown), created (i64,
+/// nanoseconds since 1970), title (u64), flags (u8, bit 0: complete, bit 1: read), role, kind and
+/// block shift (u8 each), lengths of URL and head, numbers of spans and checksums (four u32), URL,
+/// head, spans (two i64 each), checksums of the extents that the block cuts the spans into (u32
+/// each), and the first 16 bytes of SHA-256 over all before it. The body starts at `pages` times
+/// 4096, for the life of the file.
 import Posix
 import Retention
 
 /// The fields of one header.
 struct ObjectHeader: Equatable {
     static let pageSize: Int64 = 4096
-    static let formatVersion: UInt32 = 2
     /// A header of more pages than this (1 MiB) was not written by this program.
     static let pagesLimit: UInt32 = 256
-    private static let magic = Array("SLUICE1\n".utf8)
-    private static let fixedLength = 96
-    private static let checksumLength = 16
-    /// Room for spans and for a head that grows with a 304, beyond what is known at creation.
-    private static let slack = 2048
+    private static let magic = Array("SLUICE2\n".utf8)
+    static let fixedLength = 116
+    static let checksumLength = 16
+    /// Room for spans, checksums and a head that grows with a 304, beyond what is known at creation.
+    private static let slack = 512
 
     var pages: UInt32
+    /// Counts the headers that were written to the file.
+    var sequence: UInt64 = 0
     var key: ObjectKey
     var generation: UInt64
+    /// The run of the store, from one unclean stop to the next, that vouches for the bytes.
+    var epoch: UInt64 = 0
     var total: Int64?
     var isComplete: Bool
     var role: UInt8
@@ -34,100 +44,151 @@ struct ObjectHeader: Equatable {
     var url: String
     var head: [UInt8]
     var spans: SpanSet
+    var extents: ExtentMap
+    /// True where a header of the first format leaves no room for a second slot.
+    var isCramped = false
 
     /// Where the body starts in the file.
     var bodyOffset: Int64 { Int64(pages) * Self.pageSize }
 
-    /// The number of pages a new object gets; nil when head and URL pass the limit.
-    static func pages(url: String, head: [UInt8]) -> UInt32? {
-        let length = fixedLength + url.utf8.count + head.count + checksumLength + slack
-        let pages = (length + Int(pageSize) - 1) / Int(pageSize)
-        return pages <= Int(pagesLimit) ? UInt32(pages) : nil
+    /// Where this header stands in the file.
+    var slotOffset: Int64 { Self.slotOffset(pages: pages, sequence: sequence) }
+
+    private static func slotLength(_ pages: UInt32) -> Int { Int(pages) * Int(pageSize) / 2 }
+
+    private static func slotOffset(pages: UInt32, sequence: UInt64) -> Int64 {
+        sequence % 2 == 0 ? 0 : Int64(slotLength(pages))
     }
 
-    /// The bytes to write at offset 0.
+    /// The number of pages a new file gets; nil when head and URL pass the limit.
+    static func pages(url: String, head: [UInt8], total: Int64?, spans: Int = 8) -> UInt32? {
+        let blocks = min((total ?? 0) >> ExtentMap.smallestBlockShift, 4096)
+        let fixed = fixedLength + url.utf8.count + head.count + checksumLength + slack
+        let length = fixed + spans * 20 + Int(blocks) * 4
+        let slot = Int(pageSize) / 2
+        let pages = (length + slot - 1) / slot
+        if pages <= Int(pagesLimit) { return UInt32(pages) }
+        return (fixed + slot - 1) / slot <= Int(pagesLimit) ? pagesLimit : nil
+    }
+
+    /// What the header says once it is encoded, and whether it says all there is.
+    struct Encoded {
+        var bytes: [UInt8]
+        var isWhole: Bool
+    }
+
+    /// The bytes to write at `slotOffset`.
     ///
-    /// Spans for which there is no room are left out: the file then claims less than it holds,
-    /// never more. Nil when even without spans the head does not fit any more.
-    func encoded() -> [UInt8]? {
+    /// Where there is no room for all spans, the shortest are left out: the file then claims less
+    /// than it holds, never more. Nil when even without spans the head does not fit any more.
+    func encoded() -> Encoded? {
         let urlBytes = Array(url.utf8)
-        let capacity = Int(bodyOffset) - Self.fixedLength - Self.checksumLength
-        let room = capacity - urlBytes.count - head.count
+        let length = Self.fixedLength + urlBytes.count + head.count + Self.checksumLength
+        let room = Self.slotLength(pages) - length
         guard room >= 0 else { return nil }
-        let kept = spans.ranges.prefix(room / 16)
+        let (claimed, claimedSpans) = claims(in: room)
         var out = ByteWriter()
-        out.bytes.reserveCapacity(Int(bodyOffset))
+        out.bytes.reserveCapacity(Self.slotLength(pages))
         out.bytes += Self.magic
-        out.append(Self.formatVersion)
+        out.append(UInt32(length + claimedSpans.ranges.count * 16 + claimed.sums.count * 4))
         out.append(pages)
+        out.append(sequence)
         out.bytes += key.bytes
         out.append(generation)
+        out.append(epoch)
         out.append(total ?? -1)
         out.append(created.nanoseconds)
-        out.bytes += [isComplete && kept.count == spans.ranges.count ? 1 : 0, role, kind.rawValue, isRead ? 1 : 0]
         out.append(title)
-        out.append(UInt32(urlBytes.count))
-        out.append(UInt32(head.count))
-        out.append(UInt32(kept.count))
+        let isComplete = claimedSpans.isComplete(total: total)
+        out.bytes += [(isComplete ? 1 : 0) | (isRead ? 2 : 0), role, kind.rawValue]
+        out.bytes.append(claimed.blockShift)
+        for count in [
+            urlBytes.count, head.count, claimedSpans.ranges.count, claimed.sums.count,
+        ] {
+            out.append(UInt32(count))
+        }
         out.bytes += urlBytes
         out.bytes += head
-        for span in kept {
+        for span in claimedSpans.ranges {
             out.append(span.lowerBound)
             out.append(span.upperBound)
         }
+        for sum in claimed.sums { out.append(sum) }
         out.bytes += sha256(out.bytes).prefix(Self.checksumLength)
-        return out.bytes
+        return Encoded(bytes: out.bytes, isWhole: claimedSpans == spans)
     }
 
-    /// Reads a header back; nil for anything that was not written whole by `encoded`.
-    init?(decoding bytes: [UInt8]) {
+    /// As many extents as fit, the longest spans first.
+    private func claims(in room: Int) -> (ExtentMap, SpanSet) {
+        var claimed = extents
+        for range in claimed.unsummed { claimed.remove(range) }
+        var spans = claimed.summedSpans
+        if spans.ranges.count * 20 > room {
+            let longest = spans.ranges.sorted { $0.count > $1.count }
+            for range in longest.dropFirst(room / 20) { claimed.remove(range) }
+            spans = claimed.summedSpans
+        }
+        claimed.coarsen(to: (room - spans.ranges.count * 16) / 4)
+        return (claimed, spans)
+    }
+
+    /// Reads one slot back; nil for anything that was not written whole by `encoded`.
+    init?(decodingSlot bytes: [UInt8], epoch trusted: UInt64) {
         var reader = ByteReader(bytes: bytes)
         guard reader.take(8) == ArraySlice(Self.magic),
-            let version = reader.integer(UInt32.self),
-            (1...Self.formatVersion).contains(version),
+            let length = reader.integer(UInt32.self), length >= Self.fixedLength,
+            Int(length) <= bytes.count,
+            sha256(Array(bytes[..<(Int(length) - Self.checksumLength)]))
+                .prefix(Self.checksumLength)
+                == bytes[(Int(length) - Self.checksumLength)..<Int(length)],
             let pages = reader.integer(UInt32.self), (1...Self.pagesLimit).contains(pages),
+            let sequence = reader.integer(UInt64.self),
             let key = reader.take(32).flatMap({ ObjectKey(bytes: Array($0)) }),
             let generation = reader.integer(UInt64.self),
+            let epoch = reader.integer(UInt64.self),
             let total = reader.integer(Int64.self), total >= -1,
             let created = reader.integer(Int64.self),
+            let title = reader.integer(UInt64.self),
             let flags = reader.take(4).map(Array.init),
-            let title = version == 1 ? 0 : reader.integer(UInt64.self),
             let urlLength = reader.integer(UInt32.self),
             let headLength = reader.integer(UInt32.self),
             let spanCount = reader.integer(UInt32.self),
-            let url = reader.take(Int(urlLength)),
-            let head = reader.take(Int(headLength)),
-            let spanBytes = reader.take(Int(spanCount) * 16)
+            let sumCount = reader.integer(UInt32.self),
+            let url = reader.take(Int(urlLength)), let head = reader.take(Int(headLength)),
+            let spans = reader.spans(Int(spanCount)), sumCount <= bytes.count / 4
         else { return nil }
-        let covered = Array(bytes[..<reader.offset])
-        guard reader.take(Self.checksumLength) == sha256(covered).prefix(Self.checksumLength) else {
-            return nil
-        }
-        guard let spans = Self.spans(Array(spanBytes)) else { return nil }
+        let sums = (0..<sumCount).compactMap { _ in reader.integer(UInt32.self) }
+        guard
+            let extents = ExtentMap(
+                spans: spans, sums: sums, blockShift: flags[3], isProven: epoch == trusted)
+        else { return nil }
         self.pages = pages
+        self.sequence = sequence
         self.key = key
         self.generation = generation
+        self.epoch = epoch
         self.total = total < 0 ? nil : total
         self.created = WallTime(nanoseconds: created)
-        isComplete = flags[0] & 1 == 1
-        role = flags[1]
         self.title = title
-        kind = version == 1 ? .media : RetentionKind(rawValue: flags[2]) ?? .other
-        isRead = version == 1 || flags[3] == 1
+        isComplete = spans.isComplete(total: self.total)
+        isRead = flags[0] & 2 != 0
+        role = flags[1]
+        kind = RetentionKind(rawValue: flags[2]) ?? .other
         self.url = String(decoding: url, as: UTF8.self)
         self.head = Array(head)
         self.spans = spans
-        if isComplete != spans.isComplete(total: self.total), isComplete { return nil }
-        if let known = self.total, spans.end > known { return nil }
+        self.extents = extents
+        guard isComplete == (flags[0] & 1 == 1), spans.end <= self.total ?? .max else { return nil }
     }
 
     init(
         pages: UInt32, generation: UInt64, description: ObjectDescription,
-        spans: SpanSet = SpanSet()
+        spans: SpanSet = SpanSet(), extents: ExtentMap = ExtentMap()
     ) {
         self.pages = pages
         self.generation = generation
         self.spans = spans
+        self.extents = extents
         key = description.key
         total = description.total
         role = description.role
@@ -140,60 +201,26 @@ struct ObjectHeader: Equatable {
         isComplete = spans.isComplete(total: description.total)
     }
 
-    private static func spans(_ bytes: [UInt8]) -> SpanSet? {
-        var reader = ByteReader(bytes: bytes)
-        var spans = SpanSet()
-        while let start = reader.integer(Int64.self), let end = reader.integer(Int64.self) {
-            guard start >= spans.end, end > start else { return nil }
-            spans.insert(start..<end)
-        }
-        return spans
-    }
-
     /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is cold.
     ///
+    /// - Parameter epoch: what was written in it need not be compared with its checksums.
     /// - Returns: nil for a file that is no whole object, or that is shorter than its spans say.
-    static func read(from file: CInt) throws(SystemError) -> ObjectHeader? {
+    static func read(from file: CInt, epoch: UInt64) throws(SystemError) -> ObjectHeader? {
         var bytes = try readBytes(from: file, at: 0, count: Int(pageSize))
         var start = ByteReader(bytes: bytes)
         guard start.take(12) != nil, let pages = start.integer(UInt32.self),
             (1...pagesLimit).contains(pages)
         else { return nil }
         if pages > 1 { bytes = try readBytes(from: file, at: 0, count: Int(pages) * Int(pageSize)) }
-        guard let header = ObjectHeader(decoding: bytes) else { return nil }
-        guard try fileSize(file) >= header.bodyOffset + header.spans.end || header.spans.isEmpty
-        else {
-            return nil
+        let length = slotLength(pages)
+        let slots = [0, length].compactMap { offset -> ObjectHeader? in
+            guard bytes.count > offset else { return nil }
+            let slot = Array(bytes[offset..<min(bytes.count, offset + length)])
+            return ObjectHeader(decodingSlot: slot, epoch: epoch)
         }
-        return header
-    }
-
-}
-
-/// Appends little-endian integers.
-private struct ByteWriter {
-    var bytes: [UInt8] = []
-
-    mutating func append(_ value: some FixedWidthInteger) {
-        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
-    }
-}
-
-/// Takes bytes and little-endian integers from the front; nil once they run out.
-private struct ByteReader {
-    let bytes: [UInt8]
-    var offset = 0
-
-    init(bytes: [UInt8]) { self.bytes = bytes }
-
-    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-        guard count >= 0, count <= bytes.count - offset else { return nil }
-        defer { offset += count }
-        return bytes[offset..<offset + count]
-    }
-
-    mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
-        guard let taken = take(Value.bitWidth / 8) else { return nil }
-        return taken.reversed().reduce(0) { $0 << 8 | Value(truncatingIfNeeded: $1) }
+        let newest = slots.filter { $0.pages == pages }.max { $0.sequence < $1.sequence }
+        guard let header = newest ?? ObjectHeader(decodingFormat1: bytes) else { return nil }
+        if header.spans.isEmpty { return header }
+        return try fileSize(file) >= header.bodyOffset + header.spans.end ? header : nil
     }
 }

@@ -19,7 +19,7 @@ extension ObjectIndex {
         try pool.write { db in
             for (key, change) in rows {
                 switch change {
-                case .put(let row): try Self.put(row, in: db)
+                case .put(let row), .adopt(let row): try Self.put(row, in: db)
                 case .delete:
                     try db.cachedStatement(sql: "DELETE FROM objects WHERE key = ?")
                         .execute(arguments: [key.hex])
@@ -71,11 +71,25 @@ extension ObjectIndex {
         }
     }
 
-    /// The objects whose key starts with one byte.
-    func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+    /// The object whose key starts with some 16 bytes.
+    func row(ofName name: UInt128) throws -> IndexRow? {
+        let digits = String(name, radix: 16)
+        let start = String(repeating: "0", count: 32 - digits.count) + digits
+        return try fetch("WHERE key >= ? AND key < ? LIMIT 1", [start, start + "g"]).first
+    }
+
+    /// What retention needs of the objects whose key starts with one byte.
+    func keptRows(startingWith byte: UInt8) throws -> [KeptRow] {
         let digits = String(byte, radix: 16)
         let start = digits.count == 1 ? "0" + digits : digits
-        return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
+        return try pool.read { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT key, bytes, title, kind, is_read, last_used, uses, complete
+                    FROM objects WHERE key >= ? AND key < ?
+                    """)
+            return try Row.fetchAll(statement, arguments: [start, start + "g"]).compactMap(KeptRow.init)
+        }
     }
 
     /// The objects of one title.
@@ -86,13 +100,6 @@ extension ObjectIndex {
     /// The objects used last, newest first; all when `limit` is negative.
     func newest(limit: Int) throws -> [IndexRow] {
         try fetch("ORDER BY last_used DESC LIMIT ?", [limit])
-    }
-
-    /// The objects used longest ago, from just after `last` on.
-    func oldest(after last: IndexRow?, limit: Int) throws -> [IndexRow] {
-        try fetch(
-            "WHERE (last_used, key) > (?, ?) ORDER BY last_used, key LIMIT ?",
-            [last?.lastUsed?.nanoseconds ?? Int64.min, last?.key.hex ?? "", limit])
     }
 
     private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [IndexRow] {
@@ -111,5 +118,23 @@ extension ObjectIndex {
             isRead: row["is_read"], bytes: row["bytes"], total: row["total"],
             isComplete: row["complete"], created: WallTime(nanoseconds: row["created"]),
             lastUsed: WallTime(nanoseconds: row["last_used"]))
+    }
+}
+
+/// What retention needs to know of an object that an earlier run kept.
+struct KeptRow {
+    let key: ObjectKey
+    let facts: Retained
+    let isComplete: Bool
+
+    fileprivate init?(_ row: Row) {
+        guard let key = ObjectKey(hex: row[0]) else { return nil }
+        self.key = key
+        facts = Retained(
+            bytes: row[1], title: UInt64(bitPattern: row[2] as Int64),
+            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: row[3] as Int)) ?? .other,
+            isRead: row[4], lastUsed: WallTime(nanoseconds: row[5]).retentionTime,
+            uses: UInt8(clamping: row[6] as Int))
+        isComplete = row[7]
     }
 }

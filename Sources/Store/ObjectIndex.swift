@@ -3,6 +3,7 @@
 import GRDB
 import Posix
 import Retention
+import Synchronization
 
 /// What the index knows of one object.
 struct IndexRow: Sendable, Equatable {
@@ -21,15 +22,29 @@ struct IndexRow: Sendable, Equatable {
     var lastUsed: WallTime?
 }
 
+/// Why an index is not opened, apart from what SQLite says.
+enum IndexFault: Error {
+    /// A newer program wrote it.
+    case isNewer
+}
+
 /// The database.
 ///
 /// Safe on every thread: writes are serialised, reads run beside them (WAL).
 final class ObjectIndex: Sendable {
     private static let keptLongURLs = 100_000
-    let pool: DatabasePool
+    private let opened: Mutex<DatabasePool>
 
-    /// Opens or makes the database; throws when it is damaged.
+    /// Opens or makes the database.
+    ///
+    /// Throws when it is plainly damaged; damage inside is found by `check`.
     init(path: String) throws {
+        opened = Mutex(try Self.open(path))
+    }
+
+    var pool: DatabasePool { opened.withLock { $0 } }
+
+    private static func open(_ path: String) throws -> DatabasePool {
         var configuration = Configuration()
         configuration.label = "sluice.index"
         configuration.maximumReaderCount = 2
@@ -38,12 +53,37 @@ final class ObjectIndex: Sendable {
             // A lost last batch costs recency, not correctness.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
         }
-        pool = try DatabasePool(path: path, configuration: configuration)
+        let pool = try DatabasePool(path: path, configuration: configuration)
+        guard try !pool.read(migrator.hasBeenSuperseded) else { throw IndexFault.isNewer }
+        try migrator.migrate(pool)
+        return pool
+    }
+
+    /// Reads the whole database for damage; blocks for as long as that takes (PRAGMA quick_check).
+    func check() throws {
         let verdict = try pool.read { try String.fetchOne($0, sql: "PRAGMA quick_check(1)") }
         guard verdict == "ok" else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: verdict)
         }
-        try Self.migrator.migrate(pool)
+    }
+
+    /// Ends a check that is running; its thread gets SQLITE_INTERRUPT.
+    func interrupt() { pool.interrupt() }
+
+    /// Goes on with an empty database, which is at the folder's path now.
+    func openAnew(_ folder: StoreFolder) throws {
+        _ = try folder.makeIndexFile()
+        let made = try Self.open(folder.indexPath)
+        let former = opened.withLock { opened in
+            defer { opened = made }
+            return opened
+        }
+        // What reads it still ends with an error.
+        try? former.close()
+    }
+
+    /// Lets go of the long URLs that have not been made for longest.
+    func trimLongURLs() throws {
         try pool.write { db in
             try db.execute(
                 sql: """
@@ -94,10 +134,10 @@ final class ObjectIndex: Sendable {
 
     /// True for errors that speak against the file, not against the disk it is on.
     static func isDamage(_ error: any Error) -> Bool {
-        guard let error = error as? DatabaseError else { return true }
+        guard let error = error as? DatabaseError else { return !(error is IndexFault) }
         return switch error.resultCode {
         case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM,
-            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH:
+            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH, .SQLITE_INTERRUPT:
             false
         default: true
         }
@@ -105,6 +145,9 @@ final class ObjectIndex: Sendable {
 
     /// Moves the write-ahead log into the database and closes it.
     func close() throws {
+        let pool = pool
+        // A statement takes back what `interrupt` said; a checkpoint is none.
+        _ = try? pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "SELECT 1") }
         try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try pool.close()
     }

@@ -63,8 +63,14 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { String(hex.prefix(16)) }
 
-    /// A few well-mixed bits, to choose a shard by.
-    var shardBits: Int { Int(truncatingIfNeeded: words.3 & 0xffff) }
+    /// The first half, by which retention and the table know the object: no two keys share it.
+    var name: UInt128 { UInt128(words.0) << 64 | UInt128(words.1) }
+
+    /// The first byte, after which the folder of the object is named.
+    var firstByte: UInt8 { UInt8(truncatingIfNeeded: words.0 >> 56) }
+
+    /// A number below 256 to choose a lock by.
+    var lockBits: Int { Int(truncatingIfNeeded: words.1 >> 48 & 0xFF) }
 
     package static func == (a: ObjectKey, b: ObjectKey) -> Bool {
         a.words == b.words

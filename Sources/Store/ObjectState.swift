@@ -45,6 +45,8 @@ struct ObjectState: Sendable {
     var head: [UInt8]
     var total: Int64?
     var spans: SpanSet
+    /// The checksums of the spans; not kept for what has no name.
+    var extents = ExtentMap()
     var fills: [Fill] = []
     var waiting: [WaitingReader] = []
     var lastFill: UInt64 = 0
@@ -60,6 +62,12 @@ struct ObjectState: Sendable {
     var punchedEnd: Int64 = 0
     /// True while the store thread has the object on its list.
     var isQueued = false
+    /// The number of the header that was written last; the store thread's.
+    var sequence: UInt64 = 0
+    /// True once that header is on the disk for certain; the store thread's.
+    var isHeaderSynced = false
+    /// True when the file's header has no room for all there is; the store thread's.
+    var isCramped = false
     /// What of the object is not in its header yet.
     var uncommittedBytes: Int64 = 0
     var hasNewFacts = false
@@ -70,7 +78,11 @@ struct ObjectState: Sendable {
     /// What a reader finds at an offset.
     func read(at offset: Int64) -> ReadState {
         let end = spans.contiguousEnd(from: offset)
-        if end > offset { return .present(count: end - offset) }
+        if end > offset {
+            // Up to what has to be compared with its checksum first; that is asked for apart.
+            let proven = extents.unprovenStart(after: offset) ?? end
+            return .present(count: min(end, proven) - offset)
+        }
         if let total, offset >= total { return .end }
         let fill = fills.filter { $0.covers(offset) }.max { $0.watermark < $1.watermark }
         let next = spans.ranges.first { $0.lowerBound > offset }?.lowerBound

@@ -73,7 +73,7 @@ extension ObjectStore {
         _ done: @escaping @Sendable (Removal) -> Void
     ) {
         onStoreThread { worker in
-            self.indexed("compare index and folder", ()) { try worker.reconcileNow() }
+            worker.compareToTheEnd()
             worker.flushIndex()
             var removal = Removal()
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
@@ -82,6 +82,8 @@ extension ObjectStore {
                 removal.bytes += row.bytes
             }
             worker.flushIndex()
+            // What was purged does not come back after a power cut.
+            worker.syncAll(by: .now() + .seconds(5 as Int64))
             done(removal)
         }
     }
@@ -112,13 +114,16 @@ extension ObjectStore {
     ///   - keys: objects that belong to it although they were fetched for another title first.
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(SystemError) {
         try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
+        onStoreThread { $0.reloadPins() }
     }
 
     /// Lets a title go like any other; blocks until that is on the disk.
     ///
     /// - Returns: false when it was not pinned.
     package func unpin(title: UInt64) throws(SystemError) -> Bool {
-        try core.pins.remove(title)
+        let wasPinned = try core.pins.remove(title)
+        onStoreThread { $0.reloadPins() }
+        return wasPinned
     }
 
     /// The pinned titles, in the order of pinning.

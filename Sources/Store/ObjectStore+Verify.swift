@@ -1,4 +1,5 @@
 /// Reading every byte there is, and deleting what does not prove itself.
+import Glibc
 import Posix
 
 extension ObjectStore {
@@ -12,26 +13,38 @@ extension ObjectStore {
         var progress = VerifyProgress()
         progress.objectsToCheck = core.ledger.objectCount
         for byte in UInt8.min...UInt8.max {
-            let digits = String(byte, radix: 16)
-            let name = digits.count == 1 ? "0" + digits : digits
-            let files = (try? listFolder("\(core.folder.objectsFolder)/\(name)")) ?? []
-            for file in files {
-                guard let key = ObjectKey(hex: name + file.name) else { continue }
+            let folder = core.folder.objectsFolder(of: byte)
+            for file in (try? listFolder(folder)) ?? [] {
+                guard let key = ObjectKey(hex: folder.suffix(2) + file.name) else { continue }
                 check(key, &report)
                 progress.objects += 1
+                progress.bytes = report.checkedBytes
+                if progress.objects % 64 == 0 { each(progress) }
             }
-            progress.bytes = report.checkedBytes
-            each(progress)
         }
+        each(progress)
         return report
     }
 
     private func check(_ key: ObjectKey, _ report: inout VerifyReport) {
         guard let object = peek(key) else {
-            report.deletedObjects += 1
+            if access(core.folder.objectPath(key), F_OK) == 0 {
+                report.unreadableObjects += 1
+            } else {
+                report.deletedObjects += 1
+            }
             return
         }
-        report.intactObjects += 1
-        report.checkedBytes += object.presentBytes
+        let (checked, lost) = object.proveAll(again: true)
+        report.checkedBytes += checked
+        report.lostBytes += lost
+        if lost == 0 {
+            report.intactObjects += 1
+        } else if object.presentBytes > 0 {
+            report.repairedObjects += 1
+        } else {
+            report.deletedObjects += 1
+            core.remove(key, only: object)
+        }
     }
 }

@@ -1,4 +1,13 @@
-/// The objects that are open: a sharded table in front of the folder.
+/// The objects that are open: a sharded table in front of the folder, and the locks of names.
+///
+/// Two kinds of locks, taken in this order, never two of a kind:
+/// - a *name lock*, one of 256, is held over the change of a key's name on disk and what the table
+///   and the index are told of it, so that no two changes of a key cross and no lookup opens a file
+///   that is just being replaced. Disk calls happen under it.
+/// - a *shard lock*, one of 16, guards the table alone, for nanoseconds. A lookup of an object that
+///   is open takes only this one, so no disk call of another key holds it up; one that has to open a
+///   file waits, in one case of 256, for the disk call of another key: a rename, an unlink or an
+///   open with a read of a page.
 import Posix
 import Synchronization
 
@@ -15,9 +24,6 @@ struct Use: Sendable {
 }
 
 /// One shard.
-///
-/// Its lock is held over the change of a name on disk as well as the change of the table, so that a
-/// lookup never finds one without the other.
 struct TableShard: Sendable {
     struct Entry: Sendable {
         let key: ObjectKey
@@ -25,7 +31,7 @@ struct TableShard: Sendable {
         var lastUse: UInt64
     }
 
-    private var slots: [ObjectKey: Int] = [:]
+    private var slots: [UInt128: Int] = [:]
     private(set) var entries: [Entry] = []
     private var clock: UInt64 = 0
     /// How each key was used, since the store thread last asked.
@@ -33,6 +39,8 @@ struct TableShard: Sendable {
     /// Keys whose file the ledger knows for certain, while index and folder are being compared; nil
     /// afterwards, when it knows all of them.
     var settled: Set<ObjectKey>? = []
+    /// Keys that begin with this byte or a smaller one have been compared.
+    var settledThrough = -1
 
     mutating func note(_ use: Use, of key: ObjectKey) {
         uses[key] = uses[key].map { Use.merge($0, use) } ?? use
@@ -40,45 +48,53 @@ struct TableShard: Sendable {
 
     /// The open object of a key, marked as used.
     mutating func find(_ key: ObjectKey) -> StoredObject? {
-        guard let slot = slots[key] else { return nil }
+        guard let slot = slots[key.name] else { return nil }
         clock += 1
         entries[slot].lastUse = clock
         return entries[slot].object
     }
 
-    func contains(_ key: ObjectKey) -> Bool { slots[key] != nil }
+    func contains(_ name: UInt128) -> Bool { slots[name] != nil }
 
     /// Puts an object in place of what the key had.
     mutating func put(_ object: StoredObject) -> StoredObject? {
         clock += 1
-        if let slot = slots[object.key] {
+        if let slot = slots[object.key.name] {
             let old = entries[slot].object
             entries[slot].object = object
             entries[slot].lastUse = clock
             return old
         }
-        slots[object.key] = entries.count
+        slots[object.key.name] = entries.count
         entries.append(Entry(key: object.key, object: object, lastUse: clock))
         return nil
     }
 
-    mutating func remove(_ key: ObjectKey) -> StoredObject? {
-        guard let slot = slots.removeValue(forKey: key) else { return nil }
+    mutating func remove(_ name: UInt128) -> StoredObject? {
+        guard let slot = slots.removeValue(forKey: name) else { return nil }
         let object = entries[slot].object
         let last = entries.removeLast()
         if slot < entries.count {
             entries[slot] = last
-            slots[last.key] = slot
+            slots[last.key.name] = slot
         }
         return object
+    }
+
+    mutating func removeAll() -> [StoredObject] {
+        defer {
+            slots = [:]
+            entries = []
+        }
+        return entries.map(\.object)
     }
 
     /// True when nobody but the table holds the object.
     ///
     /// Nobody can come to hold it meanwhile: a new reference is only handed out under this lock, or
     /// copied from one that exists.
-    mutating func isIdle(_ key: ObjectKey) -> Bool {
-        guard let slot = slots[key] else { return true }
+    mutating func isIdle(_ name: UInt128) -> Bool {
+        guard let slot = slots[name] else { return true }
         return isKnownUniquelyReferenced(&entries[slot].object)
     }
 
@@ -92,7 +108,7 @@ struct TableShard: Sendable {
             where entries[slot].lastUse < oldest.map({ entries[$0].lastUse }) ?? .max {
                 if isKnownUniquelyReferenced(&entries[slot].object) { oldest = slot }
             }
-            guard let oldest, let object = remove(entries[oldest].key) else { break }
+            guard let oldest, let object = remove(entries[oldest].key.name) else { break }
             dropped.append(object)
         }
         return dropped
@@ -100,7 +116,7 @@ struct TableShard: Sendable {
 
     /// True until the file of a key has been compared with its row.
     func isUnsettled(_ key: ObjectKey) -> Bool {
-        settled.map { !$0.contains(key) } ?? false
+        settled.map { key.firstByte > settledThrough && !$0.contains(key) } ?? false
     }
 }
 
@@ -110,20 +126,40 @@ final class ObjectTable: Sendable {
         let shard = Mutex(TableShard())
     }
 
+    private final class NameLock: Sendable {
+        let lock = Mutex<Void>(())
+    }
+
     private static let shardCount = 16
     private let boxes: [Box] = (0..<shardCount).map { _ in Box() }
+    private let names: [NameLock] = (0..<256).map { _ in NameLock() }
     private let limitPerShard: Int
 
     init(maxOpenObjects: Int) {
         limitPerShard = max(1, maxOpenObjects / Self.shardCount)
     }
 
-    /// Runs `body` with a key's shard locked.
+    /// Runs `body` while nobody else changes the key's name on disk.
+    func withName<Value: Sendable, Failure: Error>(
+        of key: ObjectKey, _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try names[key.lockBits].lock.withLock { _ throws(Failure) -> Value in try body() }
+    }
+
+    /// Runs `body` with a key's shard locked; no disk call belongs in there.
     func withShard<Value: Sendable, Failure: Error>(
         of key: ObjectKey, _ body: (inout TableShard) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try boxes[key.shardBits % Self.shardCount].shard.withLock {
-            shard throws(Failure) -> Value in try body(&shard)
+        try withShard(of: key.name, body)
+    }
+
+    /// As above, by the first half of a key.
+    func withShard<Value: Sendable, Failure: Error>(
+        of name: UInt128, _ body: (inout TableShard) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let index = Int(truncatingIfNeeded: name & 0xFFFF) % Self.shardCount
+        return try boxes[index].shard.withLock { shard throws(Failure) -> Value in
+            try body(&shard)
         }
     }
 

@@ -61,6 +61,12 @@ final class PinFile: Sendable {
         return true
     }
 
+    /// Writes the file again, after the folder was made anew.
+    func writeAgain() throws(SystemError) {
+        guard count > 0 else { return }
+        try change { _ in }
+    }
+
     private func change(_ body: (inout [UInt64: Pin]) -> Void) throws(SystemError) {
         try writing.withLock { _ throws(SystemError) in
             var changed = pins.withLock { $0 }

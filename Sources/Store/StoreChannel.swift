@@ -6,7 +6,17 @@ import Synchronization
 /// A change of the index, to be written with the next batch.
 enum RowChange: Sendable {
     case put(IndexRow)
+    /// As `put`, of an object that was found on the disk and not used.
+    case adopt(IndexRow)
     case delete
+
+    /// When the object was made, as a rule; removals come first.
+    var time: WallTime {
+        switch self {
+        case .put(let row), .adopt(let row): row.created
+        case .delete: WallTime(nanoseconds: .min)
+        }
+    }
 }
 
 /// Things that happened since the store thread last looked.
@@ -21,6 +31,8 @@ struct StoreMail: Sendable {
     /// Room asked for beyond what is used, in bytes; nil when nobody asked.
     var wantedBytes: Int64?
     var hasTouches = false
+    /// First bytes of the keys whose names changed on disk, and are not synced.
+    var folders: Set<UInt8> = []
 }
 
 /// The mailbox of the store thread.
@@ -35,7 +47,11 @@ final class StoreChannel: Sendable {
         var mail = StoreMail()
         var worker: LoopBound<StoreWorker>?
         var isAnnounced = false
+        weak var room: StoreCore?
     }
+
+    /// Who makes room for growing objects; set once, before the first object.
+    var room: StoreCore? { guarded.withLock { $0.room } }
 
     private let guarded = Mutex(Guarded())
     /// Monotonic nanoseconds until which new objects stay off the disk.
@@ -44,6 +60,10 @@ final class StoreChannel: Sendable {
     init(configuration: StoreConfiguration) {
         self.configuration = configuration
         ledger = DiskLedger(budget: configuration.budgetBytes)
+    }
+
+    func connect(room: StoreCore) {
+        guarded.withLock { $0.room = room }
     }
 
     /// Connects the store thread; mail that came earlier is announced now.
@@ -79,7 +99,7 @@ final class StoreChannel: Sendable {
 
     /// The change of a key's row that the store thread has not taken yet.
     ///
-    /// With the key's shard locked, nobody can add one.
+    /// With the key's name locked, nobody can add one.
     func pendingRow(of key: ObjectKey) -> RowChange? {
         guarded.withLock { $0.mail.rows[key] }
     }
@@ -95,7 +115,12 @@ final class StoreChannel: Sendable {
     func noteTouches() { post { $0.hasTouches = true } }
     func hurry() { post { _ in } }
 
-    /// Called with the key's shard locked, so that changes of one key arrive in order.
+    /// Notes that a key's folder has to be synced; a change of a row is noted with it.
+    func noteName(of key: ObjectKey) {
+        _ = guarded.withLock { $0.mail.folders.insert(key.firstByte) }
+    }
+
+    /// Called with the key's name locked, so that changes of one key arrive in order.
     func noteRow(_ change: RowChange, of key: ObjectKey) { post { $0.rows[key] = change } }
 
     func askEviction(bytes: Int64) {

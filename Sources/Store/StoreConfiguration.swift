@@ -1,5 +1,6 @@
 /// The store's settings, errors and numbers.
 package import Posix
+package import Retention
 import Synchronization
 
 /// Limits of one store.
@@ -14,6 +15,8 @@ package struct StoreConfiguration: Sendable {
     package var commitBytes: Int64 = 4 << 20
     /// A growing object's header is brought up to date so long after its last commit.
     package var commitInterval: Interval = .seconds(1 as Int64)
+    /// What was written is made certain (fdatasync(2), fsync(2)) so long after it, at the latest.
+    package var syncInterval: Interval = .seconds(2 as Int64)
     /// Index writes are gathered for so long.
     package var indexInterval: Interval = .milliseconds(200)
     /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at
@@ -27,6 +30,9 @@ package struct StoreConfiguration: Sendable {
     package var closeTimeout: Interval = .seconds(5 as Int64)
     /// Where bodies go that the store's own disk cannot take; the first that works is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
+
+    /// What goes first when room is needed.
+    package var retention: RetentionPolicyName = .standard
 
     package init(budgetBytes: Int64, minFreeBytes: Int64, maxOpenObjects: Int = 512) {
         self.budgetBytes = budgetBytes
@@ -49,6 +55,8 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case unusable(folder: String, SystemError)
     /// SQLite cannot make an index there.
     case index(folder: String, reason: String)
+    /// A newer program wrote the index.
+    case newerIndex(folder: String)
 
     package var description: String {
         switch self {
@@ -59,6 +67,8 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(folder) is not empty and not a store; choose another folder"
         case .unusable(let folder, let error): "the store \(folder) cannot be used: \(error)"
         case .index(let folder, let reason): "the index of the store \(folder) fails: \(reason)"
+        case .newerIndex(let folder):
+            "a newer program wrote the index of the store \(folder); use that, or another folder"
         }
     }
 }
@@ -81,6 +91,9 @@ package struct StoreStatistics: Sendable, Equatable {
     package var storageFailures = 0
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0
+    /// Stretches of bytes that did not fit their checksum, and are fetched again when wanted.
+    package var damagedExtents = 0
+    package var damagedBytes: Int64 = 0
     /// Files that were found without a row, and kept.
     package var adoptedObjects = 0
     /// Rows that were found without a file.
@@ -100,9 +113,12 @@ final class StoreCounters: Sendable {
     let indexFailures = Atomic<Int>(0)
     let storageFailures = Atomic<Int>(0)
     let damagedObjects = Atomic<Int>(0)
+    let damagedExtents = Atomic<Int>(0)
+    let damagedBytes = Atomic<Int64>(0)
     let adoptedObjects = Atomic<Int>(0)
     let droppedRows = Atomic<Int>(0)
     let isReconciled = Atomic<Bool>(false)
+    let start = Mutex(StartReport())
 
     func fill(_ statistics: inout StoreStatistics) {
         statistics.evictions = evictions.load(ordering: .relaxed)
@@ -112,8 +128,11 @@ final class StoreCounters: Sendable {
         statistics.indexFailures = indexFailures.load(ordering: .relaxed)
         statistics.storageFailures = storageFailures.load(ordering: .relaxed)
         statistics.damagedObjects = damagedObjects.load(ordering: .relaxed)
+        statistics.damagedExtents = damagedExtents.load(ordering: .relaxed)
+        statistics.damagedBytes = damagedBytes.load(ordering: .relaxed)
         statistics.adoptedObjects = adoptedObjects.load(ordering: .relaxed)
         statistics.droppedRows = droppedRows.load(ordering: .relaxed)
-        statistics.isReconciled = isReconciled.load(ordering: .relaxed)
+        statistics.isReconciled = isReconciled.load(ordering: .acquiring)
+        statistics.start = start.withLock { $0 }
     }
 }

@@ -15,6 +15,7 @@ final class StoreCore: Sendable {
     let channel: StoreChannel
     let pins: PinFile
     let log: Logger
+    private let lastGeneration: Atomic<UInt64>
 
     var ledger: DiskLedger { channel.ledger }
     var counters: StoreCounters { channel.counters }
@@ -29,26 +30,61 @@ final class StoreCore: Sendable {
         self.channel = channel
         self.log = log
         table = ObjectTable(maxOpenObjects: channel.configuration.maxOpenObjects)
+        // Random, so that generations of two runs do not meet.
+        lastGeneration = Atomic(UInt64.random(in: 0..<UInt64.max / 2))
     }
 
-    // MARK: Names on disk
+    func makeGeneration() -> UInt64 {
+        lastGeneration.add(1, ordering: .relaxed).newValue
+    }
 
-    /// Opens a key's file and believes it if its header verifies.
+    // MARK: Finding
+
+    /// The current object of a key; nil if there is none.
     ///
-    /// The key's shard is locked.
+    /// Blocks on the disk where it has to be opened.
+    func find(_ key: ObjectKey) -> StoredObject? {
+        if let open = table.withShard(of: key, { $0.find(key) }) {
+            guard open.isDiscarded else { return open }
+            _ = remove(key, only: open)
+            return nil
+        }
+        let opened = table.withName(of: key) { () -> StoredObject? in
+            // Another thread may have been first.
+            if let open = table.withShard(of: key, { $0.find(key) }) {
+                return open.isDiscarded ? nil : open
+            }
+            guard let loaded = load(key) else { return nil }
+            return table.withShard(of: key) { shard in
+                _ = shard.put(loaded)
+                return loaded
+            }
+        }
+        guard let opened else { return nil }
+        table.trim(around: key)
+        // What is read as a whole, playlists above all, is proven as a whole.
+        if opened.presentBytes <= 1 << ExtentMap.smallestBlockShift {
+            _ = opened.proveAll(again: false)
+        }
+        return opened
+    }
+
+    /// Opens a key's file and believes it if its header verifies; the key's name is locked.
     ///
     /// A file that does not verify is deleted; one that cannot be opened or read just now is left.
-    func load(_ key: ObjectKey, _ shard: inout TableShard) -> StoredObject? {
+    func load(_ key: ObjectKey) -> StoredObject? {
         let path = folder.objectPath(key)
         do throws(SystemError) {
             let file = try openFile(path, flags: O_RDWR)
-            guard let header = try ObjectHeader.read(from: file.number), header.key == key else {
+            guard let header = try ObjectHeader.read(from: file.number, epoch: folder.epoch),
+                header.key == key
+            else {
                 try removeFile(path)
-                forgetDamaged(key, &shard)
+                forgetDamaged(key)
                 return nil
             }
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
-            if shard.isUnsettled(key) { settle(header, &shard) }
+            settle(header)
             let parts = StoredObject.Parts(
                 header: header, place: .current, charge: Footprint.bytes(of: header))
             return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
@@ -73,29 +109,36 @@ final class StoreCore: Sendable {
     }
 
     /// Makes ledger and index agree with a file that has not been compared since the start.
-    private func settle(_ header: ObjectHeader, _ shard: inout TableShard) {
-        let row = row(of: header.key)
-        shard.settled?.insert(header.key)
+    private func settle(_ header: ObjectHeader) {
+        let key = header.key
+        let isUnsettled = table.withShard(of: key) { shard in
+            guard shard.isUnsettled(key) else { return false }
+            shard.settled?.insert(key)
+            return true
+        }
+        guard isUnsettled else { return }
+        let row = row(of: key)
         let found = IndexRow(
-            key: header.key, url: header.url, role: header.role, title: header.title,
+            key: key, url: header.url, role: header.role, title: header.title,
             kind: header.kind, isRead: header.isRead || row?.isRead == true,
-            bytes: Footprint.bytes(of: header), total: header.total, isComplete: header.isComplete, created: header.created,
+            bytes: Footprint.bytes(of: header), total: header.total,
+            isComplete: header.isComplete, created: header.created,
             lastUsed: row?.lastUsed ?? header.created)
         guard found != row else { return }
         ledger.charge(found.bytes - (row?.bytes ?? 0))
-        channel.noteRow(.put(found), of: header.key)
+        channel.noteRow(.adopt(found), of: key)
         guard row == nil else { return }
         ledger.countObjects(1)
         counters.adoptedObjects.add(1, ordering: .relaxed)
     }
 
     /// Takes a file that did not verify, and is deleted, out of the books.
-    private func forgetDamaged(_ key: ObjectKey, _ shard: inout TableShard) {
+    private func forgetDamaged(_ key: ObjectKey) {
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
         guard let row = row(of: key) else { return }
         ledger.release(row.bytes)
-        noteRemoval(of: key, &shard)
+        noteRemoval(of: key)
     }
 
     /// What the index says of a key; a failing index says nothing.
@@ -108,83 +151,86 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Notes that a key's name is gone.
-    ///
-    /// The key's shard is locked.
-    func noteRemoval(of key: ObjectKey, _ shard: inout TableShard) {
-        shard.settled?.insert(key)
+    // MARK: Names on disk
+
+    /// Notes that a key's name is gone; the key's name is locked.
+    func noteRemoval(of key: ObjectKey) {
+        table.withShard(of: key) { _ = $0.settled?.insert(key) }
         ledger.countObjects(-1)
         channel.noteRow(.delete, of: key)
+        channel.noteName(of: key)
     }
 
     /// Removes a key's name; holders of the object keep it.
     ///
-    /// May block on the disk.
+    /// Blocks on the disk.
     ///
+    /// - Parameter only: if given, nothing happens unless this is the key's open object.
     /// - Returns: the object that was removed.
-    func remove(_ key: ObjectKey) -> StoredObject? {
-        table.withShard(of: key) { shard in unlink(key, &shard) }
-    }
-
-    /// As `remove`, with the key's shard locked.
-    func unlink(_ key: ObjectKey, _ shard: inout TableShard) -> StoredObject? {
-        // Read from disk if need be: its size must leave the ledger.
-        guard let object = shard.remove(key) ?? load(key, &shard) else { return nil }
-        do throws(SystemError) {
-            try removeFile(folder.objectPath(key))
-        } catch {
-            log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
-        }
-        object.state.withLock { $0.place = .unlinked }
-        noteRemoval(of: key, &shard)
-        return object
-    }
-
-    /// Counts the object of a key that had none.
-    ///
-    /// The key's shard is locked.
-    private func countNew(_ key: ObjectKey, _ shard: inout TableShard) {
-        // A kill between the deletion of a file and that of its row leaves a row that counts still.
-        if shard.isUnsettled(key), let row = row(of: key) {
-            ledger.release(row.bytes)
-        } else {
-            ledger.countObjects(1)
+    @discardableResult
+    func remove(_ key: ObjectKey, only: StoredObject? = nil) -> StoredObject? {
+        table.withName(of: key) { () -> StoredObject? in
+            let open = table.withShard(of: key) { shard -> StoredObject? in
+                if let only, shard.find(key) !== only { return nil }
+                return shard.remove(key.name)
+            }
+            if only != nil, open == nil { return nil }
+            // Read from disk if need be: its size must leave the ledger.
+            guard let object = open ?? load(key) else { return nil }
+            do throws(SystemError) {
+                try removeFile(folder.objectPath(key))
+            } catch {
+                log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
+            }
+            object.state.withLock { $0.place = .unlinked }
+            noteRemoval(of: key)
+            return object
         }
     }
 
     /// Makes an object what its key stands for.
     ///
-    /// May block on the disk.
+    /// Blocks on the disk.
     func publish(_ object: StoredObject) throws(SystemError) {
         guard let newPath = object.newPath else { return }
         let key = object.key
-        let path = folder.objectPath(key)
-        let old = try table.withShard(of: key) { shard throws(SystemError) -> StoredObject? in
+        let old = try table.withName(of: key) { () throws(SystemError) -> StoredObject? in
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
-            let known = shard.contains(key) ? nil : load(key, &shard)
-            do throws(SystemError) {
-                try renameFile(newPath, to: path)
-            } catch {
-                guard error.code == ENOENT else { throw error }
-                try makeFolder(String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex)))
-                try renameFile(newPath, to: path)
-            }
-            let old = shard.put(object) ?? known
-            old?.state.withLock { $0.place = .unlinked }
-            if old == nil { countNew(key, &shard) }
-            shard.settled?.insert(key)
+            let isOpen = table.withShard(of: key) { $0.contains(key.name) }
+            let known = isOpen ? nil : load(key)
+            try rename(newPath, of: key)
             object.state.withLock { state in
                 state.place = .current
                 state.hasNewFacts = true
             }
+            let old =
+                table.withShard(of: key) { shard in
+                    shard.settled?.insert(key)
+                    return shard.put(object)
+                } ?? known
+            old?.state.withLock { $0.place = .unlinked }
+            if old == nil { ledger.countObjects(1) }
             channel.noteRow(.put(object.row(lastUsed: .now())), of: key)
+            channel.noteName(of: key)
             return old
         }
         // Its space is given back here if nobody reads it, outside the lock.
         _ = consume old
         if object.state.withLock({ $0.markDirty() }) { channel.noteDirty(object) }
         table.trim(around: key)
+    }
+
+    private func rename(_ newPath: String, of key: ObjectKey) throws(SystemError) {
+        let path = folder.objectPath(key)
+        do throws(SystemError) {
+            try renameFile(newPath, to: path)
+        } catch {
+            // The folder is there from the first start on, unless somebody deleted it.
+            guard error.code == ENOENT, folder.isInPlace else { throw error }
+            try makeFolder(folder.objectsFolder(of: key.firstByte))
+            try renameFile(newPath, to: path)
+        }
     }
 }
 
@@ -217,7 +263,8 @@ extension StoredObject {
         state.withLock { state in
             IndexRow(
                 key: key, url: url, role: role, title: title, kind: kind, isRead: isRead,
-                bytes: state.charge, total: state.total, isComplete: state.isComplete, created: created, lastUsed: lastUsed)
+                bytes: state.charge, total: state.total, isComplete: state.isComplete,
+                created: created, lastUsed: lastUsed)
         }
     }
 }

@@ -2,6 +2,8 @@
 ///
 ///     format                 "SLUICE STORE <version>"; written last, so its presence means a store
 ///     lock                   locked while a store has the folder
+///     clean                  "SLUICE CLEAN <epoch>"; there only while no store has the folder, and
+///                            only when the last one closed with everything synced
 ///     index.sqlite           can be lost: objects describe themselves
 ///     pins                   titles that are never evicted
 ///     new/<generation>       objects that are not published; emptied at every start
@@ -12,20 +14,36 @@ import Synchronization
 
 /// A folder that this process has to itself.
 final class StoreFolder: Sendable {
-    static let formatVersion = 1
+    /// Version 1 had headers without checksums; they are read, and written anew as version 2.
+    static let formatVersion = 2
     private static let formatPrefix = "SLUICE STORE "
+    private static let cleanPrefix = "SLUICE CLEAN "
 
     let path: String
+    /// The runs of the store from one unclean stop to the next have one number.
+    ///
+    /// What objects say in headers of this epoch need not be compared with their checksums.
+    let epoch: UInt64
+    /// True when the last store closed with everything synced, or there was none.
+    let wasClean: Bool
+    let isNew: Bool
     // The lock ends with the descriptor, also when the process is killed.
     private let lock: Mutex<SharedDescriptor?>
+    private let lost = Atomic<Bool>(false)
 
     var newFolder: String { path + "/new" }
     var objectsFolder: String { path + "/objects" }
     var indexPath: String { path + "/index.sqlite" }
     var pinsPath: String { path + "/pins" }
+    private var cleanPath: String { path + "/clean" }
 
     func newPath(_ generation: UInt64) -> String {
         "\(newFolder)/\(String(generation, radix: 16))"
+    }
+
+    func objectsFolder(of byte: UInt8) -> String {
+        let digits = String(byte, radix: 16)
+        return "\(objectsFolder)/\(digits.count == 1 ? "0" : "")\(digits)"
     }
 
     func objectPath(_ key: ObjectKey) -> String {
@@ -33,9 +51,11 @@ final class StoreFolder: Sendable {
         return "\(objectsFolder)/\(hex.prefix(2))/\(hex.dropFirst(2))"
     }
 
+    // MARK: Taking it
+
     /// Takes a folder, making it if need be; blocks on the disk.
     ///
-    /// Whatever speaks against it is found before anything in it is changed.
+    /// Whatever speaks against it is found before anything in it is changed but the lock's file.
     init(_ path: String) throws(StoreError) {
         self.path = path
         do throws(SystemError) {
@@ -43,19 +63,32 @@ final class StoreFolder: Sendable {
         } catch {
             throw .unusable(folder: path, error)
         }
-        let isNew = try Self.inspect(path)
+        isNew = try Self.inspect(path)
         do throws(SystemError) {
-            let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
-            guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
-            lock = Mutex(SharedDescriptor(file))
-            if isNew { try Self.furnish(path) }
-            for folder in ["/new", "/objects"] { try makeFolder(path + folder) }
-            for entry in try listFolder(path + "/new") {
-                try removeFile("\(path)/new/\(entry.name)")
-            }
+            lock = Mutex(try Self.lock(path))
+            let former = try Self.readEpoch(path + "/clean")
+            wasClean = isNew || former != nil
+            epoch = former ?? UInt64.random(in: 1...UInt64.max)
         } catch {
             if error.code == EAGAIN { throw .inUse(folder: path) }
             throw .unusable(folder: path, error)
+        }
+    }
+
+    private static func lock(_ path: String) throws(SystemError) -> SharedDescriptor {
+        let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
+        guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
+        return SharedDescriptor(file)
+    }
+
+    private static func readEpoch(_ path: String) throws(SystemError) -> UInt64? {
+        do throws(SystemError) {
+            let text = String(decoding: try readWhole(path), as: UTF8.self)
+            guard text.hasPrefix(cleanPrefix), text.hasSuffix("\n") else { return nil }
+            return UInt64(text.dropFirst(cleanPrefix.count).dropLast(), radix: 16)
+        } catch {
+            guard error.code == ENOENT else { throw error }
+            return nil
         }
     }
 
@@ -65,7 +98,9 @@ final class StoreFolder: Sendable {
         let text: String?
         do throws(SystemError) {
             names = try listFolder(path).map(\.name)
-            text = names.contains("format") ? String(decoding: try readWhole(path + "/format"), as: UTF8.self) : nil
+            text =
+                names.contains("format")
+                ? String(decoding: try readWhole(path + "/format"), as: UTF8.self) : nil
         } catch {
             throw .unusable(folder: path, error)
         }
@@ -79,14 +114,41 @@ final class StoreFolder: Sendable {
             return false
         }
         // What a first start that was cut short leaves, and what a fresh file system has.
-        let harmless: Set = ["lock", "format.new", "lost+found"]
+        let harmless: Set = [
+            "lock", "format.new", "lost+found", "objects", "new", "index.sqlite",
+            "index.sqlite-wal", "index.sqlite-shm",
+        ]
         guard names.allSatisfy(harmless.contains) else { throw .foreignFolder(folder: path) }
         return true
     }
 
-    private static func furnish(_ path: String) throws(SystemError) {
-        let text = Array("\(formatPrefix)\(formatVersion)\n".utf8)
-        try replaceFile(path + "/format", with: text, in: path)
+    /// Begins to change the folder, once nothing speaks against it; blocks on the disk.
+    ///
+    /// - Returns: the number of files that former runs left unpublished, and that are deleted.
+    func begin() throws(SystemError) -> Int {
+        try furnish()
+        // Durable before the first change, or a cut would leave a changed folder that looks clean.
+        try removeFile(cleanPath)
+        try syncFolder(path)
+        let leftovers = try listFolder(newFolder)
+        for entry in leftovers { try removeFile("\(newFolder)/\(entry.name)") }
+        return leftovers.count
+    }
+
+    private func furnish() throws(SystemError) {
+        try makeFolder(newFolder)
+        for byte in UInt8.min...UInt8.max { try makeFolder(objectsFolder(of: byte)) }
+        try syncFolder(objectsFolder)
+        let text = "\(Self.formatPrefix)\(Self.formatVersion)\n"
+        let known = try? readWhole(path + "/format")
+        guard known != Array(text.utf8) else { return }
+        try replaceFile(path + "/format", with: Array(text.utf8), in: path)
+    }
+
+    /// Says that everything is on the disk; nothing in the folder may change afterwards.
+    func markClean() throws(SystemError) {
+        let text = Self.cleanPrefix + String(epoch, radix: 16) + "\n"
+        try replaceFile(cleanPath, with: Array(text.utf8), in: path)
     }
 
     /// Lets another store have the folder.
@@ -94,12 +156,51 @@ final class StoreFolder: Sendable {
         lock.withLock { $0 = nil }
     }
 
+    // MARK: Moved away
+
+    /// True from when the folder was found to be gone until it is back.
+    var isLost: Bool {
+        get { lost.load(ordering: .relaxed) }
+        set { lost.store(newValue, ordering: .relaxed) }
+    }
+
+    /// True when the folder of this path is the one that was taken: asks the file system.
+    var isInPlace: Bool {
+        var there = stat()
+        var ours = stat()
+        guard stat(path + "/lock", &there) == 0 else { return false }
+        return lock.withLock { lock in
+            guard let lock, fstat(lock.number, &ours) == 0 else { return false }
+            return there.st_dev == ours.st_dev && there.st_ino == ours.st_ino
+        }
+    }
+
+    /// True when there is an empty folder at this path, or one that can be made into a store.
+    var isRemade: Bool { (try? Self.inspect(path)) == true }
+
+    /// Looks whether the folder is gone when something in it was not found.
+    func noteFailure(_ error: SystemError) {
+        if error.code == ENOENT, !isInPlace { isLost = true }
+    }
+
+    /// Takes the folder that is at this path now, which has nothing in it; blocks on the disk.
+    func takeAnew() throws(SystemError) {
+        let taken = try Self.lock(path)
+        try furnish()
+        lock.withLock { $0 = taken }
+    }
+
+    // MARK: Index
+
     /// Makes an empty index if there is none, so that SQLite gives its files this one's mode, 0600.
-    func makeIndexFile() throws(SystemError) {
-        guard access(indexPath, F_OK) != 0 else { return }
+    ///
+    /// - Returns: true when there was none.
+    func makeIndexFile() throws(SystemError) -> Bool {
+        guard access(indexPath, F_OK) != 0 else { return false }
         // A log without its database would be played back into the new one.
         for suffix in ["-wal", "-shm"] { try removeFile(indexPath + suffix) }
         _ = try openFile(indexPath, flags: O_RDWR | O_CREAT)
+        return true
     }
 
     /// Moves the index aside, with what SQLite keeps next to it.

@@ -1,71 +1,99 @@
-/// Keeping to the budget: the object used longest ago goes first, unless somebody holds it.
+/// Keeping to the budget: what goes is the retention policy's choice, unless somebody holds it or
+/// it is pinned.
 import Glibc
 import Logging
 import Posix
+import Reactor
+import Retention
 import Synchronization
 
 extension StoreWorker {
-    private static let batch = 64
+    /// Objects that go at once; readers, commits and new objects have their turn in between.
+    private static let batch = 16
 
-    /// Frees what is needed to hold `wanted` bytes more; the index must be up to date.
-    func evict(wanted: Int64) {
-        var missing = shortage(wanted)
-        guard missing > 0 else {
-            core.ledger.isStuck = false
-            return
-        }
-        var freed: Int64 = 0
-        var last: IndexRow?
-        do {
-            while missing > 0 {
-                let candidates = try core.index.oldest(after: last, limit: Self.batch)
-                guard !candidates.isEmpty else { break }
-                for row in candidates where missing > 0 {
-                    guard let bytes = evict(row) else { continue }
-                    missing -= bytes
-                    freed += bytes
-                }
-                last = candidates.last
-            }
-        } catch {
-            core.counters.indexFailures.add(1, ordering: .relaxed)
-            core.log.error("cannot read the index to evict", metadata: ["error": "\(error)"])
-        }
+    /// Frees some of what is asked for, and goes on in the loop's next turn.
+    func evictSome(_ loop: EventLoop) {
+        guard let wanted = wantedBytes, shortage(wanted) > 0 else { return stopEvicting(false) }
+        isEvicting = true
         flushIndex()
-        core.ledger.isStuck = freed == 0
+        // In the order of use only once all are known.
+        compareToTheEnd()
+        let freed = evict(batch: Self.batch, wanted: wanted)
+        if freed == nil {
+            // All that is left is in use or pinned.
+            return stopEvicting(true)
+        }
+        if shortage(wanted) <= 0 { return stopEvicting(false) }
+        // Later wishes come as mail, and are looked at after this one.
+        loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+    }
+
+    private func stopEvicting(_ isStuck: Bool) {
+        core.ledger.isStuck = isStuck
+        wantedBytes = nil
+        isEvicting = false
+    }
+
+    /// - Returns: the bytes that came free; nil when nothing can be freed.
+    private func evict(batch: Int, wanted: Int64) -> Int64? {
+        var freed: Int64 = 0
+        for _ in 0..<batch {
+            guard shortage(wanted) > 0 else { return freed }
+            let victim = policy.nextVictim(now: WallTime.now().retentionTime) { name in
+                pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
+            }
+            guard let victim else { return freed == 0 ? nil : freed }
+            // Without a row it is gone already.
+            guard let row = row(ofName: victim) else { continue }
+            guard let bytes = evict(row) else {
+                if isRefused { return nil }
+                continue
+            }
+            freed += bytes
+        }
+        return freed
     }
 
     /// Bytes over the budget, or short of the free space that must stay.
     private func shortage(_ wanted: Int64) -> Int64 {
-        let over = core.ledger.used + wanted - core.ledger.budget
+        let over = core.ledger.used + wanted - (core.ledger.budget - core.ledger.headroom)
         guard let free = freeBytes(at: core.folder.path) else { return over }
-        return max(over, core.configuration.minFreeBytes - free)
+        // As if a figure beyond any disk were just that.
+        return max(over, min(core.configuration.minFreeBytes, 1 << 60) + wanted - free)
     }
 
     /// Deletes one object unless it is in use.
     ///
     /// - Returns: the bytes that came free; nil when the object stays.
     private func evict(_ row: IndexRow) -> Int64? {
-        let outcome = core.table.withShard(of: row.key) { shard -> (StoredObject?, Int64)? in
-            if shard.contains(row.key) {
-                guard shard.isIdle(row.key), let object = core.unlink(row.key, &shard) else {
-                    return nil
-                }
-                return (object, object.state.withLock { $0.charge })
+        let key = row.key
+        isRefused = false
+        let outcome = core.table.withName(of: key) { () -> (StoredObject?, Int64)? in
+            let (isBusy, open) = core.table.withShard(of: key) { shard in
+                shard.isIdle(key.name) ? (false, shard.remove(key.name)) : (true, nil)
             }
-            // Removed meanwhile, it is out of the books already.
-            guard let latest = latest(row) else { return nil }
+            guard !isBusy, let latest = latest(row) else { return nil }
             do throws(SystemError) {
-                try removeFile(core.folder.objectPath(row.key))
+                try removeFile(core.folder.objectPath(key))
             } catch {
                 core.log.error("cannot evict an object", metadata: ["error": "\(error)"])
+                isRefused = true
                 return nil
             }
-            core.noteRemoval(of: row.key, &shard)
-            core.ledger.release(latest.bytes)
-            return (nil, latest.bytes)
+            core.noteRemoval(of: key)
+            guard let open else {
+                core.ledger.release(latest.bytes)
+                return (nil, latest.bytes)
+            }
+            return open.state.withLock { state in
+                state.place = .unlinked
+                return (open, state.charge)
+            }
         }
-        guard let (object, bytes) = outcome else { return nil }
+        guard let (object, bytes) = outcome else {
+            policy.insert(key.name, Retained(row))
+            return nil
+        }
         // The last reference: closing the file here is what frees the space.
         _ = consume object
         core.counters.evictions.add(1, ordering: .relaxed)

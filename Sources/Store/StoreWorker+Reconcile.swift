@@ -1,91 +1,159 @@
-/// Comparing index and folder after a start, a folder at a time, while the store is in use already.
+/// Comparing index and folder after a start, some files at a time, while the store is in use.
+///
+/// After a clean stop the names are compared with the rows; after an unclean one every header is
+/// read as well, and what does not prove itself is deleted. On the way retention learns what there
+/// is; until it knows all, nothing is evicted by its order.
 import Glibc
 import Logging
 import Posix
 import Reactor
+import Retention
 import Synchronization
 
+/// An object that an earlier run kept.
+struct Found {
+    let name: UInt128
+    let facts: Retained
+}
+
+/// How far the comparison has come.
+struct Comparison {
+    /// The first byte of the keys whose files are being compared; 256 when all are.
+    var byte = -1
+    var files: ArraySlice<FolderEntry> = []
+    var rows: [ObjectKey: KeptRow] = [:]
+    /// What retention is going to be told, in the order of use.
+    var found: [Found] = []
+    /// Objects that the index did not know as they are.
+    var adopted: [Found] = []
+    var report = StartReport()
+}
+
 extension StoreWorker {
-    /// Compares the objects whose key starts with `byte` and goes on with the next ones.
-    func reconcile(from byte: UInt8, on loop: EventLoop) {
-        flushIndex()
-        do {
-            try reconcile(byte)
-        } catch {
-            core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
-        }
-        if byte == .max {
-            finishReconciling(loop)
-        } else {
-            // A pause, so that commits and eviction are not held up.
-            loop.schedule(after: .zero) { [unowned self] loop in reconcile(from: byte + 1, on: loop)
-            }
-        }
+    /// Files that are compared at once.
+    private static let step = 200
+
+    /// Begins the comparison.
+    func startComparing(leftovers: Int, isRebuilt: Bool, on loop: EventLoop) {
+        comparison?.report.wasClosedCleanly = core.folder.wasClean
+        comparison?.report.isIndexRebuilt = isRebuilt
+        comparison?.report.orphans = leftovers
+        comparison?.found.reserveCapacity(core.ledger.objectCount)
+        reloadPins()
+        compareMore(loop)
+    }
+
+    private func compareMore(_ loop: EventLoop) {
+        guard compare(Self.step) else { return }
+        loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
     }
 
     /// Compares at once what is still to be compared; blocks for as long as that takes.
-    func reconcileNow() throws {
-        guard !core.counters.isReconciled.load(ordering: .acquiring) else { return }
-        for byte in UInt8.min...UInt8.max { try reconcile(byte) }
+    func compareToTheEnd() {
+        while compare(.max) {}
     }
 
-    private func finishReconciling(_ loop: EventLoop) {
+    /// - Returns: false when all is done.
+    private func compare(_ count: Int) -> Bool {
+        guard comparison != nil else { return false }
+        if comparison?.files.isEmpty == true, !nextFolder() {
+            finishComparing()
+            return false
+        }
+        let name = core.folder.objectsFolder(of: UInt8(comparison?.byte ?? 0)).suffix(2)
+        for _ in 0..<min(count, comparison?.files.count ?? 0) {
+            guard let entry = comparison?.files.popFirst() else { break }
+            compare(entry, in: String(name))
+        }
+        return true
+    }
+
+    /// Goes on to the keys with the next first byte; false after the last one.
+    private func nextFolder() -> Bool {
+        for row in comparison?.rows.values ?? [:].values { drop(row) }
+        comparison?.rows = [:]
+        let byte = (comparison?.byte ?? 255) + 1
+        if byte > 0 {
+            core.table.withEachShard { shard in
+                shard.settledThrough = byte - 1
+                shard.settled = shard.settled?.filter { $0.firstByte >= byte }
+            }
+        }
+        comparison?.byte = byte
+        guard byte < 256 else { return false }
+        flushIndex()
+        do {
+            let rows = try core.index.keptRows(startingWith: UInt8(byte))
+            comparison?.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
+            comparison?.files = try listFolder(core.folder.objectsFolder(of: UInt8(byte)))[...]
+        } catch {
+            if (error as? SystemError)?.code != ENOENT {
+                // What cannot be listed is not gone.
+                comparison?.rows = [:]
+                core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
+            }
+        }
+        return true
+    }
+
+    private func compare(_ entry: FolderEntry, in folder: String) {
+        guard !entry.isFolder, let key = ObjectKey(hex: folder + entry.name) else {
+            if !entry.isFolder {
+                try? removeFile("\(core.folder.objectsFolder)/\(folder)/\(entry.name)")
+                comparison?.report.orphans += 1
+            }
+            return
+        }
+        let row = comparison?.rows.removeValue(forKey: key)
+        if row?.isComplete != true || !core.folder.wasClean {
+            let isThere = core.table.withName(of: key) {
+                guard core.table.withShard(of: key, { $0.isUnsettled(key) }) else { return true }
+                // Loading settles it: a file without a row is adopted, a damaged one is deleted.
+                return core.load(key) != nil
+            }
+            guard isThere else { return }
+        }
+        guard let row else { return }
+        comparison?.report.kept += 1
+        comparison?.found.append(Found(name: key.name, facts: row.facts))
+    }
+
+    /// Forgets an object whose file is gone.
+    private func drop(_ row: KeptRow) {
+        core.table.withName(of: row.key) {
+            guard core.table.withShard(of: row.key, { $0.isUnsettled(row.key) }) else { return }
+            core.noteRemoval(of: row.key)
+            core.ledger.release(row.facts.bytes)
+            core.counters.droppedRows.add(1, ordering: .relaxed)
+        }
+    }
+
+    private func finishComparing() {
         core.table.withEachShard { $0.settled = nil }
         flushIndex()
-        evict(wanted: 0)
-        var statistics = StoreStatistics()
-        core.counters.fill(&statistics)
+        guard var done = comparison else { return }
+        comparison = nil
+        done.found += done.adopted
+        done.found.sort { $0.facts.lastUsed > $1.facts.lastUsed }
+        for found in done.found { policy.restore(found.name, found.facts) }
+        // Of those that have a row too, the sizes are other ones.
+        for found in done.adopted { policy.insert(found.name, found.facts) }
+        done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
+        done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)
+        done.report.damaged = core.counters.damagedObjects.load(ordering: .relaxed)
+        done.report.isDone = true
+        let report = done.report
+        core.counters.start.withLock { $0 = report }
         core.counters.isReconciled.store(true, ordering: .releasing)
         core.log.info(
             "index and folder agree",
             metadata: [
                 "objects": "\(core.ledger.objectCount)", "bytes": "\(core.ledger.used)",
-                "adopted": "\(statistics.adoptedObjects)", "dropped": "\(statistics.droppedRows)",
-                "damaged": "\(statistics.damagedObjects)",
+                "clean": "\(report.wasClosedCleanly)", "rebuilt": "\(report.isIndexRebuilt)",
+                "kept": "\(report.kept)", "adopted": "\(report.adopted)",
+                "dropped": "\(report.dropped)", "damaged": "\(report.damaged)",
+                "orphans": "\(report.orphans)",
             ])
-    }
-
-    private func reconcile(_ byte: UInt8) throws {
-        var rows: [ObjectKey: IndexRow] = [:]
-        for row in try core.index.rows(startingWith: byte) { rows[row.key] = row }
-        let digits = String(byte, radix: 16)
-        let name = digits.count == 1 ? "0" + digits : digits
-        for entry in try files(in: "\(core.folder.objectsFolder)/\(name)") {
-            guard let key = ObjectKey(hex: name + entry.name) else {
-                try removeFile("\(core.folder.objectsFolder)/\(name)/\(entry.name)")
-                continue
-            }
-            let row = rows.removeValue(forKey: key)
-            if row?.isComplete != true { verify(key) }
-        }
-        for row in rows.values { dropRow(row) }
-    }
-
-    private func files(in path: String) throws(SystemError) -> [FolderEntry] {
-        do throws(SystemError) {
-            return try listFolder(path).filter { !$0.isFolder }
-        } catch {
-            guard error.code == ENOENT else { throw error }
-            return []
-        }
-    }
-
-    /// Compares a file that has no row, or whose row may be behind its header.
-    private func verify(_ key: ObjectKey) {
-        let object = core.table.withShard(of: key) { shard in
-            // Loading settles it: a file without a row is adopted, a damaged one is deleted.
-            shard.isUnsettled(key) ? core.load(key, &shard) : nil
-        }
-        _ = consume object
-    }
-
-    /// Forgets an object whose file is gone.
-    private func dropRow(_ row: IndexRow) {
-        core.table.withShard(of: row.key) { shard in
-            guard shard.isUnsettled(row.key) else { return }
-            core.noteRemoval(of: row.key, &shard)
-            core.ledger.release(row.bytes)
-            core.counters.droppedRows.add(1, ordering: .relaxed)
-        }
+        if core.ledger.isOverBudget { core.channel.askEviction(bytes: 0) }
     }
 }

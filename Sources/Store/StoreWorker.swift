@@ -1,25 +1,54 @@
-/// The store thread: commits headers, writes the index in batches, evicts, reconciles.
+/// The store thread: commits headers, makes them certain, writes the index in batches, evicts, and
+/// compares index and folder after a start.
 import Logging
 import Posix
-import Retention
 import Reactor
+import Retention
 import Synchronization
 
 /// Owned by the store thread's loop.
 final class StoreWorker {
+    /// An object that may be let go meanwhile.
+    struct Remembered {
+        weak var object: StoredObject?
+    }
+
     let core: StoreCore
     /// Objects whose header on disk is behind, with the time of their last commit.
-    private var dirty: [(object: StoredObject, since: Monotonic)] = []
-    private var rows: [ObjectKey: RowChange] = [:]
-    private var uses: [ObjectKey: Use] = [:]
-    private var hasTouches = false
+    var dirty: [(object: StoredObject, since: Monotonic)] = []
+    /// Objects whose last header may not be on the disk yet.
+    var unsynced: [ObjectKey: Remembered] = [:]
+    /// First bytes of the keys whose names may not be on the disk yet.
+    var unsyncedFolders: Set<UInt8> = []
+    /// Since when there is something to sync.
+    var unsyncedSince: Monotonic?
     /// True when objects were let go that the table may close now.
-    private var mayTrim = false
+    var mayTrim = false
+
+    var rows: [ObjectKey: RowChange] = [:]
+    var uses: [ObjectKey: Use] = [:]
+    var hasTouches = false
+    var indexIsFailing = false
+
+    var policy: any RetentionPolicy
+    var pinnedTitles: Set<UInt64> = []
+    var pinnedNames: Set<UInt128> = []
+    /// Room asked for and not made yet, in bytes beyond what is used; nil when nobody asked.
+    var wantedBytes: Int64?
+    var isEvicting = false
+    /// True when the disk refused to delete the last victim.
+    var isRefused = false
+    /// The comparison of index and folder; nil once it is done.
+    var comparison: Comparison? = Comparison()
+    /// The index is being filled from the objects, up to this first byte.
+    var refilling: Int?
+
     private var timer: TimerID?
-    private var indexIsFailing = false
+    private var lostTimer: TimerID?
 
     init(core: StoreCore) {
         self.core = core
+        policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
     }
 
     /// Looks at what other threads left.
@@ -28,27 +57,40 @@ final class StoreWorker {
         for object in mail.dirty { dirty.append((object, loop.now)) }
         settleAll(mail.finished)
         for object in mail.discarded { removeDiscarded(object) }
-        rows.merge(mail.rows) { $1 }
-        hasTouches = hasTouches || mail.hasTouches
+        absorb(mail)
         commitDue(at: loop.now)
         if let wanted = mail.wantedBytes {
-            flushIndex()
-            evict(wanted: wanted)
+            wantedBytes = max(wantedBytes ?? 0, wanted)
+            if !isEvicting { evictSome(loop) }
         }
         scheduleTick(loop)
     }
 
     private func scheduleTick(_ loop: EventLoop) {
-        guard timer == nil, !dirty.isEmpty || !rows.isEmpty || hasTouches || mayTrim else { return }
+        guard
+            timer == nil,
+            !dirty.isEmpty || !rows.isEmpty || hasTouches || mayTrim || unsyncedSince != nil
+        else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
-            commitDue(at: loop.now)
-            flushIndex()
-            if mayTrim { core.table.trimAll() }
-            mayTrim = false
-            // What was in use at the last attempt may be idle now.
-            if core.ledger.isOverBudget { evict(wanted: 0) }
+            tick(loop)
             scheduleTick(loop)
+        }
+    }
+
+    private func tick(_ loop: EventLoop) {
+        commitDue(at: loop.now)
+        flushIndex()
+        if let since = unsyncedSince, loop.now - since >= core.configuration.syncInterval {
+            syncAll(by: loop.now + .milliseconds(100))
+            lookForFolder(loop)
+        }
+        if mayTrim { core.table.trimAll() }
+        mayTrim = false
+        // What was in use at the last attempt may be idle now.
+        if core.ledger.isOverBudget, !isEvicting {
+            wantedBytes = wantedBytes ?? 0
+            evictSome(loop)
         }
     }
 
@@ -97,147 +139,80 @@ final class StoreWorker {
         for object in objects { settle(object) }
     }
 
-    /// Commits an object, without the reservation if no fill works on it.
-    private func settle(_ object: StoredObject) {
-        dropReservation(of: object)
-        commit(object)
-    }
-
-    /// Writes the header of a current object, after the data that it claims.
-    func commit(_ object: StoredObject) {
-        let (header, newBytes) = object.snapshot()
-        guard let header else { return }
-        do throws(SystemError) {
-            if newBytes > 0 { try syncData(object.descriptor.number) }
-            guard let bytes = header.encoded() else {
-                core.log.debug(
-                    "a head outgrew its header page", metadata: ["object": "\(object.key)"])
-                return
-            }
-            try write(bytes, to: object.descriptor.number, at: 0)
-            core.counters.commits.add(1, ordering: .relaxed)
-        } catch {
-            core.counters.commitFailures.add(1, ordering: .relaxed)
-            core.log.error(
-                "cannot commit a stored object",
-                metadata: ["object": "\(object.key)", "error": "\(error)"])
-            core.channel.noteStorageFailure(error)
-            // After a failed sync the kernel may have dropped the pages: nothing of it is certain.
-            object.discard()
-            return
-        }
-        core.table.withShard(of: object.key) { _ in
-            guard object.isCurrent else { return }
-            core.channel.noteRow(.put(object.row(lastUsed: nil)), of: object.key)
-        }
-    }
-
-    /// Gives back reserved blocks that the ended fills did not use.
-    private func dropReservation(of object: StoredObject) {
-        object.state.withLock { state in
-            guard state.isPreallocated, state.fills.isEmpty, let total = state.total else { return }
-            // Under the lock, so that no fill begins to write into a hole that is being punched.
-            if !state.isComplete {
-                keepOnly(
-                    state.spans, of: object.descriptor.number, bodyOffset: object.bodyOffset,
-                    total: total)
-            }
-            state.isPreallocated = false
-            let left = Footprint.bytes(header: object.bodyOffset, present: state.spans.totalBytes)
-            core.ledger.release(state.charge - left)
-            state.charge = left
-            // The index counts the reservation still.
-            state.hasNewFacts = true
-        }
-    }
-
     private func removeDiscarded(_ object: StoredObject) {
-        let removed = core.table.withShard(of: object.key) { shard -> StoredObject? in
-            guard object.state.withLock({ $0.place == .current }) else { return nil }
-            return core.unlink(object.key, &shard)
-        }
-        _ = consume removed
+        _ = core.remove(object.key, only: object)
     }
 
-    // MARK: Index
-
-    /// Takes the recency that lookups left in the shards.
-    private func gatherUses() {
-        guard hasTouches else { return }
-        hasTouches = false
-        core.table.withEachShard { shard in
-            uses.merge(shard.uses, uniquingKeysWith: Use.merge)
-            shard.uses.removeAll(keepingCapacity: true)
-        }
-    }
-
-    /// Writes what was gathered; what cannot be written is kept for the next time.
-    func flushIndex() {
-        let mail = core.channel.takeIndexMail()
-        rows.merge(mail.rows) { $1 }
-        hasTouches = hasTouches || mail.hasTouches
-        gatherUses()
-        guard !rows.isEmpty || !uses.isEmpty else { return }
-        do {
-            try core.index.apply(rows: rows, uses: uses)
-            rows.removeAll(keepingCapacity: true)
-            uses.removeAll(keepingCapacity: true)
-            indexIsFailing = false
-        } catch {
-            core.counters.indexFailures.add(1, ordering: .relaxed)
-            if !indexIsFailing {
-                core.log.error("cannot write the index", metadata: ["error": "\(error)"])
-            }
-            indexIsFailing = true
-        }
-    }
-
-    /// The row that a key will have once everything is written; nil if it will have none.
+    /// Commits, syncs and writes everything there is now, or as much as the deadline allows.
     ///
-    /// The key's shard is locked.
-    func latest(_ row: IndexRow) -> IndexRow? {
-        switch core.channel.pendingRow(of: row.key) ?? rows[row.key] {
-        case .put(let newer): newer
-        case .delete: nil
-        case nil: row
-        }
-    }
-
-    /// Commits and writes everything there is now, or as much as the deadline allows.
-    func finishAll(by deadline: Monotonic) {
+    /// - Returns: true when all of it is on the disk.
+    func finishAll(by deadline: Monotonic) -> Bool {
         let mail = core.channel.takeMail()
-        rows.merge(mail.rows) { $1 }
-        hasTouches = hasTouches || mail.hasTouches
         for object in mail.discarded { removeDiscarded(object) }
         let behind = mail.finished + mail.dirty + dirty.map(\.object)
         for object in behind { startWriteback(object.descriptor.number) }
+        var isDone = true
         for object in behind {
             object.state.withLock { $0.isQueued = false }
-            if .now() < deadline { settle(object) }
+            if .now() < deadline { settle(object) } else { isDone = false }
         }
         dirty = []
+        absorb(mail)
         flushIndex()
+        let isSynced = syncAll(by: deadline)
+        return isDone && isSynced && rows.isEmpty
     }
-}
 
-extension StoredObject {
-    /// What a header written now may say once the data is synced, and how many body bytes are new
-    /// in it; nil unless the object is current and has something to say.
-    fileprivate func snapshot() -> (header: ObjectHeader?, newBytes: Int64) {
-        state.withLock { state in
-            guard state.place == .current, !state.isDiscarded,
-                state.uncommittedBytes > 0 || state.hasNewFacts
-            else { return (nil, 0) }
-            let description = ObjectDescription(
-                key: key, url: url, role: role, head: state.head, total: state.total,
-                created: created, isStorable: true, title: title, kind: kind, isRead: isRead)
-            let header = ObjectHeader(
-                pages: UInt32(bodyOffset / ObjectHeader.pageSize), generation: generation,
-                description: description, spans: state.spans)
-            let newBytes = state.uncommittedBytes
-            state.uncommittedBytes = 0
-            state.hasNewFacts = false
-            return (header, newBytes)
+    // MARK: A folder that is gone
+
+    /// Looks whether the folder is where it was, and while it is not, again and again.
+    func lookForFolder(_ loop: EventLoop) {
+        if core.folder.isInPlace {
+            guard core.folder.isLost else { return }
+            core.folder.isLost = false
+            core.log.notice("the cache folder is back", metadata: ["path": "\(core.folder.path)"])
+            return
         }
+        core.folder.isLost = true
+        if lostTimer == nil {
+            core.log.error(
+                "the cache folder is gone: nothing is stored until it is back or an empty one is made",
+                metadata: ["path": "\(core.folder.path)"])
+        }
+        if core.folder.isRemade {
+            do {
+                try moveIn()
+                core.folder.isLost = false
+                core.log.notice(
+                    "a new cache folder is used", metadata: ["path": "\(core.folder.path)"])
+                return
+            } catch {
+                core.log.error("cannot use the new cache folder", metadata: ["error": "\(error)"])
+            }
+        }
+        lostTimer = loop.schedule(after: .seconds(1 as Int64)) { [unowned self] loop in
+            lookForFolder(loop)
+            if !core.folder.isLost { lostTimer = nil }
+        }
+    }
+
+    /// Begins at nothing in the folder that is there now; what is open can be read to its end.
+    private func moveIn() throws {
+        try core.folder.takeAnew()
+        core.ledger.startAnew()
+        core.table.withEachShard { shard in
+            for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }
+            shard.settled = nil
+        }
+        for object in dirty { object.object.state.withLock { $0.isQueued = false } }
+        dirty = []
+        unsynced = [:]
+        unsyncedFolders = []
+        rows = [:]
+        uses = [:]
+        comparison = nil
+        policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
+        try core.index.openAnew(core.folder)
+        try core.pins.writeAgain()
     }
 }

@@ -1,4 +1,5 @@
 /// The writing side of an object: fills, the body's length, and the end of it all.
+import Glibc
 package import Posix
 import Synchronization
 
@@ -15,9 +16,11 @@ extension StoredObject {
 
     /// Writes body bytes into the file (pwrite(2)); readers see them after `extend`.
     ///
-    /// Only between `beginFill` and `endFill`. A failure for lack of storage also makes the store
-    /// keep new objects off this disk for a few seconds.
+    /// Only between `beginFill` and `endFill`. Room is counted before the bytes are written; EDQUOT
+    /// says that the budget has none. A failure for lack of storage also makes the store keep new
+    /// objects off this disk for a few seconds.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+        try obtainRoom(for: Int64(bytes.count))
         do throws(SystemError) {
             try writeAll(bytes, to: descriptor.number, at: bodyOffset + offset)
         } catch {
@@ -26,10 +29,29 @@ extension StoredObject {
         }
     }
 
+    /// Counts bytes before they are written, some ahead, so that it happens once a megabyte.
+    private func obtainRoom(for count: Int64) throws(SystemError) {
+        let missing = state.withLock { state -> Int64 in
+            guard state.place == .unpublished || state.place == .current else { return 0 }
+            let present = state.spans.totalBytes + count
+            return Footprint.bytes(header: bodyOffset, present: present) - state.charge
+        }
+        guard missing > 0, isOfThisEra, let room = channel.room else { return }
+        let ahead = max(missing, min(1 << 20, channel.ledger.budget / 64 / 4096 * 4096))
+        let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
+        guard got > 0 else { throw SystemError("reserve", code: EDQUOT) }
+        state.withLock { $0.charge += got }
+    }
+
     /// Moves a fill's watermark: everything before it is in the file and may be read.
     ///
     /// A watermark that does not move forward, or a fill that has ended, changes nothing.
     package func extend(_ fill: FillID, to watermark: Int64) {
+        extend(fill, to: watermark, sums: [], of: 0..<0)
+    }
+
+    /// As `extend(_:to:)`, with the checksums of the bytes that were written last.
+    func extend(_ fill: FillID, to watermark: Int64, sums: [UInt32], of summed: Range<Int64>) {
         let (ready, mustQueue, isUrgent) = state.withLock { state -> ([Waiter], Bool, Bool) in
             guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
                 return ([], false, false)
@@ -39,6 +61,9 @@ extension StoredObject {
             guard end > start else { return ([], false, false) }
             state.fills[index].watermark = end
             state.spans.insert(start..<end)
+            if state.place != .unnamed {
+                state.extents.insert(start..<end, sums: summed == start..<end ? sums : [])
+            }
             let before = state.uncommittedBytes
             state.uncommittedBytes += end - start
             chargeForSpans(&state)
@@ -134,7 +159,7 @@ extension StoredObject {
             state.punchedEnd = end
             let left = Footprint.bytes(header: 0, present: state.spans.totalBytes)
             if left < state.charge {
-                channel.ledger.release(state.charge - left)
+                giveBack(state.charge - left)
                 state.charge = left
             }
         }
@@ -143,7 +168,7 @@ extension StoredObject {
     /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, present: state.spans.totalBytes)
-        guard countsForBudget, needed > state.charge else { return }
+        guard countsForBudget, isOfThisEra, needed > state.charge else { return }
         channel.ledger.charge(needed - state.charge)
         state.charge = needed
         if channel.ledger.isOverBudget, !channel.ledger.isStuck { channel.askEviction(bytes: 0) }
@@ -168,8 +193,11 @@ package struct FillWriter {
     package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         guard !bytes.isEmpty else { return }
         try object.write(bytes, at: offset)
-        offset += Int64(bytes.count)
-        object.extend(fill, to: offset)
+        let written = offset..<offset + Int64(bytes.count)
+        // Here, while the bytes are in the processor's cache.
+        let sums = object.keepsChecksums ? checksums(of: bytes, at: offset) : []
+        offset = written.upperBound
+        object.extend(fill, to: offset, sums: sums, of: written)
     }
 
     /// Ends the fill.

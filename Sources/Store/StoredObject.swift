@@ -2,7 +2,8 @@
 ///
 /// Whoever holds the object can read the present bytes for as long as it likes, whatever happens to
 /// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
-/// none blocks, except for `write` and `punch`, which are the system calls they are named after.
+/// none blocks, except for `write` and `punch`, which are the system calls they are named after, and
+/// `state(at:)` after an unclean stop.
 package import Posix
 package import Retention
 import Synchronization
@@ -29,6 +30,11 @@ package final class StoredObject: Sendable {
     let channel: StoreChannel
     /// False for a temporary file on another disk than the store's.
     let countsForBudget: Bool
+    /// The folder's, among those that the store has had.
+    private let era: Int
+    /// False for what ends with the process.
+    var keepsChecksums: Bool { newPath != nil || isStored }
+    private let isStored: Bool
     /// The file's path while it is unpublished.
     let newPath: String?
 
@@ -53,7 +59,9 @@ package final class StoredObject: Sendable {
         isRead = parts.header.isRead
         bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
         newPath = parts.newPath
+        isStored = parts.place == .current
         countsForBudget = parts.countsForBudget
+        era = channel.ledger.era
         self.descriptor = descriptor
         self.channel = channel
         var initial = ObjectState(
@@ -61,14 +69,25 @@ package final class StoredObject: Sendable {
             place: parts.place)
         initial.charge = parts.charge
         initial.isPreallocated = parts.isPreallocated
+        initial.extents = parts.header.extents
+        initial.sequence = parts.header.sequence
+        initial.isCramped = parts.header.isCramped
         state = Mutex(initial)
     }
 
     deinit {
         let (place, charge) = state.withLock { ($0.place, $0.charge) }
-        if place != .current { channel.ledger.release(charge) }
+        if place != .current { giveBack(charge) }
         // A leftover is removed at the next start, so a failure here costs space only until then.
         if place == .unpublished, let newPath { try? removeFile(newPath) }
+    }
+
+    /// True while the folder is the one that the object was made in.
+    var isOfThisEra: Bool { era == channel.ledger.era }
+
+    /// Takes bytes out of the books, unless these were closed meanwhile.
+    func giveBack(_ bytes: Int64) {
+        if isOfThisEra { channel.ledger.release(bytes) }
     }
 
     // MARK: Facts
@@ -78,8 +97,7 @@ package final class StoredObject: Sendable {
 
     /// Replaces the head, as a 304 does (RFC 9111, 4.3.4); the file follows a moment later.
     ///
-    /// A head that outgrew the room in the file's header lives in memory only; after a restart the
-    /// former one is found.
+    /// For a head that outgrew the room in the file's header the file is written anew.
     package func replaceHead(_ head: [UInt8]) {
         let mustQueue = state.withLock { state in
             state.head = head
@@ -141,8 +159,17 @@ package final class StoredObject: Sendable {
     // MARK: Reading
 
     /// What is at a body offset now.
+    ///
+    /// After an unclean stop the first look at a block reads it (1 MiB; pread(2)) and compares it
+    /// with its checksum; bytes that do not fit are a hole then.
     package func state(at offset: Int64) -> ReadState {
-        state.withLock { $0.read(at: offset) }
+        while true {
+            let (found, doubtful) = state.withLock { state in
+                (state.read(at: offset), state.extents.unproven(at: offset))
+            }
+            guard let doubtful else { return found }
+            prove(doubtful)
+        }
     }
 
     /// Registers a waiter for the byte at an offset, unless there is something to look at already:

@@ -22,8 +22,13 @@ import Testing
         try withThreads(4) { seed in
             var numbers = SpanSetTests.Numbers(state: seed)
             for _ in 0..<250 {
-                let isExact = (try? Self.step(store, &numbers)) ?? false
-                if !isExact { wrong.add(1, ordering: .relaxed) }
+                do {
+                    if try !Self.step(store, &numbers) { wrong.add(1, ordering: .relaxed) }
+                } catch {
+                    // A budget that is full just now is a reason not to store, and no damage.
+                    let isFull = (error as? SystemError)?.code == EDQUOT
+                    if !isFull { wrong.add(1, ordering: .relaxed) }
+                }
             }
         }
         #expect(wrong.load(ordering: .acquiring) == 0)

@@ -79,14 +79,15 @@ import Testing
     }
 
     @Test(arguments: [0, 9, 20, 60, 100, 130])
-    func `a torn header is deleted`(flipped: Int) throws {
+    func `an object without a valid header is deleted`(flipped: Int) throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10_000)
         first.close()
         let path = objectPath(folder.path, "a")
         var bytes = try readFile(path)
-        bytes[flipped] ^= 0x40
+        // In both slots.
+        for slot in [0, 2048] { bytes[slot + flipped] ^= 0x40 }
         try writeFile(path, bytes)
 
         let store = try openStore(folder.path)

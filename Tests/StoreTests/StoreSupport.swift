@@ -112,6 +112,12 @@ extension ObjectStore {
         lookup(ObjectKey(sha256Of: name))
     }
 
+    /// Reads an object as a player does.
+    func watch(_ name: String) {
+        guard let object = find(name) else { return }
+        noteRead(object, bytes: object.presentBytes)
+    }
+
     func flushed() throws {
         let isDone = try flush(within: .seconds(20 as Int64))
         #expect(isDone)

@@ -58,3 +58,12 @@ int64_t clinux_free_bytes(const char *_Nonnull path);
 /// getdents through readdir(3): calls `visit` for every name but . and .. ; -1 with errno on failure.
 int clinux_list_folder(const char *_Nonnull path, void *_Nullable context,
                        void (*_Nonnull visit)(void *_Nullable context, const char *_Nonnull name, bool is_folder));
+
+/// CRC-32C of bytes, going on from the CRC-32C of those before them; 0 to begin with.
+uint32_t clinux_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);
+
+/// As clinux_crc32c, without the processor's instruction: for other machines, and to test by.
+uint32_t clinux_crc32c_software(uint32_t crc, const void *_Nullable bytes, size_t count);
+
+/// The CRC-32C of two stretches in a row, from theirs and the second's length.
+uint32_t clinux_crc32c_joined(uint32_t first, uint32_t second, uint64_t second_count);

@@ -1,0 +1,43 @@
+/// Little-endian integers in byte arrays.
+
+/// Appends little-endian integers.
+struct ByteWriter {
+    var bytes: [UInt8] = []
+
+    mutating func append(_ value: some FixedWidthInteger) {
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+}
+
+/// Takes bytes and little-endian integers from the front; nil once they run out.
+struct ByteReader {
+    let bytes: [UInt8]
+    var offset = 0
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard count >= 0, count <= bytes.count - offset else { return nil }
+        defer { offset += count }
+        return bytes[offset..<offset + count]
+    }
+
+    mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+        guard let taken = take(Value.bitWidth / 8) else { return nil }
+        return taken.reversed().reduce(0) { $0 << 8 | Value(truncatingIfNeeded: $1) }
+    }
+
+    /// Spans as pairs of 64-bit numbers; nil unless they ascend without touching.
+    mutating func spans(_ count: Int) -> SpanSet? {
+        guard count <= (bytes.count - offset) / 16 else { return nil }
+        var spans = SpanSet()
+        for index in 0..<count {
+            guard let start = integer(Int64.self), let end = integer(Int64.self),
+                start >= spans.end, start > 0 || index == 0, end > start,
+                start > spans.end || index == 0
+            else { return nil }
+            spans.insert(start..<end)
+        }
+        return spans
+    }
+}

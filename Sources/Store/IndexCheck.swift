@@ -1,0 +1,63 @@
+/// Looking for damage inside the index after an unclean stop, beside everything else.
+import Glibc
+import Logging
+import Posix
+import Reactor
+import Synchronization
+
+enum IndexCheck {
+    /// Starts a thread that reads the whole index once.
+    static func start(_ core: StoreCore) throws(SystemError) -> PosixThread {
+        try PosixThread(name: "index-check") {
+            do {
+                try core.index.check()
+            } catch {
+                guard ObjectIndex.isDamage(error) else { return }
+                let what = "\(error)"
+                core.channel.worker?.enqueue { worker, loop in worker.replaceIndex(what, on: loop) }
+            }
+        }
+    }
+}
+
+extension StoreWorker {
+    /// Files that are read at once to fill a new index.
+    private static let step = 200
+
+    /// Sets the damaged index aside and fills a new one from the objects; the books stay as they
+    /// are, sessions and long URLs are lost.
+    func replaceIndex(_ reason: String, on loop: EventLoop) {
+        core.log.error("the index is damaged and is built anew", metadata: ["error": "\(reason)"])
+        compareToTheEnd()
+        do {
+            let aside = try core.folder.setIndexAside(at: .now())
+            try core.index.openAnew(core.folder)
+            core.log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
+            core.counters.start.withLock { $0.isIndexRebuilt = true }
+            refill(from: 0, [], on: loop)
+        } catch {
+            core.counters.indexFailures.add(1, ordering: .relaxed)
+            core.log.error("cannot build the index anew", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func refill(from byte: Int, _ files: ArraySlice<FolderEntry>, on loop: EventLoop) {
+        guard byte < 256 else { return flushIndex() }
+        let folder = core.folder.objectsFolder(of: UInt8(byte))
+        var (byte, files) = (byte, files)
+        if files.isEmpty { files = ((try? listFolder(folder)) ?? [])[...] }
+        for entry in files.prefix(Self.step) {
+            guard let key = ObjectKey(hex: folder.suffix(2) + entry.name) else { continue }
+            let row = core.find(key)?.row(lastUsed: nil)
+            core.table.withName(of: key) {
+                if let row, core.channel.pendingRow(of: key) == nil {
+                    core.channel.noteRow(.put(row), of: key)
+                }
+            }
+        }
+        files = files.dropFirst(Self.step)
+        if files.isEmpty { byte += 1 }
+        flushIndex()
+        loop.schedule(after: .zero) { [unowned self] loop in refill(from: byte, files, on: loop) }
+    }
+}

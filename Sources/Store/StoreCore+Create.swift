@@ -1,0 +1,167 @@
+/// Making the files of new objects, and the room for them.
+import Glibc
+import Logging
+import Posix
+import Synchronization
+
+extension StoreCore {
+    /// How long a new object or a growing one waits for eviction, in steps of half a millisecond.
+    private static let patience = 40
+
+    // MARK: Room
+
+    /// Counts bytes for an object before they are written.
+    ///
+    /// Eviction works ahead, so there is room as a rule; else this waits for it, 20 ms at most.
+    ///
+    /// - Returns: false where there is no room in the budget or on the disk; nothing is counted then.
+    func obtain(_ bytes: Int64) -> Bool {
+        if take(bytes) {
+            if ledger.isOverBudget, !ledger.isStuck { channel.askEviction(bytes: 0) }
+            return true
+        }
+        let wasStuck = ledger.isStuck
+        channel.askEviction(bytes: bytes)
+        guard bytes <= ledger.budget, !wasStuck, channel.worker != nil else { return false }
+        for _ in 0..<Self.patience {
+            usleep(500)
+            if take(bytes) { return true }
+            if ledger.isStuck { return false }
+        }
+        return false
+    }
+
+    /// As `obtain`, without waiting.
+    func take(_ bytes: Int64) -> Bool {
+        if let free = freeBytes(at: folder.path), free - bytes < configuration.minFreeBytes {
+            return false
+        }
+        return ledger.tryCharge(bytes)
+    }
+
+    // MARK: Files
+
+    /// Makes an object with no bytes; without a name where it cannot or may not have one.
+    func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
+        let generation = makeGeneration()
+        var isDiskUsable = !channel.isStoringSuspended && !folder.isLost
+        if description.isStorable, isDiskUsable,
+            let pages = ObjectHeader.pages(
+                url: description.url, head: description.head, total: description.total)
+        {
+            let header = ObjectHeader(
+                pages: pages, generation: generation, description: description)
+            do throws(SystemError) {
+                if let made = try createNamed(header, description) { return made }
+            } catch {
+                isDiskUsable = false
+                channel.noteStorageFailure(error)
+                folder.noteFailure(error)
+                log.warning("cannot store an object", metadata: ["error": "\(error)"])
+            }
+        }
+        let header = ObjectHeader(pages: 1, generation: generation, description: description)
+        if isDiskUsable, let free = freeBytes(at: folder.path) {
+            isDiskUsable = free >= configuration.minFreeBytes
+        }
+        let folders = (isDiskUsable ? [folder.newFolder] : []) + configuration.temporaryFolders
+        return try createUnnamed(header, in: folders)
+    }
+
+    /// Nil where there is no room for it.
+    private func createNamed(
+        _ header: ObjectHeader, _ description: ObjectDescription
+    ) throws(SystemError) -> StoredObject? {
+        let total = description.expectsWholeBody ? header.total ?? 0 : 0
+        guard total <= ledger.budget else { return nil }
+        let isReservable = total > 0 && total <= configuration.preallocationLimit
+        var charge = Footprint.bytes(
+            header: header.bodyOffset, present: isReservable ? total : 0)
+        guard obtain(charge) else { return nil }
+        let path = folder.newPath(header.generation)
+        var isReserved = false
+        let file = try makeNewFile(path, charged: charge)
+        do throws(SystemError) {
+            guard let encoded = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
+            try write(encoded.bytes, to: file.number, at: header.slotOffset)
+            if isReservable {
+                isReserved = try Posix.reserve(
+                    file.number, offset: header.bodyOffset, length: total)
+            }
+        } catch {
+            ledger.release(charge)
+            try? removeFile(path)
+            throw error
+        }
+        if isReservable, !isReserved {
+            let left = Footprint.bytes(header: header.bodyOffset, present: 0)
+            ledger.release(charge - left)
+            charge = left
+        }
+        let parts = StoredObject.Parts(
+            header: header, place: .unpublished, newPath: path, isPreallocated: isReserved,
+            charge: charge)
+        return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
+    }
+
+    /// Makes a file in the folder of new ones, and that folder if somebody deleted it.
+    ///
+    /// - Parameter charged: what was counted for it, given back on failure.
+    func makeNewFile(
+        _ path: String, charged: Int64
+    ) throws(SystemError) -> OwnedDescriptor {
+        do throws(SystemError) {
+            if let file = try openIfFolder(path) { return file }
+            try makeFolder(folder.newFolder)
+            return try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
+        } catch {
+            ledger.release(charged)
+            throw error
+        }
+    }
+
+    /// Nil where only the folder of new files is missing.
+    private func openIfFolder(_ path: String) throws(SystemError) -> OwnedDescriptor? {
+        do throws(SystemError) {
+            return try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
+        } catch {
+            guard error.code == ENOENT, folder.isInPlace else { throw error }
+            return nil
+        }
+    }
+
+    private func createUnnamed(
+        _ header: ObjectHeader, in folders: [String]
+    ) throws(SystemError) -> StoredObject {
+        var failure = SystemError("open", code: ENOENT)
+        for path in folders {
+            do throws(SystemError) {
+                let parts = StoredObject.Parts(
+                    header: header, place: .unnamed, charge: 0,
+                    countsForBudget: path == folder.newFolder)
+                let file = try openNameless(in: path, header.generation)
+                return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    private func openNameless(
+        in folder: String, _ generation: UInt64
+    ) throws(SystemError) -> OwnedDescriptor {
+        do throws(SystemError) {
+            return try openUnnamedFile(in: folder)
+        } catch {
+            guard error.code == EOPNOTSUPP || error.code == EISDIR || error.code == EINVAL else {
+                throw error
+            }
+            // A file system without O_TMPFILE: the name lives for two system calls.
+            let path = "\(folder)/sluice-\(String(generation, radix: 16))"
+            let file = try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
+            try removeFile(path)
+            return file
+        }
+    }
+}

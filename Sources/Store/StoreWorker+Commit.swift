@@ -1,0 +1,162 @@
+/// Bringing headers up to date, after the data that they claim.
+import Glibc
+import Logging
+import Posix
+import Synchronization
+
+extension StoreWorker {
+    /// Commits an object, without what is reserved beyond its bytes if no fill works on it.
+    func settle(_ object: StoredObject) {
+        dropReservation(of: object)
+        commit(object)
+        moveIfCramped(object)
+    }
+
+    /// Writes the header of a current object, after the data that it claims and the header before
+    /// it are on the disk.
+    func commit(_ object: StoredObject) {
+        object.sumUp()
+        guard let (header, mustSync) = object.snapshot(epoch: core.folder.epoch) else { return }
+        do throws(SystemError) {
+            if mustSync { try syncData(object.descriptor.number) }
+            // Written over the only header of a file of format 1, a torn one would be the end of it.
+            let isCramped = object.state.withLock { $0.isCramped && $0.sequence == 0 }
+            if !isCramped, let encoded = header.encoded() {
+                try write(encoded.bytes, to: object.descriptor.number, at: header.slotOffset)
+                object.state.withLock { state in
+                    state.sequence = header.sequence
+                    state.isHeaderSynced = false
+                    state.isCramped = state.isCramped || !encoded.isWhole
+                }
+                noteUnsynced(object)
+                core.counters.commits.add(1, ordering: .relaxed)
+            } else {
+                object.state.withLock { $0.isCramped = true }
+            }
+        } catch {
+            giveUp(object, error)
+            return
+        }
+        core.table.withName(of: object.key) {
+            guard object.isCurrent else { return }
+            core.channel.noteRow(.put(object.row(lastUsed: nil)), of: object.key)
+        }
+    }
+
+    /// After a failed sync the kernel may have dropped the pages: nothing of the object is certain.
+    func giveUp(_ object: StoredObject, _ error: SystemError) {
+        core.counters.commitFailures.add(1, ordering: .relaxed)
+        core.log.error(
+            "cannot commit a stored object",
+            metadata: ["object": "\(object.key)", "error": "\(error)"])
+        core.channel.noteStorageFailure(error)
+        object.discard()
+    }
+
+    /// Gives back what was counted or reserved for bytes that the ended fills did not bring.
+    private func dropReservation(of object: StoredObject) {
+        object.state.withLock { state in
+            guard state.fills.isEmpty, state.place != .unnamed else { return }
+            if state.isPreallocated {
+                guard let total = state.total else { return }
+                // Under the lock, so that no fill begins to write into a hole that is being punched.
+                if !state.isComplete {
+                    keepOnly(
+                        state.spans, of: object.descriptor.number, bodyOffset: object.bodyOffset,
+                        total: total)
+                }
+                state.isPreallocated = false
+                state.hasNewFacts = true
+            }
+            let left = Footprint.bytes(header: object.bodyOffset, present: state.spans.totalBytes)
+            guard left < state.charge else { return }
+            object.giveBack(state.charge - left)
+            state.charge = left
+            // The index counts the reservation still.
+            state.hasNewFacts = true
+        }
+    }
+
+    // MARK: Certainty
+
+    private func noteUnsynced(_ object: StoredObject) {
+        unsynced[object.key] = Remembered(object: object)
+        if unsyncedSince == nil { unsyncedSince = .now() }
+    }
+
+    /// Waits until headers and names are on the disk, or until a deadline; blocks.
+    ///
+    /// - Returns: true when nothing is left to sync.
+    @discardableResult
+    func syncAll(by deadline: Monotonic) -> Bool {
+        for (_, known) in unsynced {
+            if let object = known.object { startWriteback(object.descriptor.number) }
+        }
+        for (key, known) in unsynced {
+            guard .now() < deadline else { break }
+            sync(key, known.object)
+            unsynced[key] = nil
+        }
+        for byte in unsyncedFolders {
+            guard .now() < deadline else { break }
+            do throws(SystemError) {
+                try syncFolder(core.folder.objectsFolder(of: byte))
+                unsyncedFolders.remove(byte)
+            } catch {
+                // Gone with everything in it, there is nothing to sync.
+                if error.code == ENOENT { unsyncedFolders.remove(byte) }
+                core.channel.noteStorageFailure(error)
+            }
+        }
+        let isDone = unsynced.isEmpty && unsyncedFolders.isEmpty
+        unsyncedSince = isDone ? nil : .now()
+        return isDone
+    }
+
+    private func sync(_ key: ObjectKey, _ object: StoredObject?) {
+        do throws(SystemError) {
+            if let object {
+                try syncData(object.descriptor.number)
+                object.state.withLock { $0.isHeaderSynced = true }
+            } else {
+                // Closed by now: the kernel knows by the file what is not written yet.
+                let file = try openFile(core.folder.objectPath(key), flags: O_RDONLY)
+                try syncData(file.number)
+            }
+        } catch {
+            guard error.code != ENOENT else { return }
+            if let object { giveUp(object, error) } else { core.channel.noteStorageFailure(error) }
+        }
+    }
+}
+
+extension StoredObject {
+    /// What a header written now may say once the data is synced, and whether there is anything to
+    /// sync; nil unless the object is current and has something to say.
+    fileprivate func snapshot(epoch: UInt64) -> (header: ObjectHeader, mustSync: Bool)? {
+        state.withLock { state in
+            guard state.place == .current, !state.isDiscarded,
+                state.uncommittedBytes > 0 || state.hasNewFacts
+            else { return nil }
+            let header = self.header(state, epoch: epoch)
+            let mustSync = state.uncommittedBytes > 0 || !state.isHeaderSynced
+            state.uncommittedBytes = 0
+            state.hasNewFacts = false
+            return (header, mustSync)
+        }
+    }
+
+    /// The header after the one that was written last.
+    func header(_ state: ObjectState, epoch: UInt64) -> ObjectHeader {
+        let description = ObjectDescription(
+            key: key, url: url, role: role, head: state.head, total: state.total,
+            created: created, isStorable: true, title: title, kind: kind, isRead: isRead)
+        var header = ObjectHeader(
+            pages: UInt32(bodyOffset / ObjectHeader.pageSize), generation: generation,
+            description: description, spans: state.spans, extents: state.extents)
+        header.sequence = state.sequence + 1
+        // Until all is proven, nobody vouches for it.
+        header.epoch = state.extents.isProven ? epoch : 0
+        return header
+    }
+}

@@ -1,0 +1,91 @@
+/// Files whose header has become too small: a head that grew with a 304, more spans than there is
+/// room for, or a long header of format 1.
+///
+/// Such an object is copied into a file with a larger header, which then replaces it like a new
+/// generation: holders of the former go on with that. Until no fill works on it the header claims
+/// what it has room for, which is never more than there is.
+import Glibc
+import Logging
+import Posix
+import Synchronization
+
+extension StoreWorker {
+    private static let step = 1 << 20
+
+    /// Gives an object the header that it needs, if nobody is filling it now.
+    func moveIfCramped(_ object: StoredObject) {
+        let (isDue, needed) = object.state.withLock { state -> (Bool, UInt32?) in
+            let pages = ObjectHeader.pages(
+                url: object.url, head: state.head, total: state.total,
+                spans: state.spans.ranges.count * 2)
+            return (
+                state.isCramped && state.fills.isEmpty && state.place == .current
+                    && !state.isDiscarded, pages
+            )
+        }
+        guard isDue else { return }
+        guard let needed else {
+            core.log.notice(
+                "dropped an object whose head has no room in a file",
+                metadata: ["object": "\(object.key)"])
+            _ = core.remove(object.key, only: object)
+            return
+        }
+        let isRoomier = Int64(needed) * ObjectHeader.pageSize > object.bodyOffset
+        do throws(SystemError) {
+            // At the limit, what the header has no room for stays unclaimed, as after a kill.
+            if isRoomier { try move(object, pages: needed) }
+            object.state.withLock { $0.isCramped = false }
+        } catch {
+            core.channel.noteStorageFailure(error)
+            core.log.warning("cannot move an object", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func move(_ object: StoredObject, pages: UInt32) throws(SystemError) {
+        object.sumUp()
+        var header = object.state.withLock { object.header($0, epoch: core.folder.epoch) }
+        header.pages = pages
+        header.generation = core.makeGeneration()
+        header.sequence = 0
+        let charge = Footprint.bytes(of: header)
+        guard core.obtain(charge) else { throw SystemError("reserve", code: EDQUOT) }
+        let path = core.folder.newPath(header.generation)
+        let file = try core.makeNewFile(path, charged: charge)
+        do throws(SystemError) {
+            for span in header.spans.ranges {
+                try copy(span, of: object, to: file.number, at: header.bodyOffset)
+            }
+            guard let encoded = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
+            try syncData(file.number)
+            try write(encoded.bytes, to: file.number, at: 0)
+        } catch {
+            core.ledger.release(charge)
+            try? removeFile(path)
+            throw error
+        }
+        let parts = StoredObject.Parts(
+            header: header, place: .unpublished, newPath: path, charge: charge)
+        let moved = StoredObject(
+            parts, descriptor: SharedDescriptor(file), channel: core.channel)
+        // Whoever changed the object meanwhile comes first: its next commit tries again.
+        let isSame = object.state.withLock { state in
+            state.spans == header.spans && state.head == header.head && state.fills.isEmpty
+        }
+        if isSame, object.isCurrent { try core.publish(moved) }
+    }
+
+    private func copy(
+        _ span: Range<Int64>, of object: StoredObject, to file: CInt, at bodyOffset: Int64
+    ) throws(SystemError) {
+        var offset = span.lowerBound
+        while offset < span.upperBound {
+            let count = Int(min(Int64(Self.step), span.upperBound - offset))
+            let bytes = try readBytes(
+                from: object.descriptor.number, at: object.bodyOffset + offset, count: count)
+            guard bytes.count == count else { throw SystemError("pread", code: EIO) }
+            try write(bytes, to: file, at: bodyOffset + offset)
+            offset += Int64(count)
+        }
+    }
+}
