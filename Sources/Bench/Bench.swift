@@ -2,16 +2,19 @@
 import Glibc
 
 private let usage = """
-    usage: Bench [--json] [--quick] [GROUP...]
+    usage: Bench [--json] [--quick] [--objects=N] [GROUP...]
 
     Measures the parts (rewrite, parse) and the release daemon over loopback beside a sample CDN
-    (warm, cold, idle), and prints a Markdown table. Needs the programs sluice and sample-cdn
-    beside itself. Rates on a shared machine are noisy; CPU times are less so.
+    (warm, cold, idle, keys, and store with very many objects), and prints a Markdown table. Needs the
+    programs sluice and sample-cdn beside itself. Rates on a shared machine are noisy; CPU times
+    are less so.
 
-      --json    one JSON object a line instead of the table
-      --quick   a tenth of the work, to see whether it runs
-      GROUP     rewrite, parse, warm, cold or idle; default all
-      --help    prints this
+      --json       one JSON object a line instead of the table
+      --quick      a tenth of the work, to see whether it runs
+      --objects=N  objects in the store of the group store; default 100000, which are about 1 GB
+                   of disk and two minutes
+      GROUP        rewrite, parse, warm, cold, idle, keys or store; default all
+      --help       prints this
 
     """
 
@@ -19,9 +22,11 @@ private let usage = """
 struct BenchOptions {
     var isJSON = false
     var isQuick = false
+    /// Objects in the store of the group store.
+    var objects = 100_000
     var groups: Set<String> = []
 
-    static let allGroups = ["rewrite", "parse", "warm", "cold", "idle"]
+    static let allGroups = ["rewrite", "parse", "warm", "cold", "idle", "keys", "store"]
 
     /// Reads the arguments; nil when they cannot be understood.
     init?(_ arguments: [String]) {
@@ -29,10 +34,14 @@ struct BenchOptions {
             switch argument {
             case "--json": isJSON = true
             case "--quick": isQuick = true
+            case let count where count.hasPrefix("--objects="):
+                guard let number = Int(count.dropFirst(10)), number > 0 else { return nil }
+                objects = number
             case let name where Self.allGroups.contains(name): groups.insert(name)
             default: return nil
             }
         }
+        objects = times(objects)
         if groups.isEmpty { groups = Set(Self.allGroups) }
     }
 
@@ -59,6 +68,8 @@ struct Bench {
             if !options.groups.isDisjoint(with: ["warm", "cold", "idle"]) {
                 try LoopbackBench(options).run(&report)
             }
+            if options.groups.contains("keys") { try KeysBench(options).run(&report) }
+            if options.groups.contains("store") { try StoreBench(options).run(&report) }
         } catch {
             printError("Bench: \(error)\n")
             exit(1)
