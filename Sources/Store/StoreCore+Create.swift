@@ -2,6 +2,7 @@
 import Glibc
 import Logging
 import Posix
+import Reactor
 import Synchronization
 
 extension StoreCore {
@@ -41,6 +42,13 @@ extension StoreCore {
 
     // MARK: Files
 
+    /// Has the store thread watch for the folder when it is gone.
+    func lookForFolder(after error: SystemError) {
+        guard error.code == ENOENT, !folder.isInPlace else { return }
+        folder.isLost = true
+        channel.worker?.enqueue { worker, loop in worker.lookForFolder(loop) }
+    }
+
     /// Makes an object with no bytes; without a name where it cannot or may not have one.
     func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
         let generation = makeGeneration()
@@ -56,7 +64,7 @@ extension StoreCore {
             } catch {
                 isDiskUsable = false
                 channel.noteStorageFailure(error)
-                folder.noteFailure(error)
+                lookForFolder(after: error)
                 log.warning("cannot store an object", metadata: ["error": "\(error)"])
             }
         }

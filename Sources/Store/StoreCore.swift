@@ -227,7 +227,8 @@ final class StoreCore: Sendable {
             try renameFile(newPath, to: path)
         } catch {
             // The folder is there from the first start on, unless somebody deleted it.
-            guard error.code == ENOENT, folder.isInPlace else { throw error }
+            lookForFolder(after: error)
+            guard error.code == ENOENT, !folder.isLost else { throw error }
             try makeFolder(folder.objectsFolder(of: key.firstByte))
             try renameFile(newPath, to: path)
         }

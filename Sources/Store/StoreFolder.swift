@@ -178,11 +178,6 @@ final class StoreFolder: Sendable {
     /// True when there is an empty folder at this path, or one that can be made into a store.
     var isRemade: Bool { (try? Self.inspect(path)) == true }
 
-    /// Looks whether the folder is gone when something in it was not found.
-    func noteFailure(_ error: SystemError) {
-        if error.code == ENOENT, !isInPlace { isLost = true }
-    }
-
     /// Takes the folder that is at this path now, which has nothing in it; blocks on the disk.
     func takeAnew() throws(SystemError) {
         let taken = try Self.lock(path)

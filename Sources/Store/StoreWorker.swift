@@ -166,7 +166,10 @@ final class StoreWorker {
     // MARK: A folder that is gone
 
     /// Looks whether the folder is where it was, and while it is not, again and again.
-    func lookForFolder(_ loop: EventLoop) {
+    ///
+    /// - Parameter again: when it was gone at the last look.
+    func lookForFolder(_ loop: EventLoop, again: Bool = false) {
+        guard lostTimer == nil else { return }
         if core.folder.isInPlace {
             guard core.folder.isLost else { return }
             core.folder.isLost = false
@@ -174,7 +177,7 @@ final class StoreWorker {
             return
         }
         core.folder.isLost = true
-        if lostTimer == nil {
+        if !again {
             core.log.error(
                 "the cache folder is gone: nothing is stored until it is back or an empty one is made",
                 metadata: ["path": "\(core.folder.path)"])
@@ -191,8 +194,8 @@ final class StoreWorker {
             }
         }
         lostTimer = loop.schedule(after: .seconds(1 as Int64)) { [unowned self] loop in
-            lookForFolder(loop)
-            if !core.folder.isLost { lostTimer = nil }
+            lostTimer = nil
+            lookForFolder(loop, again: true)
         }
     }
 

@@ -1,0 +1,230 @@
+/// What a power cut, a failing disk or an older program leaves, and what is made of it.
+import Glibc
+import Posix
+import Retention
+import Store
+import Testing
+
+@Suite struct DurabilityTests {
+    private static let slotLength = 2048
+
+    /// Makes a store with one object of two megabytes and closes it, or leaves it as a kill would.
+    private func makeStore(_ path: String, isClean: Bool, total: Int64 = 2 << 20) throws {
+        let store = try openStore(path)
+        try store.add("a", total: total)
+        store.close()
+        if !isClean { unlink(path + "/clean") }
+    }
+
+    private func flip(_ path: String, at offset: Int) throws {
+        let file = try openFile(path, flags: O_RDWR)
+        let byte = try readBytes(file.number, at: Int64(offset), count: 1)
+        try write([byte[0] ^ 1], to: file.number, at: Int64(offset))
+    }
+
+    // MARK: Headers
+
+    /// Trap 30: a torn write of the newest header costs what it said, not what was said before.
+    @Test func `a torn header falls back to the one before it`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        let made = try first.add("a", total: 100_000, filled: 0..<30_000)
+        try first.flushed()
+        let before = try readBytes(made.descriptor.number, at: 0, count: 4096)
+        try fill(made, 30_000..<60_000)
+        try first.flushed()
+        let after = try readBytes(made.descriptor.number, at: 0, count: 4096)
+        let slot = before.prefix(Self.slotLength) == after.prefix(Self.slotLength) ? 1 : 0
+        first.close()
+        try flip(objectPath(folder.path, "a"), at: slot * Self.slotLength + 40)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.spans == SpanSet([0..<30_000]))
+        #expect(try read(object, 0..<30_000) == body(0..<30_000))
+    }
+
+    @Test func `more spans than a header page holds survive a clean stop`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        let made = try first.create(describe("a", total: 4 << 20))
+        try first.publish(made)
+        let spans = SpanSet((0..<400).map { Int64($0) * 10_000..<Int64($0) * 10_000 + 500 })
+        for span in spans.ranges { try fill(made, span) }
+        first.finish(made)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.spans == spans)
+        for span in spans.ranges { #expect(try read(object, span) == body(span)) }
+    }
+
+    /// A header that says less than there is may be; one that says more may not.
+    @Test func `a head that outgrew its page is found again with the body`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        let made = try first.add("a", total: 50_000)
+        try first.flushed()
+        let head = [UInt8](repeating: 7, count: 20_000)
+        made.replaceHead(head)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.head == head)
+        #expect(object.isComplete)
+        #expect(try read(object, 0..<50_000) == body(0..<50_000))
+        #expect(store.statistics().objects == 1)
+    }
+
+    @Test func `title, kind and whether it was read come back`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        var description = describe("a", total: 10)
+        description.title = 0xFACE_0000_0001
+        description.kind = .structure
+        description.isRead = false
+        let made = try first.create(description)
+        try first.publish(made)
+        try fill(made, 0..<10)
+        first.close()
+        unlink(folder.path + "/index.sqlite")
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.title == 0xFACE_0000_0001)
+        #expect(object.kind == .structure)
+        try eventually { store.rows(ofTitle: 0xFACE_0000_0001).map(\.key) == [object.key] }
+    }
+
+    // MARK: Checksums
+
+    @Test func `a damaged block is a hole after an unclean stop, and the rest is served`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: false, total: 3 << 20)
+        try flip(objectPath(folder.path, "a"), at: 4096 + 1 << 20 + 77)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.state(at: 0) == .present(count: 1 << 20))
+        guard case .hole(let hole) = object.state(at: 1 << 20) else {
+            Issue.record("damaged bytes are offered")
+            return
+        }
+        #expect(hole.end == 2 << 20)
+        #expect(object.state(at: 2 << 20) == .present(count: 1 << 20))
+        #expect(!object.isComplete)
+        #expect(store.statistics().damagedBytes == 1 << 20)
+        try fill(object, 1 << 20..<2 << 20)
+        #expect(object.isComplete)
+        #expect(object.state(at: 0) == .present(count: 3 << 20))
+    }
+
+    @Test func `a small object is compared before it is handed out`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: false, total: 9000)
+        try flip(objectPath(folder.path, "a"), at: 4096 + 8000)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("a")?.presentBytes == 0)
+        #expect(store.find("a")?.isComplete == false)
+    }
+
+    @Test func `what was compared once is not compared again`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: false)
+        let second = try openStore(folder.path)
+        let object = try #require(second.find("a"))
+        #expect(object.state(at: 0) == .present(count: 1 << 20))
+        #expect(object.state(at: 1 << 20) == .present(count: 1 << 20))
+        #expect(object.state(at: 0) == .present(count: 2 << 20))
+        second.close()
+
+        let third = try openStore(folder.path)
+        defer { third.close() }
+        #expect(third.find("a")?.state(at: 0) == .present(count: 2 << 20))
+        #expect(third.statistics().start.wasClosedCleanly || !third.statistics().isReconciled)
+    }
+
+    @Test func `a check of every byte finds what was damaged while nobody looked`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in 0..<5 { try first.add("\(name)", total: 3 << 20) }
+        first.close()
+        try flip(objectPath(folder.path, "2"), at: 4096 + 5)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        var last: VerifyProgress?
+        let report = store.verify { last = $0 }
+        #expect(report.intactObjects == 4)
+        #expect(report.repairedObjects == 1)
+        #expect(report.checkedBytes == 15 << 20)
+        #expect(report.lostBytes == 1 << 20)
+        #expect(!report.isSound)
+        #expect(last?.objects == 5)
+        #expect(store.find("2")?.spans == SpanSet([1 << 20..<3 << 20]))
+        #expect(store.verify { _ in }.isSound)
+    }
+
+    @Test func `checksums agree with and without the processor's instruction`() throws {
+        let bytes = body(0..<70_000)
+        for count in [0, 1, 7, 8, 4095, 12_288, 12_289, 70_000] {
+            let (fast, slow) = bytes.prefix(count).withUnsafeBytes { (crc32c($0), softwareCRC32C($0)) }
+            #expect(fast == slow)
+        }
+        #expect(Array("123456789".utf8).withUnsafeBytes { crc32c($0) } == 0xE306_9283)
+        let (first, second) = (bytes.prefix(50_000), bytes.dropFirst(50_000))
+        let joined = joinedCRC32C(
+            first.withUnsafeBytes { crc32c($0) }, second.withUnsafeBytes { crc32c($0) },
+            secondCount: second.count)
+        #expect(joined == bytes.withUnsafeBytes { crc32c($0) })
+    }
+
+    // MARK: Stops
+
+    @Test func `only a close that finished says so`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        #expect(!exists(folder.path + "/clean"))
+        first.close()
+        #expect(exists(folder.path + "/clean"))
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(!exists(folder.path + "/clean"))
+        try eventually { store.statistics().isReconciled }
+        #expect(store.statistics().start.wasClosedCleanly)
+    }
+
+    @Test func `the start says what it found`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in 0..<6 { try first.add("\(name)", total: 1000) }
+        first.close()
+        unlink(folder.path + "/clean")
+        unlink(objectPath(folder.path, "0"))
+        truncate(objectPath(folder.path, "1"), 100)
+        try writeFile(folder.path + "/objects/00/letter", [1])
+        try writeFile(folder.path + "/new/17", [1])
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        let report = store.statistics().start
+        #expect(!report.wasClosedCleanly)
+        #expect(report.kept == 4)
+        #expect(report.dropped == 1)
+        #expect(report.damaged == 1)
+        #expect(report.orphans == 2)
+        #expect(report.isDone)
+        #expect(store.statistics().objects == 4)
+    }
+}

@@ -1,0 +1,114 @@
+/// Disks that refuse, folders that go away: nothing is damaged and bodies go on.
+import Glibc
+import Posix
+import Store
+import Testing
+
+@Suite struct FaultTests {
+    @Test func `a folder that was moved away is no place to store, until it is back`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/store"
+        let store = try openStore(path)
+        defer { store.close() }
+        try store.add("a", total: 10_000)
+        try store.flushed()
+        let held = try #require(store.find("a"))
+        rename(path, folder.path + "/elsewhere")
+        let streamed = try store.create(describe("b", total: 5000))
+        #expect(!streamed.isStorable)
+        try fill(streamed, 0..<5000)
+        #expect(try read(streamed, 0..<5000) == body(0..<5000))
+        #expect(try read(held, 0..<10_000) == body(0..<10_000))
+
+        rename(folder.path + "/elsewhere", path)
+        try eventually { try store.create(describe("c", total: 10)).isStorable }
+        try store.add("c", total: 10)
+        #expect(store.find("c")?.isComplete == true)
+    }
+
+    @Test func `an empty folder in place of the one that went is taken`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/store"
+        let store = try openStore(path)
+        try store.add("a", total: 10_000)
+        try store.pin(title: 9, url: "u", keys: [])
+        try store.flushed()
+        rename(path, folder.path + "/elsewhere")
+        try makeFolder(path)
+        try eventually { try store.create(describe("b", total: 10)).isStorable }
+        #expect(store.find("a") == nil)
+        #expect(store.statistics().objects == 0)
+        try store.add("b", total: 10_000)
+        store.close()
+
+        let again = try openStore(path)
+        defer { again.close() }
+        #expect(again.find("b")?.isComplete == true)
+        #expect(again.pins().map(\.title) == [9])
+        #expect(throws: Never.self) { try openStore(folder.path + "/elsewhere").close() }
+    }
+
+    @Test func `folders that somebody deleted inside are made again`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        rmdir(folder.path + "/new")
+        for byte in 0..<256 {
+            let digits = String(byte, radix: 16)
+            rmdir(folder.path + "/objects/" + (digits.count == 1 ? "0" : "") + digits)
+        }
+        rmdir(folder.path + "/objects")
+        try store.add("a", total: 10_000)
+        try store.flushed()
+        #expect(store.find("a")?.isComplete == true)
+        #expect(exists(objectPath(folder.path, "a")))
+    }
+
+    @Test func `an index of a newer program is refused and not touched`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.path).close()
+        try addMigration("99", to: folder.path + "/index.sqlite")
+        let before = try listFolder(folder.path).map(\.name).sorted()
+        #expect(throws: StoreError.newerIndex(folder: folder.path)) { try openStore(folder.path) }
+        #expect(try listFolder(folder.path).map(\.name).sorted() == before)
+    }
+
+    /// Trap 69: no byte beyond the budget, whoever asks for how much.
+    @Test func `the budget holds at every moment`() throws {
+        let folder = try TemporaryFolder()
+        let budget: Int64 = 1 << 20
+        let store = try openStore(folder.path, budget: budget)
+        defer { store.close() }
+        for name in 0..<40 {
+            let object = try store.create(describe("\(name)", total: name % 2 == 0 ? nil : 90_000))
+            try? store.publish(object)
+            var writer = FillWriter(object, from: 0, to: nil)
+            for _ in 0..<9 {
+                let bytes = body(writer.offset..<writer.offset + 10_000)
+                guard (try? bytes.withUnsafeBytes { try writer.append($0) }) != nil else { break }
+                if object.isStorable { #expect(store.statistics().bytes <= budget + 90_112) }
+            }
+            writer.end(failure: nil)
+            store.finish(object)
+        }
+        try eventually { store.statistics().bytes <= budget }
+    }
+}
+
+/// Notes a migration in an index, as a newer program would (sqlite3_exec).
+private func addMigration(_ name: String, to path: String) throws {
+    typealias Open = @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) ->
+        CInt
+    typealias Execute = @convention(c) (
+        OpaquePointer?, UnsafePointer<CChar>, OpaquePointer?, OpaquePointer?, OpaquePointer?
+    ) -> CInt
+    typealias Close = @convention(c) (OpaquePointer?) -> CInt
+    let library = try #require(dlopen("libsqlite3.so.0", RTLD_NOW))
+    let open = unsafeBitCast(try #require(dlsym(library, "sqlite3_open")), to: Open.self)
+    let execute = unsafeBitCast(try #require(dlsym(library, "sqlite3_exec")), to: Execute.self)
+    let close = unsafeBitCast(try #require(dlsym(library, "sqlite3_close")), to: Close.self)
+    var database: OpaquePointer?
+    #expect(open(path, &database) == 0)
+    #expect(execute(database, "INSERT INTO grdb_migrations VALUES ('\(name)')", nil, nil, nil) == 0)
+    #expect(close(database) == 0)
+}

@@ -1,0 +1,80 @@
+/// Pins: what is never evicted, and survives the loss of the index.
+import Glibc
+import Posix
+import Retention
+import Store
+import Testing
+
+@Suite struct PinTests {
+    private let size: Int64 = 16_384
+
+    private func add(_ store: ObjectStore, _ name: String, title: UInt64) throws {
+        var description = describe(name, total: 12_288)
+        description.title = title
+        let object = try store.create(description)
+        try store.publish(object)
+        try fill(object, 0..<12_288)
+        store.finish(object)
+    }
+
+    /// Trap 69.
+    @Test(arguments: RetentionPolicyName.allCases)
+    func `a pinned title is not evicted`(policy: RetentionPolicyName) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 4 * size) { $0.retention = policy }
+        defer { store.close() }
+        try add(store, "a", title: 5)
+        try add(store, "b", title: 6)
+        try store.flushed()
+        let other = ObjectKey(sha256Of: "b")
+        try store.pin(title: 5, url: "https://cdn.example.com/a", keys: [other])
+        for name in 0..<20 {
+            try add(store, "\(name)", title: 7)
+            try store.flushed()
+        }
+        #expect(store.find("a")?.isComplete == true)
+        #expect(store.find("b")?.isComplete == true)
+        #expect(store.statistics().bytes <= 4 * size)
+        #expect(store.statistics().evictions > 10)
+    }
+
+    @Test func `pins survive the loss of the index`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in 0..<6 { try add(first, "\(name)", title: UInt64(name) + 1) }
+        try first.pin(title: 3, url: "https://cdn.example.com/\t2", keys: [])
+        first.close()
+        unlink(folder.path + "/index.sqlite")
+
+        let store = try openStore(folder.path, budget: 2 * size)
+        defer { store.close() }
+        #expect(store.pins().map(\.title) == [3])
+        #expect(store.pins().first?.url == "https://cdn.example.com/%092")
+        try eventually { store.statistics().bytes <= 2 * size }
+        #expect(store.find("2")?.isComplete == true)
+    }
+
+    @Test func `an unpinned title may go`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.pin(title: 3, url: "u", keys: [])
+        #expect(try store.unpin(title: 3))
+        #expect(try !store.unpin(title: 3))
+        #expect(store.pins().isEmpty)
+    }
+
+    @Test func `a damaged file of pins is set aside, and what can be read counts`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for title in 1...3 { try first.pin(title: UInt64(title), url: "u", keys: []) }
+        first.close()
+        let bytes = try readFile(folder.path + "/pins")
+        try writeFile(folder.path + "/pins", Array(bytes.dropLast(12)))
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.pins().count == 2)
+        #expect(try listFolder(folder.path).contains { $0.name.hasPrefix("pins.damaged-") })
+    }
+}
