@@ -32,12 +32,16 @@ package struct Replay {
         self.capacity = capacity
     }
 
-    /// Replays a whole trace.
+    /// Replays a whole trace; its first part, of `warmUp` in 0...1, is not counted.
     package static func run(
-        _ trace: [TraceRequest], policy: RetentionPolicyName, capacity: Int64
+        _ trace: [TraceRequest], policy: RetentionPolicyName, capacity: Int64, warmUp: Double = 0
     ) -> ReplayResult {
         var replay = Replay(policy: policy.makePolicy(capacity: capacity), capacity: capacity)
-        for request in trace { replay.step(request) }
+        let uncounted = Int(Double(trace.count) * min(max(warmUp, 0), 1))
+        for (number, request) in trace.enumerated() {
+            if number == uncounted { replay.result = ReplayResult() }
+            replay.step(request)
+        }
         return replay.result
     }
 

@@ -62,10 +62,12 @@ final class SmallMainGhost: RetentionPolicy {
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
         // Each look but those at barred objects lowers a count or moves an object to the main queue.
         var barredLooks = 0
+        // Once all of the main queue is known to be barred, the small one has to give.
+        var heldInMain = 0
         while shelf.count > 0, barredLooks <= 2 * shelf.count {
+            let isSmallFull = smallQueue.bytes > capacity / 10
             let fromSmall =
-                mainQueue.count == 0
-                || (smallQueue.count > 0 && smallQueue.bytes * 10 > capacity)
+                smallQueue.count > 0 && (isSmallFull || heldInMain >= mainQueue.count)
             let slot = fromSmall ? smallQueue.back : mainQueue.back
             let index = Int(slot)
             let name = shelf.names[index]
@@ -76,7 +78,10 @@ final class SmallMainGhost: RetentionPolicy {
                 if fromSmall { ghosts.insert(name, limit: max(mainQueue.count, 16)) }
                 return name
             }
-            if !isUsed { barredLooks += 1 }
+            if !isUsed {
+                barredLooks += 1
+                heldInMain += 1
+            }
             unlink(slot)
             if isUsed { shelf.marks[index] = fromSmall ? 0 : shelf.marks[index] - 1 }
             shelf.pushFront(slot, &mainQueue, place: Self.main)

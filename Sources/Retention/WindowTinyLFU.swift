@@ -72,8 +72,8 @@ final class WindowTinyLFU: RetentionPolicy {
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
         // Each turn moves a candidate out of the window, or passes a barred object to its front.
         var barredLooks = 0
-        while shelf.count > 0, barredLooks <= shelf.count {
-            let slot = choose()
+        while shelf.count > 0, barredLooks <= 2 * shelf.count {
+            let slot = choose(isMainHeld: barredLooks >= shelf.count - windowQueue.count)
             guard slot != .none else { continue }
             let name = shelf.names[Int(slot)]
             unlink(slot)
@@ -88,7 +88,8 @@ final class WindowTinyLFU: RetentionPolicy {
     }
 
     /// The next to go, barred or not; none when a candidate was admitted for which nothing has to go.
-    private func choose() -> Slot {
+    private func choose(isMainHeld: Bool) -> Slot {
+        if isMainHeld, windowQueue.count > 0 { return windowQueue.back }
         guard windowQueue.bytes > windowBytes else { return mainVictim }
         let candidate = windowQueue.back
         let size = shelf.sizes[Int(candidate)]

@@ -32,6 +32,12 @@ struct SimulateCommand: ParsableCommand {
             "Seeds of a made trace; the result is their mean.", valueName: "numbers"))
     var seed = "1"
 
+    @Option(
+        help: ArgumentHelp(
+            "The first part of the requests, in per cent, that fills the store and is not counted.",
+            valueName: "per cent"))
+    var warmUp = 0
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -39,6 +45,7 @@ struct SimulateCommand: ParsableCommand {
     var plot: String?
 
     func run() throws {
+        guard 0..<100 ~= warmUp else { throw ValidationError("--warm-up is 0 to 99") }
         let policies = try list(policy, or: RetentionPolicyName.allCases, "policy") {
             RetentionPolicyName(rawValue: $0)
         }
@@ -49,7 +56,8 @@ struct SimulateCommand: ParsableCommand {
         }
         let standard = TraceName(rawValue: trace)?.sizes ?? Self.fittingSizes(traces)
         let sizes = try list(size, or: standard, "size", SimulationSize.parse)
-        let report = SimulationReport(trace: trace, traces, policies: policies, sizes: sizes)
+        let report = SimulationReport(
+            trace: trace, traces, policies: policies, sizes: sizes, warmUp: Double(warmUp) / 100)
         print(json ? report.json : report.table)
         guard let plot else { return }
         let image = SimulationPlot(report).svg

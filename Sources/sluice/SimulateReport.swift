@@ -19,18 +19,23 @@ struct SimulationReport {
     let rows: [Row]
 
     init(
-        trace: String, _ traces: [[TraceRequest]], policies: [RetentionPolicyName], sizes: [Int64]
+        trace: String, _ traces: [[TraceRequest]], policies: [RetentionPolicyName],
+        sizes: [Int64], warmUp: Double
     ) {
         self.trace = trace
         self.sizes = sizes
-        requests = traces.reduce(0) { $0 + $1.count { !$0.isAhead } }
-        bytes = traces.joined().reduce(0) { $0 + ($1.isAhead ? 0 : $1.length) }
-        ceiling = Self.mean(
-            traces.map { Replay.run($0, policy: .lru, capacity: .max).byteHitRatio })
+        let all = traces.map {
+            Replay.run($0, policy: .lru, capacity: .max, warmUp: warmUp)
+        }
+        requests = all.reduce(0) { $0 + $1.requests }
+        bytes = all.reduce(0) { $0 + $1.bytes }
+        ceiling = Self.mean(all.map(\.byteHitRatio))
         rows = policies.map { policy in
             var row = Row(policy: policy)
             for size in sizes {
-                let results = traces.map { Replay.run($0, policy: policy, capacity: size) }
+                let results = traces.map {
+                    Replay.run($0, policy: policy, capacity: size, warmUp: warmUp)
+                }
                 row.hitRatios.append(Self.mean(results.map(\.hitRatio)))
                 row.byteHitRatios.append(Self.mean(results.map(\.byteHitRatio)))
             }

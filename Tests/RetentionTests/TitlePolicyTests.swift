@@ -1,0 +1,134 @@
+import Retention
+import Testing
+
+/// What the policy by titles prefers.
+@Suite struct `The policy by titles` {
+    private let day: UInt32 = 86_400
+
+    /// The names of a title's objects.
+    private func name(_ title: UInt64, _ number: Int) -> UInt128 {
+        UInt128(title) << 32 | UInt128(number)
+    }
+
+    /// Keeps ten segments that are read one a second from `start` on.
+    private func watch(
+        _ title: UInt64, at start: UInt32, in policy: any RetentionPolicy, segments: Int = 10
+    ) {
+        for number in 0..<segments {
+            policy.insert(
+                name(title, number),
+                Retained(bytes: 100, title: title, lastUsed: start + UInt32(number)))
+        }
+    }
+
+    private func victims(_ count: Int, of policy: any RetentionPolicy, now: UInt32) -> [UInt128] {
+        (0..<count).compactMap { _ in policy.nextVictim(now: now, isBarred: { _ in false }) }
+    }
+
+    private func make() -> any RetentionPolicy {
+        RetentionPolicyName.titles.makePolicy(capacity: 100_000)
+    }
+
+    @Test func `lets a whole title go, its end first, before it touches another`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        watch(2, at: 2_000, in: policy)
+        let gone = victims(10, of: policy, now: 5_000)
+        #expect(gone == (0..<10).reversed().map { name(1, $0) })
+        #expect(victims(1, of: policy, now: 5_000) == [name(2, 9)])
+    }
+
+    @Test func `spares a title that is watched again while it goes`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        watch(2, at: 2_000, in: policy)
+        _ = victims(3, of: policy, now: 5_000)
+        policy.touch(name(1, 0), now: 5_001, bytesRead: 100)
+        #expect(victims(1, of: policy, now: 5_002) == [name(2, 9)])
+    }
+
+    @Test func `keeps what was watched on two days longer than what was watched once today`() {
+        let policy = make()
+        watch(1, at: day, in: policy)
+        for number in 0..<10 { policy.touch(name(1, number), now: 2 * day, bytesRead: 100) }
+        watch(2, at: 2 * day + 20_000, in: policy)
+        #expect(victims(1, of: policy, now: 2 * day + 40_000) == [name(2, 9)])
+    }
+
+    @Test func `lets a glance of two seconds go before an older visit that lasted`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        watch(2, at: 1_100, in: policy, segments: 2)
+        #expect(victims(2, of: policy, now: 9_000) == [name(2, 1), name(2, 0)])
+    }
+
+    @Test func `lets what nobody has read go before what was watched earlier`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        policy.insert(
+            name(2, 0), Retained(bytes: 100, title: 2, isRead: false, lastUsed: 3_000, uses: 0))
+        #expect(victims(1, of: policy, now: 9_000) == [name(2, 0)])
+    }
+
+    @Test func `lets live segments that were left behind go before an older film`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        for number in 0..<3 {
+            policy.insert(
+                name(2, number),
+                Retained(
+                    bytes: 100, title: 2, kind: .live, lastUsed: 5_000 + UInt32(number) * 6))
+        }
+        #expect(victims(2, of: policy, now: 5_200) == [name(2, 0), name(2, 1)])
+    }
+
+    @Test func `keeps playlists, initialization sections and keys to the last`() {
+        let policy = make()
+        let playlist = name(1, 99)
+        policy.insert(
+            playlist, Retained(bytes: 100, title: 1, kind: .structure, lastUsed: 1_000))
+        watch(1, at: 1_000, in: policy)
+        watch(2, at: 2_000, in: policy)
+        let gone = victims(21, of: policy, now: 9_000)
+        #expect(gone.last == playlist)
+        #expect(gone.firstIndex(of: playlist) == 20)
+    }
+
+    @Test func `lets structure without media go when it takes a sixteenth of the store`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy)
+        policy.insert(
+            name(1, 99), Retained(bytes: 100, title: 1, kind: .structure, lastUsed: 1_000))
+        for title in 2..<80 as Range<UInt64> {
+            policy.insert(
+                name(title, 0),
+                Retained(bytes: 100, title: title, kind: .structure, lastUsed: 2_000))
+        }
+        #expect(victims(1, of: policy, now: 9_000) == [name(2, 0)])
+    }
+
+    @Test func `takes no segment that was read a moment ago from the only film there is`() {
+        let policy = make()
+        watch(1, at: 1_000, in: policy, segments: 100)
+        #expect(victims(1, of: policy, now: 1_100) == [name(1, 40)])
+    }
+
+    @Test func `orders the objects of an earlier process by their last use`() {
+        let policy = make()
+        for title in [3, 2, 1] as [UInt64] {
+            policy.restore(
+                name(title, 0),
+                Retained(bytes: 100, title: title, lastUsed: UInt32(title) * 1_000))
+        }
+        #expect(victims(3, of: policy, now: 9_000) == [name(1, 0), name(2, 0), name(3, 0)])
+    }
+
+    @Test func `treats objects without a title one by one`() {
+        let policy = make()
+        for number in 1...3 {
+            policy.insert(
+                UInt128(number), Retained(bytes: 1, kind: .other, lastUsed: UInt32(number) * 1_000))
+        }
+        #expect(victims(2, of: policy, now: 9_000) == [1, 2])
+    }
+}
