@@ -4,28 +4,25 @@ import Posix
 
 struct LoopbackBench {
     private let options: BenchOptions
-    private let folder: String
+    private let folder: BenchFolder
     private let origin: RunningProgram
     private let daemon: RunningProgram
 
     /// Starts both programs, which stand beside this one.
     init(_ options: BenchOptions) throws {
         self.options = options
-        let bin = try Self.ownFolder()
-        var name = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw SystemError("mkdtemp", code: errno) }
-        folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let bin = try BenchFolder.ownFolder()
+        folder = try BenchFolder()
         origin = try RunningProgram(
-            ["\(bin)/sample-cdn", "--folder", folder], ready: "listening http")
+            ["\(bin)/sample-cdn", "--folder", folder.path], ready: "listening http")
         daemon = try RunningProgram(
             [
-                "\(bin)/sluice", "serve", "--port", "0", "--cache-dir", "\(folder)/cache",
+                "\(bin)/sluice", "serve", "--port", "0", "--cache-dir", "\(folder.path)/cache",
                 "--allow-host", "127.0.0.1", "--log-level", "error",
             ], ready: "sluice ready http")
     }
 
     func run(_ report: inout Report) throws {
-        defer { removeFolder() }
         // Small first: what a young process takes is not blurred by what it did before.
         if options.groups.contains("idle") { try idle(&report) }
         if options.groups.contains("warm") {
@@ -33,26 +30,6 @@ struct LoopbackBench {
             try warm("2 MB", size: 2 << 20, requests: 3_000, connections: 8, &report)
         }
         if options.groups.contains("cold") { try cold(&report) }
-    }
-
-    private static func ownFolder() throws -> String {
-        var path = [CChar](repeating: 0, count: 4096)
-        let count = readlink("/proc/self/exe", &path, path.count)
-        let text = String(
-            decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard let slash = text.lastIndex(of: "/") else {
-            throw BenchError("cannot find the programs beside this one")
-        }
-        return String(text[..<slash])
-    }
-
-    private func removeFolder() {
-        var pid = pid_t()
-        var words: [UnsafeMutablePointer<CChar>?] = ["rm", "-rf", folder]
-            .map { (word: String) in strdup(word) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        if posix_spawnp(&pid, "rm", nil, nil, &words, environ) == 0 { waitpid(pid, nil, 0) }
     }
 
     /// The path of a synthetic segment at the origin.

@@ -6,6 +6,7 @@ final class RunningProgram {
     let pid: pid_t
     /// The port its ready line names.
     let address: SocketAddress
+    private var hasEnded = false
 
     /// Starts `arguments[0]` and waits for a line that begins with `ready` and names a URL.
     init(_ arguments: [String], ready: String) throws {
@@ -22,7 +23,12 @@ final class RunningProgram {
         self.address = address
     }
 
-    deinit {
+    deinit { end() }
+
+    /// Ends it in good order; blocks until it has.
+    func end() {
+        guard !hasEnded else { return }
+        hasEnded = true
         kill(pid, SIGTERM)
         waitpid(pid, nil, 0)
     }
@@ -74,10 +80,15 @@ final class RunningProgram {
     }
 
     /// Its share of memory in bytes (smaps_rollup, Pss).
-    var memoryBytes: Double {
-        for line in readText("/proc/\(pid)/smaps_rollup").split(separator: "\n")
-        where line.hasPrefix("Pss:") {
-            return (Double(line.filter(\.isNumber)) ?? 0) * 1024
+    var memoryBytes: Double { kilobytes("smaps_rollup", "Pss:") * 1024 }
+
+    /// Its memory that is no file's page, in bytes (status, RssAnon).
+    var privateBytes: Double { kilobytes("status", "RssAnon:") * 1024 }
+
+    private func kilobytes(_ file: String, _ name: String) -> Double {
+        for line in readText("/proc/\(pid)/\(file)").split(separator: "\n")
+        where line.hasPrefix(name) {
+            return Double(line.filter(\.isNumber)) ?? 0
         }
         return 0
     }
