@@ -41,6 +41,10 @@ int clinux_start_writeback(int descriptor, off_t offset, off_t length) {
     return sync_file_range(descriptor, offset, length, SYNC_FILE_RANGE_WRITE);
 }
 
+int clinux_sync_file_system(int descriptor) {
+    return syncfs(descriptor);
+}
+
 void clinux_name_thread(const char *name) {
     char kept[16];
     strncpy(kept, name, sizeof kept - 1);

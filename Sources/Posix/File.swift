@@ -71,6 +71,14 @@ package func startWriteback(_ file: CInt) {
     _ = clinux_start_writeback(file, 0, 0)
 }
 
+/// Waits until everything on an open file's file system is on the disk, names too (syncfs(2));
+/// blocks.
+///
+/// For many files that is one wait instead of one each.
+package func syncFileSystem(of file: CInt) throws(SystemError) {
+    _ = try check("syncfs") { clinux_sync_file_system(file) }
+}
+
 /// Waits until a folder's names are on the disk (fsync(2)); blocks.
 package func syncFolder(_ path: String) throws(SystemError) {
     let folder = try openFile(path, flags: O_RDONLY | O_DIRECTORY)

@@ -185,6 +185,12 @@ final class StoreFolder: Sendable {
         lock.withLock { $0 = taken }
     }
 
+    /// Waits until everything on the folder's file system is on the disk; blocks (syncfs(2)).
+    func syncEverything() throws(SystemError) {
+        guard let file = lock.withLock({ $0 }) else { return }
+        try syncFileSystem(of: file.number)
+    }
+
     // MARK: Index
 
     /// Makes an empty index if there is none, so that SQLite gives its files this one's mode, 0600.

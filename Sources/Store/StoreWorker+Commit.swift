@@ -5,42 +5,70 @@ import Posix
 import Synchronization
 
 extension StoreWorker {
-    /// Commits an object, without what is reserved beyond its bytes if no fill works on it.
-    func settle(_ object: StoredObject) {
-        dropReservation(of: object)
-        commit(object)
-        moveIfCramped(object)
+    /// From this many files on, one wait for the whole file system is shorter than one for each:
+    /// measured on ext4, 512 new files take 0.09 ms each instead of 4.
+    private static let together = 8
+    /// Headers that are held in memory at once.
+    private static let batch = 256
+
+    /// Commits objects, without what is reserved beyond their bytes where no fill works on them.
+    func settle(_ objects: [StoredObject]) {
+        var rest = objects[...]
+        while !rest.isEmpty {
+            let some = rest.prefix(Self.batch)
+            for object in some { dropReservation(of: object) }
+            commit(some)
+            for object in some { moveIfCramped(object) }
+            rest = rest.dropFirst(Self.batch)
+        }
     }
 
-    /// Writes the header of a current object, after the data that it claims and the header before
-    /// it are on the disk.
-    func commit(_ object: StoredObject) {
-        object.sumUp()
-        guard let (header, mustSync) = object.snapshot(epoch: core.folder.epoch) else { return }
-        do throws(SystemError) {
-            if mustSync { try syncData(object.descriptor.number) }
-            // Written over the only header of a file of format 1, a torn one would be the end of it.
-            let isCramped = object.state.withLock { $0.isCramped && $0.sequence == 0 }
-            if !isCramped, let encoded = header.encoded() {
-                try write(encoded.bytes, to: object.descriptor.number, at: header.slotOffset)
-                object.state.withLock { state in
-                    state.sequence = header.sequence
-                    state.isHeaderSynced = false
-                    state.isCramped = state.isCramped || !encoded.isWhole
-                }
-                noteUnsynced(object)
-                core.counters.commits.add(1, ordering: .relaxed)
-            } else {
-                object.state.withLock { $0.isCramped = true }
+    /// Writes the headers of current objects, after the data that they claim and the headers before
+    /// them are on the disk.
+    private func commit(_ objects: ArraySlice<StoredObject>) {
+        var due: [(object: StoredObject, header: ObjectHeader, mustSync: Bool)] = []
+        for object in objects {
+            object.sumUp()
+            guard let (header, mustSync) = object.snapshot(epoch: core.folder.epoch) else {
+                continue
             }
-        } catch {
-            giveUp(object, error)
-            return
+            due.append((object, header, mustSync))
         }
-        core.table.withName(of: object.key) {
-            guard object.isCurrent else { return }
-            core.channel.noteRow(.put(object.row(lastUsed: nil)), of: object.key)
+        // Where that fails, each file says for itself what is the matter.
+        let isSynced =
+            due.count { $0.mustSync } >= Self.together
+            && (try? core.folder.syncEverything()) != nil
+        for (object, header, mustSync) in due {
+            do throws(SystemError) {
+                if mustSync, !isSynced { try syncData(object.descriptor.number) }
+                try writeHeader(header, of: object)
+            } catch {
+                giveUp(object, error)
+                continue
+            }
+            core.table.withName(of: object.key) {
+                guard object.isCurrent else { return }
+                core.channel.noteRow(.put(object.row(lastUsed: nil)), of: object.key)
+            }
         }
+    }
+
+    private func writeHeader(
+        _ header: ObjectHeader, of object: StoredObject
+    ) throws(SystemError) {
+        // Written over the only header of a file of format 1, a torn one would be the end of it.
+        let isCramped = object.state.withLock { $0.isCramped && $0.sequence == 0 }
+        guard !isCramped, let encoded = header.encoded() else {
+            return object.state.withLock { $0.isCramped = true }
+        }
+        try write(encoded.bytes, to: object.descriptor.number, at: header.slotOffset)
+        object.state.withLock { state in
+            state.sequence = header.sequence
+            state.isHeaderSynced = false
+            state.isCramped = state.isCramped || !encoded.isWhole
+        }
+        noteUnsynced(object)
+        core.counters.commits.add(1, ordering: .relaxed)
     }
 
     /// After a failed sync the kernel may have dropped the pages: nothing of the object is certain.
@@ -89,9 +117,7 @@ extension StoreWorker {
     /// - Returns: true when nothing is left to sync.
     @discardableResult
     func syncAll(by deadline: Monotonic) -> Bool {
-        for (_, known) in unsynced {
-            if let object = known.object { startWriteback(object.descriptor.number) }
-        }
+        if unsynced.count + unsyncedFolders.count >= Self.together, syncTogether() { return true }
         for (key, known) in unsynced {
             guard .now() < deadline else { break }
             sync(key, known.object)
@@ -111,6 +137,17 @@ extension StoreWorker {
         let isDone = unsynced.isEmpty && unsyncedFolders.isEmpty
         unsyncedSince = isDone ? nil : .now()
         return isDone
+    }
+
+    private func syncTogether() -> Bool {
+        guard (try? core.folder.syncEverything()) != nil else { return false }
+        for known in unsynced.values {
+            known.object?.state.withLock { $0.isHeaderSynced = true }
+        }
+        unsynced = [:]
+        unsyncedFolders = []
+        unsyncedSince = nil
+        return true
     }
 
     private func sync(_ key: ObjectKey, _ object: StoredObject?) {

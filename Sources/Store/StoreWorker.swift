@@ -55,7 +55,7 @@ final class StoreWorker {
     func mailArrived(_ loop: EventLoop) {
         let mail = core.channel.takeMail()
         for object in mail.dirty { dirty.append((object, loop.now)) }
-        settleAll(mail.finished)
+        settle(mail.finished)
         for object in mail.discarded { removeDiscarded(object) }
         absorb(mail)
         commitDue(at: loop.now)
@@ -100,43 +100,33 @@ final class StoreWorker {
     private func commitDue(at now: Monotonic) {
         let configuration = core.configuration
         var kept: [(object: StoredObject, since: Monotonic)] = []
+        var due: [StoredObject] = []
         for (object, since) in dirty {
-            let decision = object.state.withLock { state -> Bool? in
-                guard state.place == .current, !state.isDiscarded else {
-                    // Published later, it is noted again.
-                    state.isQueued = false
-                    return nil
-                }
-                guard state.uncommittedBytes > 0 || state.hasNewFacts else {
+            let isDue = object.state.withLock { state -> Bool? in
+                guard state.place == .current, !state.isDiscarded,
+                    state.uncommittedBytes > 0 || state.hasNewFacts
+                else {
+                    // Published or changed later, it is noted again.
                     state.isQueued = false
                     return nil
                 }
                 return state.isComplete || state.uncommittedBytes >= configuration.commitBytes
                     || now - since >= configuration.commitInterval
             }
-            switch decision {
-            case nil: continue
-            case false: kept.append((object, since))
-            case true:
-                settle(object)
-                // A growing object stays on the list while it grows.
-                let isBehind = object.state.withLock { state in
-                    state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
-                    return state.isQueued
-                }
-                if isBehind { kept.append((object, now)) }
+            guard let isDue else { continue }
+            if isDue { due.append(object) } else { kept.append((object, since)) }
+        }
+        settle(due)
+        for object in due {
+            // A growing object stays on the list while it grows.
+            let isBehind = object.state.withLock { state in
+                state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
+                return state.isQueued
             }
+            if isBehind { kept.append((object, now)) }
         }
         mayTrim = mayTrim || kept.count < dirty.count
         dirty = kept
-    }
-
-    /// Commits many objects: their data is on its way to the disk before the first is waited for.
-    private func settleAll(_ objects: [StoredObject]) {
-        if objects.count > 1 {
-            for object in objects { startWriteback(object.descriptor.number) }
-        }
-        for object in objects { settle(object) }
     }
 
     private func removeDiscarded(_ object: StoredObject) {
@@ -149,13 +139,13 @@ final class StoreWorker {
     func finishAll(by deadline: Monotonic) -> Bool {
         let mail = core.channel.takeMail()
         for object in mail.discarded { removeDiscarded(object) }
-        let behind = mail.finished + mail.dirty + dirty.map(\.object)
-        for object in behind { startWriteback(object.descriptor.number) }
-        var isDone = true
-        for object in behind {
-            object.state.withLock { $0.isQueued = false }
-            if .now() < deadline { settle(object) } else { isDone = false }
+        var behind = (mail.finished + mail.dirty + dirty.map(\.object))[...]
+        for object in behind { object.state.withLock { $0.isQueued = false } }
+        while !behind.isEmpty, .now() < deadline {
+            settle(Array(behind.prefix(64)))
+            behind = behind.dropFirst(64)
         }
+        let isDone = behind.isEmpty
         dirty = []
         absorb(mail)
         flushIndex()

@@ -34,6 +34,9 @@ int clinux_punch_hole(int descriptor, off_t offset, off_t length);
 /// sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts writeback, does not wait.
 int clinux_start_writeback(int descriptor, off_t offset, off_t length);
 
+/// syncfs(2): waits until all of the file system that a file is on is on the disk.
+int clinux_sync_file_system(int descriptor);
+
 /// pthread_setname_np(3) on the calling thread; at most 15 bytes are kept.
 void clinux_name_thread(const char *_Nonnull name);
 
