@@ -112,7 +112,10 @@ package enum Freshness: Equatable, Sendable {
         guard let control = request.control else {
             return left > 0 ? .fresh(seconds: left) : expired(rules, left)
         }
-        if let maxAge = control.maxAge, age > maxAge { return .stale(.requestMaxAge) }
+        // A response of this second is none too old for max-age=0, but that is how clients reload.
+        if let maxAge = control.maxAge, age > maxAge || maxAge == 0 {
+            return .stale(.requestMaxAge)
+        }
         if let minFresh = control.minFresh, left < minFresh { return .stale(.requestMinFresh) }
         if left > 0 { return .fresh(seconds: left) }
         if !rules.forbidsStale, let allowed = control.maxStale {

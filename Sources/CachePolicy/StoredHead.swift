@@ -94,6 +94,9 @@ package struct StoredHead: Sendable, Equatable {
             .map { (name: FieldName(String(decoding: $0.name, as: UTF8.self)), line: $0) }
             .filter { !fixed.contains($0.name) }
         for (name, _) in lines { fields.remove(name) }
+        // The age and the date are those of the answer that was just given.
+        fields.remove(.age)
+        if !news.contains(.date) { fields.set(.date, HTTPDate.format(responseTime.seconds)) }
         for (_, line) in lines { fields.append(nameBytes: line.name, valueBytes: line.value) }
         self.requestTime = requestTime
         self.responseTime = responseTime

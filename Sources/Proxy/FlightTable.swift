@@ -68,7 +68,9 @@ final class FlightTable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         let key = request.resource.key
-        if !request.terms.isAlone, let object = stored(for: request), let facts = ObjectFacts.of(object) {
+        if !request.terms.isAlone, let object = stored(for: request),
+            let facts = ObjectFacts.of(object)
+        {
             let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
             return reply(.object(object, outcome))
         }
@@ -91,6 +93,9 @@ final class FlightTable {
             !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
         if request.object == nil, !object.isComplete {
+            // Nobody could say that the rest belongs to it (RFC 9111 section 3.4).
+            let isOpen = object.isFilling(from: start) || facts.head.strongValidator != nil
+            if resource.kind != nil, !isOpen { return nil }
             if facts.head.isPlaylist || resource.role == .playlist { return nil }
             if resource.decodesContent, object.total == nil { return nil }
         }

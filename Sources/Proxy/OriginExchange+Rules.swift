@@ -31,9 +31,7 @@ extension OriginExchange {
         _ object: StoredObject, _ facts: ObjectFacts, _ directives: RequestDirectives
     ) {
         // Parts without a strong validator can be used only as far as they go.
-        if !object.isComplete, !object.hasFills, facts.head.strongValidator == nil,
-            !holdsAsked(object)
-        {
+        if !object.isComplete, facts.head.strongValidator == nil, !holdsAsked(object) {
             return askOrigin(directives, nil)
         }
         if directives.onlyIfCached,
@@ -50,10 +48,10 @@ extension OriginExchange {
         request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince)
     }
 
-    /// Whether the one range that is asked for is there.
+    /// Whether what is asked for is there, or on its way in the answer that brought the rest.
     private func holdsAsked(_ object: StoredObject) -> Bool {
-        guard case .ranges(let specs) = range, request.method == .get, let total = object.total
-        else { return false }
+        if object.isFilling(from: 0) || request.method == .head { return true }
+        guard case .ranges(let specs) = range, let total = object.total else { return false }
         return specs.allSatisfy { spec in
             spec.resolve(total: total).map { object.spans.contains($0.range) } ?? true
         }
@@ -131,5 +129,15 @@ extension OriginExchange {
         var fields = builder.passedOn(head, staleReason)
         if let length, request.method == .head { fields.append(.contentLength, length) }
         exchange.respond(ResponseHead(status: head.status, fields: fields), body: .none)
+    }
+}
+
+extension StoredObject {
+    /// Whether the first byte that is missing from an offset on is on its way.
+    func isFilling(from offset: Int64) -> Bool {
+        guard case .hole(let hole) = state(at: spans.contiguousEnd(from: offset)) else {
+            return false
+        }
+        return hole.fill != nil
     }
 }

@@ -1,0 +1,146 @@
+/// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
+/// on its way, large bodies, slow origins.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct RfcTests {}
+}
+
+extension Stories.RfcTests {
+    /// A daemon with `/at/` mounted on the root of a CDN.
+    private func mounted() throws -> (FixtureCDN, DaemonProcess, TemporaryFolder) {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        let folder = try TemporaryFolder()
+        let mount = ["--mount", "/at/=\(cdn.url("/"))"]
+        return (cdn, try Story.serve(folder.file("cache"), mount), folder)
+    }
+
+    /// What so many clients get that ask at once.
+    private func ask(
+        _ daemon: DaemonProcess, _ path: String, times: Int,
+        headers: @escaping @Sendable (Int) -> [WireHead.Field] = { _ in [] }
+    ) -> [PlayerResponse] {
+        let base = daemon.baseURL
+        let answers = Shared<[PlayerResponse]>([])
+        let done = Shared(0)
+        for client in 0..<times {
+            _ = startDetachedThread {
+                let answer = try? ScriptedPlayer(base).get(path, headers: headers(client))
+                if let answer { answers.update { $0.append(answer) } }
+                done.update { $0 += 1 }
+            }
+        }
+        _ = eventually(within: .seconds(20)) { done.value == times }
+        return answers.value
+    }
+
+    @Test
+    func `requests that meet while a response fills share it`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 400_000)
+        cdn.setBehaviour("cc=max-age=60&fb=300&rate=1000000", for: path)
+        let answers = ask(daemon, "/at" + path, times: 12)
+        #expect(answers.count == 12)
+        #expect(answers.allSatisfy { $0.status == 200 && isContent($0.body, of: path) })
+        #expect(cdn.requestCount(path) == 1)
+    }
+
+    @Test(arguments: ["cc=no-store", "cc=private", "cc=max-age=0", "cc=max-age=60&header=Vary:*"])
+    func `what may not be shared is fetched by each that asks`(_ behaviour: String) throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 20_000)
+        cdn.setBehaviour(Behaviour(query: behaviour + "&fb=200&noetag=1&lastmod="), for: path)
+        let answers = ask(daemon, "/at" + path, times: 4)
+        #expect(answers.count == 4)
+        #expect(answers.allSatisfy { $0.status == 200 && isContent($0.body, of: path) })
+        #expect(cdn.requestCount(path) == 4)
+    }
+
+    @Test
+    func `requests that select different variants do not share`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 20_000)
+        cdn.setBehaviour("cc=max-age=60&fb=300&header=Vary:Foo", for: path)
+        for _ in 0..<2 {
+            let answers = ask(daemon, "/at" + path, times: 6) { [("Foo", "\($0 % 2)")] }
+            #expect(answers.count == 6 && answers.allSatisfy { isContent($0.body, of: path) })
+        }
+        // Who joined a variant that was not theirs asked again, once for all of them at best.
+        #expect((2...4).contains(cdn.requestCount(path)), "\(cdn.requestCount(path))")
+    }
+
+    @Test
+    func `a range is answered while the whole is still coming`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 3_000_000)
+        cdn.setBehaviour("cc=max-age=60&rate=2000000", for: path)
+        let player = ScriptedPlayer(daemon.baseURL)
+        let whole = try player.open("/at" + path)
+        _ = try whole.readHead()
+        let part = try ScriptedPlayer(daemon.baseURL).get(
+            "/at" + path, headers: [("Range", "bytes=200000-299999")])
+        #expect(part.status == 206 && part["Content-Range"] == "bytes 200000-299999/3000000")
+        #expect(isContent(part.body, of: path, from: 200_000, count: 100_000))
+        #expect(isContent(try whole.readRest(), of: path))
+        #expect(cdn.requestCount(path) == 1)
+    }
+
+    @Test
+    func `parts of a large body come from the disk, several in one answer too`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 24_000_000)
+        cdn.setBehaviour("cc=max-age=60", for: path)
+        let player = ScriptedPlayer(daemon.baseURL)
+        #expect(isContent(try player.get("/at" + path).body, of: path))
+        let answer = try player.get(
+            "/at" + path, headers: [("Range", "bytes=5-9,1000000-2999999,-7")])
+        #expect(answer.status == 206 && answer.complete)
+        let parts = bodies(of: answer)
+        #expect(parts.count == 3)
+        #expect(isContent(parts[0], of: path, from: 5, count: 5))
+        #expect(isContent(parts[1], of: path, from: 1_000_000, count: 2_000_000))
+        #expect(isContent(parts[2], of: path, from: 23_999_993, count: 7))
+        #expect(cdn.requestCount(path) == 1)
+    }
+
+    /// The bodies of a multipart answer, by the length that each part tells.
+    private func bodies(of answer: PlayerResponse) -> [[UInt8]] {
+        var rest = answer.body[...]
+        var found: [[UInt8]] = []
+        let mark = Array("\r\n\r\n".utf8)
+        while let end = rest.firstRange(of: mark) {
+            let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
+            rest = rest[end.upperBound...]
+            guard let range = head.firstRange(of: "Content-Range: bytes ") else { break }
+            let text = head[range.upperBound...].prefix { $0 != "/" }.split(separator: "-")
+            guard text.count == 2, let first = Int(text[0]), let last = Int(text[1]) else { break }
+            found.append(Array(rest.prefix(last - first + 1)))
+            rest = rest.dropFirst(last - first + 1)
+        }
+        return found
+    }
+
+    @Test
+    func `hits do not keep the origin's connection busy, and say what they are`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        cdn.put("/a.txt", text: "text")
+        cdn.setBehaviour("cc=max-age=60", for: "/a.txt")
+        #expect(
+            try player.get("/at/a.txt")["Cache-Status"]
+                == "sluice; fwd=uri-miss; fwd-status=200; stored")
+        let hit = try player.get("/at/a.txt")
+        #expect(hit["Cache-Status"]?.hasPrefix("sluice; hit; ttl=") == true)
+        let refused = try player.get("/at/a.txt", headers: [("Cache-Control", "max-age=0")])
+        #expect(refused["Cache-Status"]?.contains("fwd=") == true)
+    }
+}
