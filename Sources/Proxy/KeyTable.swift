@@ -134,6 +134,17 @@ package final class KeyTable: Sendable {
         KeyMaker.key(of: url, rules: inForce(for: url, in: place).rules)
     }
 
+    /// The key text of a resource: shared by all sessions, except where credentials may make a
+    /// playlist its viewer's own; user information in a URL counts by its digest.
+    func text(
+        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
+    ) -> String {
+        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
+        let text = key(of: url, in: place).text
+        guard !isMounted, role == nil || role == .playlist else { return text }
+        return CacheKeyText.text(text, session: session.viewer(of: url))
+    }
+
     /// Every key that a URL's responses may be stored under, wherever it is asked for.
     func texts(of url: AbsoluteURL) -> Set<String> {
         var texts: Set<String> = [url.normalisedForKey]

@@ -44,19 +44,16 @@ final class OwnPages {
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
             withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
-        case ("/api/why", .get), ("/api/why", .head): explain(request, exchange)
-        case ("/api/keys", .get), ("/api/keys", .head):
-            answer(exchange, .ok, "application/json", core.keys.report.encoded + "\n")
-        case ("/api/keys/forget", .post):
-            if isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
-            forgetKeys(request, exchange)
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
                 self.answer(
                     exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
             }
+        case (let path, _) where WhyHands.answers(path):
+            if TitleHands.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            explain(request, exchange)
         case (let path, _) where TitleHands.answers(path):
             if TitleHands.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
@@ -67,30 +64,15 @@ final class OwnPages {
         }
     }
 
-    /// Why a URL is answered as it is.
+    /// Answers about keys and decisions at once: they cost a lookup.
     private func explain(_ request: RequestHead, _ exchange: Exchange) {
-        guard let text = request.queryItems.first(where: { $0.rawName == "url" })?.value() else {
-            return refuse(
-                exchange, .badRequest,
-                "the argument url is missing: /api/why?url=<percent-encoded URL>")
+        let hands = WhyHands(core.whyContext)
+        let now = exchange.loop.wallNow
+        switch hands.answer(request.method, request.target, now: now) {
+        case .value(let status, let value):
+            answer(exchange, status, "application/json", value.encoded + "\n")
+        case .failure(let status, let reason): refuse(exchange, status, reason)
         }
-        guard let subject = WhySubject(text, core) else {
-            return refuse(exchange, .badRequest, "the argument url is no URL of an origin or of ours")
-        }
-        let report = WhyReport(subject, core, now: exchange.loop.wallNow)
-        answer(exchange, .ok, "application/json", report.json.encoded + "\n")
-    }
-
-    private func forgetKeys(_ request: RequestHead, _ exchange: Exchange) {
-        guard let text = request.queryItems.first(where: { $0.rawName == "origin" })?.value(),
-            let origin = try? AbsoluteURL(text).origin
-        else {
-            return refuse(
-                exchange, .badRequest,
-                "the argument origin is missing: /api/keys/forget?origin=<scheme://host[:port]>")
-        }
-        core.keys.forget(origin.description)
-        answer(exchange, .ok, "application/json", "{\"forgotten\":true}\n")
     }
 
     /// Whether a browser sends this for a page that is not ours.

@@ -123,10 +123,7 @@ package final class ProxyCore: Sendable {
     func keyText(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> String {
-        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
-        let text = keys.key(of: url, in: place).text
-        guard !isMounted, role == nil || role == .playlist else { return text }
-        return CacheKeyText.text(text, session: session.viewer(of: url))
+        keys.text(of: url, session: session, role: role, isMounted: isMounted)
     }
 
     /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if

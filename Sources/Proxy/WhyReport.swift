@@ -9,13 +9,13 @@ import URISyntax
 
 /// A report; reads the store's index and heads, and counts as no use.
 struct WhyReport {
-    private let core: ProxyCore
+    private let core: WhyContext
     private let resource: Resource
     private let place: KeyPlace
     private let now: WallTime
     private let object: StoredObject?
 
-    init(_ subject: WhySubject, _ core: ProxyCore, now: WallTime) {
+    init(_ subject: WhySubject, _ core: WhyContext, now: WallTime) {
         self.core = core
         self.now = now
         place = subject.place
@@ -131,8 +131,8 @@ struct WhyReport {
             (try? readAll(into: $0, from: object.descriptor.number, at: object.bodyOffset)) ?? 0
         }
         var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
-        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
+        options.limits = core.limits
+        options.inheritedVariables = core.variables(resource.session.id)
         guard count == body.count,
             let read = try? PlaylistRewriter.rewrite(
                 body, base: base, options: options,

@@ -15,9 +15,9 @@ struct WhySubject {
 
     /// - Parameters:
     ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
-    ///   - core: the daemon.
+    ///   - core: what explanations are made from.
     ///   - fields: request fields that may select a variant.
-    init?(_ text: String, _ core: ProxyCore, fields: Fields = Fields()) {
+    init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
         guard let url = try? AbsoluteURL(text) else { return nil }
         if core.isOwn(url) {
             self.init(own: url, core, fields)
@@ -26,9 +26,9 @@ struct WhySubject {
         }
     }
 
-    private init?(own url: AbsoluteURL, _ core: ProxyCore, _ fields: Fields) {
+    private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
         let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch core.router.route(head) {
+        switch core.router().route(head) {
         case .entry(let entry):
             self.init(
                 playback: entry.url, core.sessions.session(for: entry),
@@ -44,7 +44,7 @@ struct WhySubject {
     }
 
     /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
-    private init?(origin url: AbsoluteURL, _ core: ProxyCore, _ fields: Fields) {
+    private init?(origin url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
         let session = core.sessions.session(for: Entry(url: url))
         for role in [Self.role(ofEntry: url), .playlist, .segment] {
             let subject = WhySubject(playback: url, session, role, core)
@@ -52,8 +52,7 @@ struct WhySubject {
             self = subject
             return
         }
-        let mount = core.settings.mounts.first { url.bytes.starts(with: $0.origin.bytes) }
-        if let mount {
+        if let mount = core.router().mount(standingFor: url) {
             self.init(mounted: url, mount, core, fields)
         } else {
             self.init(playback: url, session, Self.role(ofEntry: url), core)
@@ -66,23 +65,24 @@ struct WhySubject {
     }
 
     private init(
-        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: ProxyCore
+        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext
     ) {
         place = KeyPlace(scope: role.keyScope)
         resource = Resource(
-            url: url, keyText: core.keyText(url, session: session, role: role), session: session,
+            url: url, keyText: core.keys.text(of: url, session: session, role: role),
+            session: session,
             role: role, policy: core.keys.policy(of: url, in: place), mayStore: true,
             forwardedFields: Fields(), isMounted: false)
     }
 
     private init(
-        mounted url: AbsoluteURL, _ mount: Mount, _ core: ProxyCore, _ fields: Fields
+        mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext, _ fields: Fields
     ) {
         place = KeyPlace(isMounted: true)
         let session = core.sessions.session(for: Entry(url: url))
         let isPlaylist = Self.role(ofEntry: url) == .playlist
-        let kind = isPlaylist ? nil : core.settings.mountKind
-        let text = core.keyText(url, session: session, role: nil, isMounted: true)
+        let kind = isPlaylist ? nil : core.mountKind
+        let text = core.keys.text(of: url, session: session, role: nil, isMounted: true)
         resource = Resource(
             url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
             role: nil, policy: core.keys.policy(of: url, in: place), mayStore: true,

@@ -15,6 +15,9 @@ package struct MountTable: Sendable {
         lengths = Set(byPath.keys.map(\.utf8.count)).sorted(by: >)
     }
 
+    /// All mounts, in no order.
+    package var all: some Collection<Mount> { byPath.values }
+
     /// The mount with the longest path that `path` begins with; its cost grows with the number of
     /// lengths at which the path has a slash, not with the number of mounts.
     package func mount(for path: String) -> Mount? {

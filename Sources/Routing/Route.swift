@@ -60,6 +60,12 @@ package struct Router: Sendable {
         return first.utf8.count != 1
     }
 
+    /// A mount that stands for an origin's URL; the one with the longest such origin.
+    package func mount(standingFor url: AbsoluteURL) -> Mount? {
+        mounts.all.filter { url.bytes.starts(with: $0.origin.bytes) }
+            .max { $0.origin.bytes.count < $1.origin.bytes.count }
+    }
+
     /// The route of a request target.
     package func route(_ head: RequestHead) -> Route {
         let path = head.path

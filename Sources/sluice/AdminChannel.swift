@@ -80,6 +80,7 @@ final class AdminChannel {
 private final class OpenedStore {
     private let store: ObjectStore
     private let hands: TitleHands
+    private let why: WhyHands
 
     init(_ options: StoreOptions, wasAsked daemon: String?) throws {
         let configuration = try readConfiguration(
@@ -108,12 +109,24 @@ private final class OpenedStore {
             throw ExitCodes.cacheFolder
         }
         Self.waitForIndex(store)
+        let sessions = SessionTable(store: store)
+        let keys = KeyTable(settings: configuration.proxy.keys, store: store, counters: Counters())
         hands = TitleHands(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store: store),
-                keys: KeyTable(settings: configuration.proxy.keys, store: store, counters: Counters())),
+            catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
             origin: Self.origin)
+        var context = WhyContext(store: store, keys: keys, sessions: sessions)
+        context.isShared = configuration.isShared
+        context.mountKind = configuration.proxy.mountKind
+        context.isOwn = { Self.isOnThisMachine($0) }
+        let router = Router(mounts: configuration.proxy.mounts)
+        context.router = { router }
+        why = WhyHands(context)
+    }
+
+    /// Whether a URL is likely one of a daemon of this machine.
+    private static func isOnThisMachine(_ url: AbsoluteURL) -> Bool {
+        ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.asciiHost)
     }
 
     /// A lost index is built from the objects first; blocks for that long.
@@ -125,7 +138,7 @@ private final class OpenedStore {
     /// The origin's URL of a text, which may be a URL of any daemon on this machine.
     private static func origin(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
-        guard ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.asciiHost) else { return url }
+        guard isOnThisMachine(url) else { return url }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
         switch Router(mounts: []).route(head) {
         case .entry(let entry): return entry.url
@@ -137,7 +150,10 @@ private final class OpenedStore {
     }
 
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
-        switch hands.answer(method, target) {
+        let isAboutKeys = WhyHands.answers(String(target.prefix { $0 != "?" }))
+        let answer =
+            isAboutKeys ? why.answer(method, target, now: .now()) : hands.answer(method, target)
+        switch answer {
         case .value(_, let value): return value.encoded + "\n"
         case .failure(_, let reason):
             printError("sluice: \(reason)")

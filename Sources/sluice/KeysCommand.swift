@@ -18,19 +18,22 @@ struct KeysCommand: ParsableCommand {
             valueName: "scheme://host[:port]"))
     var forget: String?
 
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var place: StoreOptions
 
     @Flag(help: "Print the JSON as it comes.")
     var json = false
 
     func run() throws {
-        let client = daemon.client()
-        if let forget {
+        var text = ""
+        try place.withChannel { channel in
+            guard let forget else {
+                text = try channel.send(.get, "/api/keys")
+                return
+            }
             let origin = PercentCoding.queryComponent(forget)
-            _ = try client.send("POST", "/api/keys/forget?origin=\(origin)")
-            return
+            _ = try channel.send(.post, "/api/keys/forget?origin=\(origin)")
         }
-        let text = try client.send("GET", "/api/keys")
+        if forget != nil { return }
         if json {
             print(text, terminator: "")
             return

@@ -14,14 +14,16 @@ struct WhyCommand: ParsableCommand {
     @Argument(help: "The origin's URL, or ours for it.")
     var url: String
 
-    @OptionGroup var daemon: DaemonOptions
+    @OptionGroup var place: StoreOptions
 
     @Flag(help: "Print the JSON as it comes.")
     var json = false
 
     func run() throws {
-        let text = try daemon.client().send(
-            "GET", "/api/why?url=\(PercentCoding.queryComponent(url))")
+        var text = ""
+        try place.withChannel {
+            text = try $0.send(.get, "/api/why?url=\(PercentCoding.queryComponent(url))")
+        }
         if json {
             print(text, terminator: "")
             return

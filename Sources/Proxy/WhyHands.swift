@@ -1,0 +1,112 @@
+/// Answers `/api/why` and `/api/keys`: the daemon's pages and the commands that open a folder while no
+/// daemon runs ask the same code.
+package import CachePolicy
+package import HLS
+package import HTTP
+package import Posix
+package import Routing
+package import Store
+package import URISyntax
+
+/// What an explanation is made from.
+package struct WhyContext: Sendable {
+    package let store: ObjectStore
+    package let keys: KeyTable
+    package let sessions: SessionTable
+    /// True when others than the user of this machine can reach the daemon.
+    package var isShared = false
+    /// The kind of cache that mounts have.
+    package var mountKind: CacheKind = .gateway
+    package var limits = PlaylistLimits.standard
+    /// Reads URLs of ours.
+    package var router: @Sendable () -> Router = { Router(mounts: []) }
+    /// Whether a URL leads to the daemon.
+    package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
+    /// Variables of a session's multivariant playlist.
+    package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
+
+    package init(store: ObjectStore, keys: KeyTable, sessions: SessionTable) {
+        self.store = store
+        self.keys = keys
+        self.sessions = sessions
+    }
+
+    /// The origin's URL that a handle leads to; nil for a short form that is not known any more.
+    func url(of handle: Handle) -> AbsoluteURL? {
+        switch handle.target {
+        case .url(let url): url
+        case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
+        }
+    }
+}
+
+extension ProxyCore {
+    /// What explanations of this daemon are made from.
+    var whyContext: WhyContext {
+        var context = WhyContext(store: store, keys: keys, sessions: sessions)
+        context.isShared = isShared
+        context.mountKind = settings.mountKind
+        context.limits = settings.playlistLimits
+        context.router = { [self] in router }
+        context.isOwn = { [self] in isOwn($0) }
+        context.variables = { [self] in playlistMemory.variables(of: $0) }
+        return context
+    }
+}
+
+/// Answers requests about keys and decisions; blocks for as long as a lookup in the store does.
+package struct WhyHands: Sendable {
+    private let context: WhyContext
+
+    package init(_ context: WhyContext) {
+        self.context = context
+    }
+
+    /// Whether a path is one of these.
+    package static func answers(_ path: String) -> Bool {
+        ["/api/why", "/api/keys", "/api/keys/forget"].contains(path)
+    }
+
+    /// Answers a request.
+    ///
+    /// - Parameters:
+    ///   - method: GET or POST.
+    ///   - target: path and query as in a request line.
+    ///   - now: the time that ages are told for.
+    package func answer(_ method: HTTPMethod, _ target: String, now: WallTime) -> HandAnswer {
+        let request = RequestHead(method: method, target: target)
+        let given = { (name: String) in
+            request.queryItems.first { $0.rawName == name }?.value()
+        }
+        switch (request.path, method) {
+        case ("/api/why", .get), ("/api/why", .head): return explain(given("url"), now)
+        case ("/api/keys", .get), ("/api/keys", .head): return .value(.ok, context.keys.report)
+        case ("/api/keys/forget", .post): return forget(given("origin"))
+        case ("/api/keys/forget", _):
+            return .failure(.methodNotAllowed, "this is changed with POST")
+        default: return .failure(.methodNotAllowed, "this is read with GET")
+        }
+    }
+
+    private func explain(_ text: String?, _ now: WallTime) -> HandAnswer {
+        guard let text else {
+            return .failure(
+                .badRequest, "the argument url is missing: /api/why?url=<percent-encoded URL>")
+        }
+        guard let subject = WhySubject(text, context) else {
+            return .failure(
+                .badRequest, "the argument url is no URL of an origin or of this daemon")
+        }
+        return .value(.ok, WhyReport(subject, context, now: now).json)
+    }
+
+    private func forget(_ text: String?) -> HandAnswer {
+        guard let text, let origin = try? AbsoluteURL(text).origin else {
+            return .failure(
+                .badRequest,
+                "the argument origin is missing: /api/keys/forget?origin=<scheme://host[:port]>")
+        }
+        context.keys.forget(origin.description)
+        return .value(.ok, .object([.init("forgotten", .truth(true))]))
+    }
+}
