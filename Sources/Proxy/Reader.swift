@@ -36,6 +36,8 @@ final class Reader: BodySource {
     private var readerID: Readers.ID
     /// The offset that `core.readers` knows of.
     private var toldOffset: Int64
+    /// Where reading of this object began, for what retention is told.
+    private var firstOffset: Int64
     private let receivedAt: Monotonic
 
     var wake: ((EventLoop) -> Void)? {
@@ -55,6 +57,7 @@ final class Reader: BodySource {
         end = range.end
         readerID = core.readers.enter(object.generation, from: range.start, to: range.end)
         toldOffset = range.start
+        firstOffset = range.start
     }
 
     // MARK: BodySource
@@ -104,6 +107,8 @@ final class Reader: BodySource {
 
     private func leave() {
         core.readers.leave(readerID, of: object.generation)
+        core.store.noteRead(object, bytes: offset - firstOffset)
+        firstOffset = offset
         if !object.isComplete { core.flights.readerLeft(object.key) }
     }
 
