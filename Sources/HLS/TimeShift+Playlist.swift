@@ -1,0 +1,142 @@
+import URISyntax
+
+/// Writes the longer window, as players get it.
+extension TimeShift {
+    package enum Ending: Hashable, Sendable {
+        /// Players reload; with parts, hints and reports of the origin's newest window.
+        case live
+        /// With EXT-X-ENDLIST: the origin is gone, or has ended it.
+        case ended
+        /// With EXT-X-PLAYLIST-TYPE:VOD and EXT-X-ENDLIST: a finished recording.
+        case recorded
+    }
+
+    /// The list as a playlist with absolute URIs, to be rewritten like any other.
+    ///
+    /// - Parameters:
+    ///   - duration: how far it reaches back from the newest segment; nil for all that is
+    ///     remembered. Never less than the origin's newest window.
+    ///   - ending: what comes behind the last segment; `ended` in any case where the origin ended.
+    ///   - isPresent: whether a segment that the origin no longer lists is kept. Those that are
+    ///     not become gaps, and go where nothing that is kept stands before them.
+    package func playlist(
+        over duration: Duration? = nil, ending: Ending = .live,
+        isPresent: (TimeShiftSegment) -> Bool
+    ) -> [UInt8] {
+        let listed = listed(over: duration, ending, isPresent)
+        guard let first = listed.first?.segment else { return [] }
+        let isLive = ending == .live && !isEnded
+        var output = Array("#EXTM3U\n".utf8)
+        output.reserveCapacity(listed.count * 256 + 1024)
+        appendHeader(listed.map(\.segment), first, ending, isLive: isLive, to: &output)
+        var writer = TimeShiftWriter(output: output)
+        for (segment, isGap) in listed {
+            for line in dateRanges[segment.number] ?? [] { writer.append(line) }
+            if isLive, let lines = parts[segment.number] { writer.append(lines) }
+            writer.write(segment, isGap: isGap)
+        }
+        if isLive {
+            writer.append(tail)
+        } else {
+            writer.append(Array("#EXT-X-ENDLIST\n".utf8))
+        }
+        return writer.output
+    }
+
+    /// The segments that are listed, and which of them are gaps.
+    private func listed(
+        over duration: Duration?, _ ending: Ending, _ isPresent: (TimeShiftSegment) -> Bool
+    ) -> [(segment: TimeShiftSegment, isGap: Bool)] {
+        var total = Duration.zero
+        var listed: [(segment: TimeShiftSegment, isGap: Bool)] = []
+        for segment in segments.reversed() {
+            let isInWindow = segment.number >= windowStart && !isEnded && ending == .live
+            if let duration, !isInWindow, total >= duration { break }
+            total += segment.duration
+            listed.append((segment, segment.isGap || !(isInWindow || isPresent(segment))))
+        }
+        // Gaps at the start lead nowhere; a window of nothing else is kept to be reloaded.
+        while let oldest = listed.last, oldest.isGap,
+            oldest.segment.number < windowStart || ending != .live
+        {
+            listed.removeLast()
+        }
+        return listed.reversed()
+    }
+
+    func appendHeader(
+        _ listed: [TimeShiftSegment], _ first: TimeShiftSegment, _ ending: Ending, isLive: Bool,
+        to output: inout [UInt8]
+    ) {
+        let lines = header.split(separator: 0x0A)
+        for line in lines where isLive || !Self.isLiveControl(line) {
+            output.append(contentsOf: line)
+            output.append(0x0A)
+        }
+        let longest = listed.map { $0.duration + .milliseconds(500) }.max() ?? .zero
+        let target = max(
+            summary.targetDuration?.components.seconds ?? 1, longest.components.seconds, 1)
+        var text = "#EXT-X-TARGETDURATION:\(target)\n"
+        if ending == .recorded { text += "#EXT-X-PLAYLIST-TYPE:VOD\n" }
+        text += "#EXT-X-MEDIA-SEQUENCE:\(first.number)\n"
+        if first.discontinuity > 0 || summary.startsWithDiscontinuitySequence {
+            text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(first.discontinuity)\n"
+        }
+        output.append(contentsOf: text.utf8)
+    }
+
+    /// Tags that are of use only while somebody produces segments.
+    private static func isLiveControl(_ line: ArraySlice<UInt8>) -> Bool {
+        line.starts(with: "#EXT-X-SERVER-CONTROL".utf8) || line.starts(with: "#EXT-X-PART-INF".utf8)
+    }
+}
+
+/// Writes segments one behind the other, with what has changed from one to the next.
+struct TimeShiftWriter {
+    var output: [UInt8]
+    private var previous: TimeShiftSegment?
+    private var wasGap = false
+    /// Whether the keys in force are spelt out for the segment before.
+    private var hasOwnIVs = false
+
+    init(output: [UInt8]) { self.output = output }
+
+    mutating func append(_ bytes: [UInt8]) { output.append(contentsOf: bytes) }
+
+    mutating func write(_ segment: TimeShiftSegment, isGap: Bool) {
+        let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
+        for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
+        // The IV that players would take is the number that the origin gave it.
+        let isRenumbered = segment.number != segment.originNumber
+        let lines = isRenumbered ? segment.context.keys.withIVs(of: segment.originNumber) : []
+        let returns = hasOwnIVs && lines.isEmpty
+        if returns { output.append(contentsOf: "#EXT-X-KEY:METHOD=NONE\n".utf8) }
+        segment.context.append(after: returns ? nil : previous?.context, to: &output)
+        for line in lines { output.append(contentsOf: line + [0x0A]) }
+        hasOwnIVs = !lines.isEmpty
+        let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
+        if needsDate, let date = segment.date {
+            output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:\(date.text)\n".utf8)
+        }
+        if isGap { output.append(contentsOf: "#EXT-X-GAP\n".utf8) }
+        if segment.isPlaceholder {
+            output.append(contentsOf: "#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
+        } else if let range = segment.byteRange {
+            output.append(contentsOf: "#EXT-X-BYTERANGE:\(range.length)@\(range.offset)\n".utf8)
+        }
+        output.append(contentsOf: segment.lines)
+        output.append(contentsOf: segment.uri)
+        output.append(0x0A)
+        previous = segment
+        wasGap = isGap
+    }
+
+    private static func seconds(_ duration: Duration) -> String {
+        let parts = duration.components
+        let milliseconds = parts.attoseconds / 1_000_000_000_000_000
+        guard milliseconds > 0 else { return "\(parts.seconds)" }
+        let digits = String(milliseconds)
+        let zeros = String(repeating: "0", count: 3 - digits.utf8.count)
+        return "\(parts.seconds).\(zeros)\(digits)"
+    }
+}

@@ -1,0 +1,78 @@
+import URISyntax
+
+/// Keeps a shifted window over a restart, as a playlist with comments of ours.
+extension TimeShift {
+    /// Everything that is remembered, as a playlist with comments of ours.
+    ///
+    /// To be kept on disk and given to `init(snapshot:)` at the next start.
+    package func snapshot() -> [UInt8] {
+        guard let first = segments.first else { return [] }
+        var output = Array("#EXTM3U\n".utf8)
+        appendHeader(segments, first, .live, isLive: true, to: &output)
+        var writer = TimeShiftWriter(output: output)
+        var expected: TimeShiftNote?
+        for segment in segments {
+            let note = TimeShiftNote(
+                epoch: segment.epoch, originNumber: segment.originNumber,
+                generation: segment.generation)
+            if note != expected { writer.append(Array(note.line.utf8)) }
+            expected = TimeShiftNote(
+                epoch: segment.epoch, originNumber: segment.originNumber + 1, generation: 0)
+            for line in dateRanges[segment.number] ?? [] { writer.append(line) }
+            writer.write(segment, isGap: segment.isGap)
+        }
+        if isEnded { writer.append(Array("#EXT-X-ENDLIST\n".utf8)) }
+        return writer.output
+    }
+
+    /// Reads what `snapshot` gave; an empty one where it is damaged.
+    package init(snapshot: [UInt8], limits: Limits = Limits()) {
+        self.init(limits: limits)
+        guard !snapshot.isEmpty, let base = try? AbsoluteURL("http://snapshot.invalid/"),
+            let window = try? LiveWindow(
+                snapshot, base: base, options: PlaylistRewriter.Options(), context: .none)
+        else { return }
+        restore(window, from: base)
+    }
+
+    /// Takes up the segments of a snapshot, which came from `base`.
+    mutating func restore(_ window: LiveWindow, from base: AbsoluteURL) {
+        summary = window.summary
+        header = window.header
+        isEnded = window.summary.hasEndList
+        var note = TimeShiftNote(
+            epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
+        for seen in window.segments {
+            note = seen.note ?? note
+            let isPlaceholder = seen.url?.origin == base.origin
+            let name = seen.url?.lastPathSegment ?? ""
+            segments.append(
+                TimeShiftSegment(
+                    number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
+                    generation: note.generation, discontinuity: seen.originDiscontinuity,
+                    url: isPlaceholder ? nil : seen.url, byteRange: seen.byteRange,
+                    duration: seen.duration, date: seen.date ?? nextDate(seen),
+                    isGap: seen.isGap, isPlaceholder: isPlaceholder,
+                    uri: isPlaceholder ? Array(name.utf8) : seen.uri,
+                    lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.date != nil,
+                    context: seen.context))
+            if !isPlaceholder {
+                numbersByName[SegmentName(seen.uri, seen.byteRange)] = seen.originNumber
+            }
+            for range in seen.dateRanges { self.note(range, at: seen.originNumber) }
+            epoch = note.epoch
+            note = TimeShiftNote(
+                epoch: note.epoch, originNumber: note.originNumber + 1, generation: 0)
+        }
+        windowStart = segments.last.map { $0.number + 1 } ?? 0
+        originDiscontinuity = segments.last?.discontinuity ?? 0
+    }
+
+    /// The date at which the last segment ends, if `seen` follows it without a discontinuity.
+    private func nextDate(_ seen: LiveWindow.Segment) -> DateTime? {
+        guard let last = segments.last, last.discontinuity == seen.originDiscontinuity else {
+            return nil
+        }
+        return last.date.map { $0 + last.duration }
+    }
+}

@@ -1,0 +1,253 @@
+package import URISyntax
+
+/// Joins the successive windows of a live media playlist into a longer one.
+///
+/// Segments that have left the origin's window stay; numbers rise by one from segment to segment
+/// and never go back, whatever the origin counts. A value: no clock, no lock; one of it belongs to
+/// one media playlist of one session. About 500 bytes a segment.
+package struct TimeShift: Sendable {
+    /// What a window was, next to those before it.
+    package enum Relation: Hashable, Sendable {
+        case first
+        /// Nothing new in it.
+        case unchanged
+        /// It goes on from the last one, perhaps with segments missed between.
+        case advanced
+        /// An older one than the last: a cache on the way was behind. It changed nothing.
+        case stale
+        /// The origin counts anew or names other segments: a discontinuity, and a new epoch.
+        case newEpoch
+    }
+
+    package struct Merge: Sendable {
+        package let relation: Relation
+        /// The numbers of the segments that are new, without placeholders.
+        package let added: Range<Int>
+        /// Segments that were never seen, for each of which there is a placeholder.
+        package let missed: Int
+        /// URLs that named other segments before: what is stored for them is not this segment.
+        package let reused: [AbsoluteURL]
+    }
+
+    package struct Limits: Hashable, Sendable {
+        /// Segments remembered at most, whatever their duration.
+        ///
+        /// Default 50,000: more than a day of 2 s segments.
+        package var segmentCount = 50_000
+        /// Placeholders in a row at most; a longer hole starts the list afresh behind it.
+        package var placeholderCount = 2_000
+
+        package init() {}
+    }
+
+    /// The oldest first.
+    package internal(set) var segments: [TimeShiftSegment] = []
+    /// Whether the origin has ended the list.
+    package internal(set) var isEnded = false
+    /// The epoch of the newest segment.
+    package internal(set) var epoch = 0
+    /// The number of the first segment of the origin's newest window; those before it are only ours.
+    package internal(set) var windowStart = 0
+    package let limits: Limits
+
+    var summary = PlaylistSummary()
+    var header: [UInt8] = []
+    var tail: [UInt8] = []
+    /// EXT-X-PART lines of the newest window by segment number.
+    var parts: [Int: [UInt8]] = [:]
+    /// EXT-X-DATERANGE lines by the number of the segment they stand before.
+    var dateRanges: [Int: [[UInt8]]] = [:]
+    private var placeOfDateRange: [String: Int] = [:]
+    /// Of the newest segment, as the origin counts.
+    var originDiscontinuity = 0
+    private(set) var origin: Origin?
+    /// The number of the last segment that each URL or range of one has named.
+    var numbersByName: [SegmentName: Int] = [:]
+
+    package init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// Takes in `body`, a media playlist that came from `base`: its URL after redirects.
+    ///
+    /// `variables` are those of the multivariant playlist. Delta updates may follow a whole list.
+    /// Never blocks. Throws what a rewrite would throw, and then changes nothing.
+    package mutating func merge(
+        _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:]
+    ) throws(PlaylistError) -> Merge {
+        var options = PlaylistRewriter.Options()
+        options.inheritedVariables = variables
+        let isDelta = try PlaylistText(body).contains(.skip)
+        let window = try LiveWindow(
+            body, base: base, options: options,
+            context: isDelta ? segments.last?.context ?? .none : .none)
+        let merge = take(window, from: base.origin)
+        if merge.relation != .stale { origin = base.origin }
+        return merge
+    }
+
+    /// Forgets the oldest segments beyond `duration`, but none of the origin's newest window.
+    package mutating func trim(to duration: Duration) {
+        var kept = Duration.zero
+        var first = segments.endIndex
+        while first > segments.startIndex {
+            let segment = segments[first - 1]
+            guard segment.number >= windowStart || kept < duration else { break }
+            kept += segment.duration
+            first -= 1
+        }
+        dropSegments(before: max(first, segments.count - limits.segmentCount))
+    }
+
+    private mutating func dropSegments(before index: Int) {
+        guard index > 0 else { return }
+        for segment in segments[..<index] {
+            dateRanges[segment.number] = nil
+            let name = SegmentName(segment.uri, segment.byteRange)
+            if numbersByName[name] == segment.number { numbersByName[name] = nil }
+        }
+        segments.removeFirst(index)
+        let first = segments.first?.number ?? 0
+        placeOfDateRange = placeOfDateRange.filter { $0.value >= first }
+    }
+
+    // MARK: Merging
+
+    private mutating func take(_ window: LiveWindow, from source: Origin) -> Merge {
+        let relation = relation(of: window, from: source)
+        guard relation != .stale else {
+            return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
+        }
+        summary = window.summary
+        header = window.header
+        isEnded = window.summary.hasEndList
+        var missed = 0
+        var fresh = window.segments[...]
+        if relation == .newEpoch {
+            epoch += 1
+            // A mirror with numbers of its own lists what is known already.
+            if let last = segments.last,
+                let index = window.segments.lastIndex(where: { Self.isSame(last, $0) })
+            {
+                fresh = window.segments[(index + 1)...]
+            }
+        } else if let last = segments.last {
+            fresh = window.segments.drop { $0.originNumber <= last.originNumber }
+            if let next = fresh.first {
+                missed = fillHole(upTo: next.originNumber, after: last)
+            }
+        }
+        let start = segments.last.map { $0.number + 1 } ?? fresh.first?.originNumber ?? 0
+        var reused: [AbsoluteURL] = []
+        for segment in fresh {
+            let made = make(segment)
+            if made.generation > 0, let url = made.url { reused.append(url) }
+            segments.append(made)
+        }
+        note(window)
+        dropSegments(before: segments.count - limits.segmentCount)
+        let end = segments.last.map { $0.number + 1 } ?? start
+        return Merge(relation: relation, added: start..<end, missed: missed, reused: reused)
+    }
+
+    /// Puts placeholders where segments were missed; returns their number.
+    private mutating func fillHole(upTo next: Int, after last: TimeShiftSegment) -> Int {
+        let missed = next - last.originNumber - 1
+        guard missed > 0 else { return 0 }
+        guard missed <= limits.placeholderCount else {
+            // Nobody shifts back over a hole of this length: what is before it goes.
+            dropSegments(before: segments.count)
+            return missed
+        }
+        let duration = summary.targetDuration ?? last.duration
+        for index in 1...missed {
+            let previous = segments[segments.endIndex - 1]
+            segments.append(
+                TimeShiftSegment(
+                    number: last.number + index, originNumber: last.originNumber + index,
+                    epoch: epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
+                    byteRange: nil, duration: duration,
+                    date: previous.date.map { $0 + previous.duration }, isGap: true,
+                    isPlaceholder: true, uri: Array("missing-\(last.number + index).ts".utf8),
+                    lines: [], hasOwnDate: false, context: last.context))
+        }
+        return missed
+    }
+
+    private mutating func make(_ seen: LiveWindow.Segment) -> TimeShiftSegment {
+        let last = segments.last
+        let number = last.map { $0.number + 1 } ?? seen.originNumber
+        let isNewEpoch = last.map { $0.epoch != epoch } ?? false
+        // Between this one and the last there may have been some that nobody saw.
+        let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
+        let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
+        let discontinuity =
+            last.map { $0.discontinuity + max(seen.discontinuities, counts ? passed : 0) }
+            ?? seen.originDiscontinuity
+        originDiscontinuity = seen.originDiscontinuity
+        let continues = last.map { $0.discontinuity == discontinuity } ?? false
+        let end = last.flatMap { last in last.date.map { $0 + last.duration } }
+        let name = SegmentName(seen.uri, seen.byteRange)
+        let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
+        return TimeShiftSegment(
+            number: number, originNumber: seen.originNumber, epoch: epoch,
+            generation: before.map { $0.generation + 1 } ?? 0, discontinuity: discontinuity,
+            url: seen.url, byteRange: seen.byteRange, duration: seen.duration,
+            date: seen.date ?? (continues ? end : nil), isGap: seen.isGap, isPlaceholder: false,
+            uri: seen.uri, lines: seen.lines,
+            hasOwnDate: seen.date != nil, context: seen.context)
+    }
+
+    /// The segment of a number; nil where it is not remembered.
+    package func segment(number: Int) -> TimeShiftSegment? {
+        guard let first = segments.first else { return nil }
+        let index = number - first.number
+        return segments.indices.contains(index) ? segments[index] : nil
+    }
+
+    /// Takes over what only the newest window knows: its extent, parts, date ranges and tail.
+    private mutating func note(_ window: LiveWindow) {
+        tail = window.tail
+        parts = [:]
+        guard let last = segments.last, let newest = window.segments.last else { return }
+        let offset = last.number - newest.originNumber
+        // A delta update does not show where the window starts, but how much it skips.
+        windowStart = window.summary.mediaSequence + offset
+        for segment in window.segments {
+            let number = segment.originNumber + offset
+            if !segment.parts.isEmpty { parts[number] = segment.parts }
+            for range in segment.dateRanges { note(range, at: number) }
+        }
+        for range in window.tailDateRanges { note(range, at: last.number) }
+    }
+
+    /// Keeps a date range with the segment that it was first seen before.
+    mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
+        let place = placeOfDateRange[range.id] ?? number
+        placeOfDateRange[range.id] = place
+        var lines = dateRanges[place] ?? []
+        // Updates of one range come as further tags.
+        guard !lines.contains(range.line), lines.count < 64 else { return }
+        lines.append(range.line)
+        dateRanges[place] = lines
+    }
+}
+
+/// What names the bytes of a segment.
+struct SegmentName: Hashable {
+    let uri: [UInt8]
+    let range: SubRange?
+
+    init(_ uri: [UInt8], _ range: SubRange?) {
+        self.uri = uri
+        self.range = range
+    }
+}
+
+extension PlaylistText {
+    /// Whether a tag stands in the list.
+    func contains(_ name: Tag.Name) -> Bool {
+        lines.contains {
+            if case .tag(let tag, _) = $0.kind { return tag.name == name }
+            return false
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package import URISyntax
+
+/// A segment of a live stream as it is remembered for time shift.
+package struct TimeShiftSegment: Sendable {
+    /// The media sequence number in the shifted list; rises by one from segment to segment.
+    package let number: Int
+    /// The media sequence number that the origin gave it.
+    package let originNumber: Int
+    /// How often the origin had begun to count anew before.
+    package let epoch: Int
+    /// How often its URL had named another segment before; part of the identity of its bytes.
+    package let generation: Int
+    /// The discontinuity sequence number in the shifted list.
+    package let discontinuity: Int
+    /// Nil for a placeholder of a segment that was never seen, and for opaque URIs.
+    package let url: AbsoluteURL?
+    package let byteRange: SubRange?
+    package let duration: Duration
+    /// When it begins; nil where the origin does not say.
+    package let date: DateTime?
+    /// Whether the origin announced it as missing, or it was never seen.
+    package let isGap: Bool
+    /// Whether it stands for one that was never seen.
+    package let isPlaceholder: Bool
+
+    /// The URI as it is written: absolute.
+    let uri: [UInt8]
+    /// Its own tags and comments with LF, but for those that are written anew.
+    let lines: [UInt8]
+    /// Whether the origin wrote the date.
+    let hasOwnDate: Bool
+    let context: TimeShiftContext
+
+    /// The key and initialization section that its playback needs as well.
+    package var keyURL: AbsoluteURL? { context.keyURL }
+    package var mapURL: AbsoluteURL? { context.mapURL }
+}
+
+/// The key and map lines that a segment is played with; shared by segments under the same tags.
+final class TimeShiftContext: Sendable, Equatable {
+    /// The keys in force where the map stands: it is encrypted with these (8216bis, 4.4.4.5).
+    let mapKeys: KeysInForce
+    let map: [UInt8]?
+    let keys: KeysInForce
+    let keyURL: AbsoluteURL?
+    let mapURL: AbsoluteURL?
+
+    init(
+        mapKeys: KeysInForce = KeysInForce(), map: [UInt8]? = nil,
+        keys: KeysInForce = KeysInForce(),
+        urls: (key: AbsoluteURL?, map: AbsoluteURL?) = (nil, nil)
+    ) {
+        self.mapKeys = mapKeys
+        self.map = map
+        self.keys = keys
+        keyURL = urls.key
+        mapURL = urls.map
+    }
+
+    static let none = TimeShiftContext()
+
+    static func == (left: TimeShiftContext, right: TimeShiftContext) -> Bool {
+        left === right
+            || (left.map == right.map && left.mapKeys.lines == right.mapKeys.lines
+                && left.keys.lines == right.keys.lines)
+    }
+
+    /// Appends the lines that lead from `previous`, nil at the start of a list, to this context.
+    func append(after previous: TimeShiftContext?, to output: inout [UInt8]) {
+        var inForce = previous?.keys ?? KeysInForce()
+        if let map, map != previous?.map || mapKeys.lines != previous?.mapKeys.lines {
+            for line in mapKeys.lines(replacing: inForce) + [map] {
+                output.append(contentsOf: line)
+                output.append(0x0A)
+            }
+            inForce = mapKeys
+        }
+        for line in keys.lines(replacing: inForce) {
+            output.append(contentsOf: line)
+            output.append(0x0A)
+        }
+    }
+}

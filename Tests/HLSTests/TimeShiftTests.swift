@@ -1,0 +1,369 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Live windows joined into a longer one (traps 43, 44).
+@Suite struct TimeShiftTests {
+    static let base = Corpus.base
+
+    /// A window of segments named `s<number>.ts`.
+    static func window(
+        _ numbers: ClosedRange<Int>, names: String = "s", extra: String = "", each: String = ""
+    ) -> [UInt8] {
+        var text = "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n"
+        text += "#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n" + extra
+        for number in numbers { text += each + "#EXTINF:2,\n\(names)\(number).ts\n" }
+        return Array(text.utf8)
+    }
+
+    static func names(_ shift: TimeShift) -> [String] {
+        shift.segments.map { $0.url?.lastPathSegment ?? "-" }
+    }
+
+    static func text(_ shift: TimeShift, _ ending: TimeShift.Ending = .live) -> String {
+        String(decoding: shift.playlist(ending: ending) { _ in true }, as: UTF8.self)
+    }
+
+    @Test func `segments that left the window stay in the list`() throws {
+        var shift = TimeShift()
+        #expect(try shift.merge(Self.window(5...7), base: Self.base).relation == .first)
+        let merge = try shift.merge(Self.window(7...9), base: Self.base)
+        #expect(merge.relation == .advanced && merge.added == 8..<10 && merge.missed == 0)
+        #expect(
+            Self.text(shift) == """
+                #EXTM3U
+                #EXT-X-VERSION:3
+                #EXT-X-TARGETDURATION:2
+                #EXT-X-MEDIA-SEQUENCE:5
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s5.ts
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s6.ts
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s7.ts
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s8.ts
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s9.ts
+
+                """)
+    }
+
+    @Test func `a window seen again changes nothing`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...7), base: Self.base)
+        let merge = try shift.merge(Self.window(5...7), base: Self.base)
+        #expect(merge.relation == .unchanged && merge.added.isEmpty)
+        #expect(shift.segments.count == 3)
+    }
+
+    @Test func `an older window is stale and changes nothing`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...9), base: Self.base)
+        #expect(try shift.merge(Self.window(4...7), base: Self.base).relation == .stale)
+        #expect(shift.segments.count == 5)
+    }
+
+    @Test func `segments that nobody saw become gaps`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...6), base: Self.base)
+        let merge = try shift.merge(Self.window(9...9), base: Self.base)
+        #expect(merge.relation == .advanced && merge.missed == 2)
+        #expect(shift.segments.map(\.number) == [5, 6, 7, 8, 9])
+        #expect(
+            Self.text(shift).contains(
+                "s6.ts\n#EXT-X-GAP\n#EXTINF:2,\nmissing-7.ts\n#EXT-X-GAP\n#EXTINF:2,\nmissing-8.ts\n#EXTINF:2,\n"
+            ))
+    }
+
+    @Test func `what is no longer kept becomes a gap, but not at the start`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(1...3), base: Self.base)
+        _ = try shift.merge(Self.window(4...5), base: Self.base)
+        let kept: Set<Int> = [2, 4, 5]
+        let bytes = shift.playlist { kept.contains($0.number) }
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("MEDIA-SEQUENCE:2\n"))
+        #expect(text.contains("#EXT-X-GAP\n#EXTINF:2,\nhttps://cdn.example.com/vod/a/s3.ts\n"))
+    }
+
+    @Test func `the origin's own window is taken to be there`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(1...3), base: Self.base)
+        let text = String(decoding: shift.playlist { _ in false }, as: UTF8.self)
+        #expect(text.contains("s1.ts") && !text.contains("GAP"))
+        #expect(shift.playlist(ending: .ended) { _ in false }.isEmpty)
+    }
+
+    @Test func `the list reaches back as far as is asked, never less than the window`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(1...10), base: Self.base)
+        _ = try shift.merge(Self.window(8...12), base: Self.base)
+        func first(_ seconds: Int) -> String {
+            let bytes = shift.playlist(over: .seconds(seconds)) { _ in true }
+            let text = String(decoding: bytes, as: UTF8.self)
+            return text.split(separator: "\n").first { $0.contains("MEDIA-SEQUENCE") }.map(
+                String.init) ?? ""
+        }
+        #expect(first(14) == "#EXT-X-MEDIA-SEQUENCE:6")
+        #expect(first(1) == "#EXT-X-MEDIA-SEQUENCE:8")
+    }
+
+    @Test func `trimming forgets the oldest`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(1...10), base: Self.base)
+        _ = try shift.merge(Self.window(9...12), base: Self.base)
+        shift.trim(to: .seconds(12))
+        #expect(shift.segments.map(\.number) == [7, 8, 9, 10, 11, 12])
+        shift.trim(to: .zero)
+        #expect(shift.segments.map(\.number) == [9, 10, 11, 12])
+    }
+
+    // Trap 43.
+    @Test func `an origin that counts anew begins an epoch behind a discontinuity`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(100...102), base: Self.base)
+        let merge = try shift.merge(Self.window(0...1, names: "t"), base: Self.base)
+        #expect(merge.relation == .newEpoch && merge.added == 103..<105)
+        #expect(shift.segments.map(\.epoch) == [0, 0, 0, 1, 1])
+        #expect(Self.text(shift).contains("s102.ts\n#EXT-X-DISCONTINUITY\n#EXTINF:2,\n"))
+        let next = try shift.merge(Self.window(1...2, names: "t"), base: Self.base)
+        #expect(next.relation == .advanced && next.added == 105..<106)
+    }
+
+    // Trap 43.
+    @Test func `other names under known numbers begin an epoch`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...7), base: Self.base)
+        let merge = try shift.merge(Self.window(6...8, names: "new"), base: Self.base)
+        #expect(merge.relation == .newEpoch && merge.added == 8..<11)
+    }
+
+    // Trap 43.
+    @Test func `a name used again is told and is another generation`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(100...102), base: Self.base)
+        let merge = try shift.merge(Self.window(0...1, names: "s10"), base: Self.base)
+        #expect(merge.relation == .newEpoch)
+        #expect(merge.reused.map(\.lastPathSegment) == ["s100.ts", "s101.ts"])
+        #expect(shift.segments.last?.generation == 1)
+    }
+
+    @Test func `tokens that change with every reading are no epoch`() throws {
+        var shift = TimeShift()
+        func window(_ numbers: ClosedRange<Int>, _ token: String) -> [UInt8] {
+            Array(
+                String(decoding: Self.window(numbers), as: UTF8.self)
+                    .replacing(".ts", with: ".ts?token=\(token)").utf8)
+        }
+        _ = try shift.merge(window(1...3, "a"), base: Self.base)
+        #expect(try shift.merge(window(2...4, "b"), base: Self.base).relation == .advanced)
+        #expect(shift.segments.count == 4)
+    }
+
+    // Trap 44.
+    @Test func `a mirror with other numbers goes on where the first one stopped`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...7), base: Self.base)
+        let mirror = try AbsoluteURL("https://mirror.example.net/x/list.m3u8")
+        let text = String(decoding: Self.window(5...8), as: UTF8.self)
+            .replacing("SEQUENCE:5", with: "SEQUENCE:905")
+        let merge = try shift.merge(Array(text.utf8), base: mirror)
+        #expect(merge.relation == .newEpoch)
+        #expect(shift.segments.map(\.number) == [5, 6, 7, 8])
+        #expect(Self.names(shift) == ["s5.ts", "s6.ts", "s7.ts", "s8.ts"])
+        #expect(shift.segments.map(\.discontinuity) == [0, 0, 0, 1])
+    }
+
+    @Test func `dates tell a hole from a mirror`() throws {
+        func dated(_ numbers: ClosedRange<Int>, _ date: String) -> [UInt8] {
+            Self.window(numbers, extra: "#EXT-X-PROGRAM-DATE-TIME:\(date)\n")
+        }
+        var shift = TimeShift()
+        _ = try shift.merge(dated(0...1, "2031-05-06T07:00:00Z"), base: Self.base)
+        let hole = try shift.merge(dated(102...103, "2031-05-06T07:03:24Z"), base: Self.base)
+        #expect(hole.relation == .advanced && hole.missed == 100)
+        let mirror = try shift.merge(dated(900...901, "2031-05-06T07:03:28Z"), base: Self.base)
+        #expect(mirror.relation == .newEpoch && mirror.missed == 0)
+    }
+
+    @Test func `dates go on from segment to segment and are written where time jumps`() throws {
+        var shift = TimeShift()
+        let start = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:00.000Z\n"
+        _ = try shift.merge(Self.window(0...2, extra: start), base: Self.base)
+        _ = try shift.merge(
+            Self.window(5...5, extra: start.replacing("00:00.000", with: "00:10.000")),
+            base: Self.base)
+        #expect(
+            shift.segments.map { $0.date?.text.dropFirst(17) } == [
+                "00.000Z", "02.000Z", "04.000Z", "06.000Z", "08.000Z", "10.000Z",
+            ])
+        #expect(
+            Self.text(shift).contains(
+                "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:06.000Z\n#EXT-X-GAP\n"))
+    }
+
+    @Test func `discontinuities are counted on when their tags have left the window`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(
+            Array(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-DISCONTINUITY-SEQUENCE:4\n#EXTINF:2,\na\n#EXT-X-DISCONTINUITY\n#EXTINF:2,\nb\n"
+                    .utf8), base: Self.base)
+        _ = try shift.merge(
+            Array(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:3\n#EXT-X-DISCONTINUITY-SEQUENCE:7\n#EXTINF:2,\nd\n"
+                    .utf8), base: Self.base)
+        #expect(shift.segments.map(\.discontinuity) == [4, 5, 5, 7])
+        let text = Self.text(shift)
+        #expect(text.contains("#EXT-X-DISCONTINUITY-SEQUENCE:4\n#EXTINF:2,\n"))
+        #expect(text.contains("#EXT-X-DISCONTINUITY\n#EXT-X-DISCONTINUITY\n#EXTINF"))
+    }
+
+    @Test func `keys and sections stand before the segments that need them`() throws {
+        var shift = TimeShift()
+        let first =
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"k1\",IV=0x1\n#EXT-X-MAP:URI=\"i1\"\n"
+        _ = try shift.merge(Self.window(0...1, extra: first), base: Self.base)
+        let second = "#EXT-X-KEY:METHOD=NONE\n#EXT-X-MAP:URI=\"i2\"\n"
+        _ = try shift.merge(Self.window(2...3, extra: second), base: Self.base)
+        #expect(
+            Self.text(shift).contains(
+                """
+                #EXT-X-MEDIA-SEQUENCE:0
+                #EXT-X-KEY:METHOD=AES-128,URI="https://cdn.example.com/vod/a/k1",IV=0x1
+                #EXT-X-MAP:URI="https://cdn.example.com/vod/a/i1"
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s0.ts
+                #EXTINF:2,
+                https://cdn.example.com/vod/a/s1.ts
+                #EXT-X-KEY:METHOD=NONE
+                #EXT-X-MAP:URI="https://cdn.example.com/vod/a/i2"
+                #EXTINF:2,
+                """))
+        #expect(shift.segments.map { $0.keyURL?.lastPathSegment } == ["k1", "k1", nil, nil])
+        #expect(shift.segments.map { $0.mapURL?.lastPathSegment } == ["i1", "i1", "i2", "i2"])
+    }
+
+    @Test func `a renumbered segment keeps the IV of its old number`() throws {
+        var shift = TimeShift()
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
+        _ = try shift.merge(Self.window(100...101, extra: key), base: Self.base)
+        _ = try shift.merge(Self.window(7...8, names: "t", extra: key), base: Self.base)
+        let text = Self.text(shift)
+        #expect(text.contains("k\",IV=0x00000000000000000000000000000007\n#EXTINF:2,\n"))
+        #expect(!text.contains("IV=0x00000000000000000000000000000064"))
+    }
+
+    @Test func `behind a renumbered segment with a key clear ones are clear`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(100...101), base: Self.base)
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
+        _ = try shift.merge(Self.window(7...8, names: "t", extra: key), base: Self.base)
+        _ = try shift.merge(Self.window(9...9, names: "t"), base: Self.base)
+        #expect(
+            Self.text(shift).hasSuffix(
+                "t8.ts\n#EXT-X-KEY:METHOD=NONE\n#EXTINF:2,\nhttps://cdn.example.com/vod/a/t9.ts\n"))
+    }
+
+    @Test func `a delta update goes on with key and section of the list before`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(
+            Self.window(0...5, extra: "#EXT-X-MAP:URI=\"i\"\n"), base: Self.base)
+        let delta =
+            "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:1\n"
+            + "#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXTINF:2,\ns5.ts\n#EXTINF:2,\ns6.ts\n"
+        let merge = try shift.merge(Array(delta.utf8), base: Self.base)
+        #expect(merge.relation == .advanced && merge.added == 6..<7)
+        #expect(shift.segments.last?.mapURL?.lastPathSegment == "i")
+        #expect(shift.windowStart == 1 && !Self.text(shift).contains("SKIP"))
+    }
+
+    @Test func `parts, hints and reports are those of the newest window`() throws {
+        let body = try #require(Corpus.read("rfc-low-latency-whole.m3u8"))
+        var shift = TimeShift()
+        _ = try shift.merge(body, base: Self.base)
+        let live = Self.text(shift)
+        #expect(live.contains("f269.1.mp4\"\n#EXT-X-PRELOAD-HINT") && live.contains("f268.0.mp4"))
+        #expect(live.contains("CAN-BLOCK-RELOAD"))
+        let ended = Self.text(shift, .ended)
+        #expect(!ended.contains("PART") && !ended.contains("CONTROL"))
+        #expect(ended.hasSuffix("f268.mp4\n#EXT-X-ENDLIST\n"))
+    }
+
+    @Test func `a recording is a film`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(3...5), base: Self.base)
+        let text = Self.text(shift, .recorded)
+        #expect(text.contains("#EXT-X-PLAYLIST-TYPE:VOD\n") && text.hasSuffix("ENDLIST\n"))
+    }
+
+    @Test func `date ranges stay with the segments they came with, once`() throws {
+        var shift = TimeShift()
+        let range = "#EXT-X-DATERANGE:ID=\"a\",START-DATE=\"2031-05-06T07:00:00Z\"\n"
+        _ = try shift.merge(Self.window(0...2, extra: range), base: Self.base)
+        _ = try shift.merge(Self.window(1...3, extra: range), base: Self.base)
+        #expect(Self.text(shift).split(separator: "#EXT-X-DATERANGE").count == 2)
+        _ = try shift.merge(Self.window(3...4), base: Self.base)
+        shift.trim(to: .seconds(4))
+        #expect(!Self.text(shift).contains("DATERANGE"))
+    }
+
+    @Test func `a snapshot brings everything back`() throws {
+        var shift = TimeShift()
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-MAP:URI=\"i\"\n"
+        let date = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:00.000Z\n"
+        _ = try shift.merge(Self.window(100...102, extra: key + date), base: Self.base)
+        _ = try shift.merge(Self.window(105...106, extra: key), base: Self.base)
+        _ = try shift.merge(Self.window(0...1, names: "t", extra: key), base: Self.base)
+        var other = TimeShift(snapshot: shift.snapshot())
+        #expect(other.segments.map(\.number) == shift.segments.map(\.number))
+        #expect(other.segments.map(\.originNumber) == shift.segments.map(\.originNumber))
+        #expect(other.segments.map(\.epoch) == shift.segments.map(\.epoch))
+        #expect(other.segments.map(\.url) == shift.segments.map(\.url))
+        #expect(other.segments.map(\.date) == shift.segments.map(\.date))
+        #expect(other.segments.map(\.discontinuity) == shift.segments.map(\.discontinuity))
+        #expect(other.segments.map(\.mapURL) == shift.segments.map(\.mapURL))
+        #expect(Self.text(other, .ended) == Self.text(shift, .ended))
+        let merge = try other.merge(
+            Self.window(1...2, names: "t", extra: key), base: Self.base)
+        #expect(merge.relation == .advanced && merge.added == 109..<110)
+    }
+
+    @Test(arguments: ["", "#EXTM3U\n", "x", "#EXTM3U\n#SLUICE-SEGMENT:1,2\n#EXTINF:1,\na\n"])
+    func `a damaged snapshot is an empty one or what it says`(text: String) {
+        let shift = TimeShift(snapshot: Array(text.utf8))
+        #expect(shift.segments.count <= 1)
+    }
+
+    @Test func `a long hole starts the list afresh`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(0...3), base: Self.base)
+        let merge = try shift.merge(Self.window(9000...9001), base: Self.base)
+        #expect(merge.missed == 8996 && shift.segments.map(\.number) == [9000, 9001])
+    }
+
+    // Trap 47.
+    @Test func `a day of windows stays within its bounds`() throws {
+        var shift = TimeShift()
+        for start in stride(from: 0, to: 3000, by: 3) {
+            _ = try shift.merge(Self.window(start...start + 5), base: Self.base)
+            shift.trim(to: .seconds(60))
+        }
+        #expect(shift.segments.count == 30 && shift.segments.last?.number == 3002)
+    }
+
+    @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") })
+    func `what is written of the draft's lists breaks no rule`(name: String) throws {
+        let body = try #require(Corpus.read(name + ".m3u8"))
+        guard try PlaylistText(body).kind == .media else { return }
+        var shift = TimeShift()
+        _ = try shift.merge(body, base: Self.base)
+        _ = try shift.merge(Self.window(0...1), base: Self.base)
+        for ending in [TimeShift.Ending.live, .ended, .recorded] {
+            let text = try PlaylistText(shift.playlist(ending: ending) { _ in true })
+            let found = PlaylistRule.violations(in: text)
+                .filter { $0.level == .must && $0.rule != "version" }
+            #expect(found.isEmpty, "\(found)\n\(text.text(0..<text.bytes.count))")
+        }
+    }
+}
