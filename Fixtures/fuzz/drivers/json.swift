@@ -1,0 +1,33 @@
+/// Fuzzes steering manifests, asset lists and their like: no URI goes out past the daemon.
+import HLS
+import URISyntax
+
+/// Rewrites one input and reads the result again (libFuzzer calls it).
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let input = Array(UnsafeBufferPointer(start: start, count: count))
+    guard let base = try? AbsoluteURL("http://origin.test/a/b/list.json") else { return 0 }
+    var handed = 0
+    guard
+        let first = try? JSONRewriter.rewrite(
+            input, base: base,
+            map: { _, output in
+                handed += 1
+                output.append(contentsOf: "http://sluice.test/j/x/\(handed).json".utf8)
+                return true
+            })
+    else { return 0 }
+    var found = 0
+    let again = try? JSONRewriter.rewrite(
+        first, base: base,
+        map: { reference, _ in
+            found += 1
+            let text = reference.url.text
+            precondition(
+                text.hasPrefix("http://sluice.test/j/x/"), "leads past the daemon: \(text)")
+            return false
+        })
+    precondition(again == first, "what was rewritten is refused or changed")
+    precondition(found == handed, "a URI was lost")
+    return 0
+}
