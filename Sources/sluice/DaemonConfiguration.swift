@@ -107,6 +107,13 @@ struct DaemonConfiguration: Sendable {
                 reader.fault("\(error)")
             }
         }
+        if let text = reader.text("mount-cache") {
+            if let kind = CacheKind(rawValue: text) {
+                proxy.mountKind = kind
+            } else {
+                reader.fault("mount-cache is gateway, shared or private, not '\(text)'")
+            }
+        }
         let paths = proxy.mounts.map(\.path)
         if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
         proxy.hostNames = Set(reader.list("host-name").map { $0.lowercased() })

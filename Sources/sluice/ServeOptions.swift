@@ -39,6 +39,12 @@ struct ServeOptions: ParsableArguments {
     var policy: String?
 
     @Option(
+        help:
+            "The kind of cache that mounts are: gateway (shared, and CDN-Cache-Control is meant for it), shared or private; default gateway."
+    )
+    var mountCache: String?
+
+    @Option(
         help: ArgumentHelp(
             "Another policy for one origin: a host, or host:port, with * and ?; may be given several times.",
             valueName: "HOST=POLICY"))
@@ -156,6 +162,7 @@ struct ServeOptions: ParsableArguments {
             ("head-timeout", headTimeout), ("idle-timeout", idleTimeout),
             ("write-timeout", writeTimeout), ("drain-timeout", drainTimeout), ("ca-file", caFile),
             ("log-level", logLevel), ("keys", keys), ("access-log", accessLog),
+            ("mount-cache", mountCache),
             ("allow-private", allowPrivate ? "true" : nil),
             ("allow-remote", allowRemote ? "true" : nil),
             ("absolute-urls", absoluteUrls ? "true" : nil),
@@ -185,6 +192,6 @@ struct ServeOptions: ParsableArguments {
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
-        "origin-policy", "access-log", "origins",
+        "origin-policy", "access-log", "origins", "mount-cache",
     ]
 }
