@@ -14,6 +14,8 @@ final class AccessRecord: ExchangeRecord {
     private let method: HTTPMethod
     private let receivedAt: Monotonic
     private var resource: Resource?
+    /// Where a request went that was passed through.
+    private var passedURL: AbsoluteURL?
     private var outcome = "own"
     private var reason = "-"
     private var offset: Int64 = 0
@@ -38,6 +40,13 @@ final class AccessRecord: ExchangeRecord {
         self.offset = offset
     }
 
+    /// The request was passed through to its origin.
+    func note(passed url: AbsoluteURL) {
+        passedURL = url
+        outcome = "passed"
+        reason = "method"
+    }
+
     /// The request was refused before anything was looked up, or failed.
     func note(_ failure: ProxyFailure, _ resource: Resource?) {
         self.resource = resource
@@ -58,7 +67,7 @@ final class AccessRecord: ExchangeRecord {
             line += " \(role) \(resource.session.id.text) \(resource.key.hex.prefix(32))"
             line += " \(offset) \(object?.total.map(String.init) ?? "-") \(resource.url.redacted)"
         } else {
-            line += " - - - - - -"
+            line += " - - - - - \(passedURL?.redacted ?? "-")"
         }
         line += "\n"
         log.append(Array(line.utf8))

@@ -31,7 +31,9 @@ package final class CachingProxy: RequestHandler {
         }
         // A target once led somewhere only after its token or signature was found good; entries with
         // a token are not noted, since the token may come beside the target.
-        if methodFault(request) == nil, let resource = recent.resource(for: request, keys: core.keys.version) {
+        if methodFault(request) == nil,
+            let resource = recent.resource(for: request, keys: core.keys.version)
+        {
             return OriginExchange(core: core, exchange: exchange, resource: resource).start()
         }
         let route = core.router.route(request)

@@ -109,6 +109,7 @@ final class Passthrough {
         let method = exchange.request.method
         core.invalidate(after: method, head.status, head.fields, url: target.url)
         core.counters.add(.bypassed)
+        (exchange.record as? AccessRecord)?.note(passed: target.url)
         core.log.debug(
             "passed on",
             metadata: [
@@ -116,6 +117,8 @@ final class Passthrough {
                 "status": "\(head.status.rawValue)",
             ])
         var fields = endToEndFields(head.fields)
+        // A 204 has no length to tell (RFC 9110 section 8.6).
+        if head.status == .noContent { fields.remove(.contentLength) }
         target.mount.localise(
             &fields, of: target.url, basePath: core.settings.basePath)
         var status = CacheStatus(cache: "sluice", forward: .method)
@@ -132,6 +135,7 @@ final class Passthrough {
 
     private func fail(_ failure: ProxyFailure) {
         core.counters.add(failure.fault == .us ? .ownErrors : .originErrors)
+        (exchange.record as? AccessRecord)?.note(failure, nil)
         core.log.notice(
             "request not passed on",
             metadata: [

@@ -66,8 +66,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// The `Proxy-Status` of the answer; nil where nothing went wrong behind us.
     package var proxyStatus: ProxyStatus? {
-        guard proxyError != nil || (fault == .origin && originStatus != nil) else { return nil }
-        return ProxyStatus(proxy: "sluice", error: proxyError, receivedStatus: originStatus)
+        let error = status == .loopDetected ? .proxyLoopDetected : proxyError
+        guard error != nil || (fault == .origin && originStatus != nil) else { return nil }
+        return ProxyStatus(proxy: "sluice", error: error, receivedStatus: originStatus)
     }
 
     /// An origin's answer that is neither content nor a redirect.

@@ -134,7 +134,8 @@ struct FramingTests {
     @Test func `framing fields of the handler are replaced by the server's`() throws {
         let server = try TestServer { _, _, exchange in
             let head = ok(
-                ("Content-Length", "99"), ("Transfer-Encoding", "gzip"), ("Keep-Alive", "timeout=1"))
+                ("Content-Length", "99"), ("Transfer-Encoding", "gzip"), ("Keep-Alive", "timeout=1")
+            )
             exchange.respond(head, body: .bytes([1, 2]))
         }
         let client = server.client()

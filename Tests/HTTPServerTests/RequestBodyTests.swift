@@ -137,7 +137,8 @@ struct RequestBodyTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a client that waits for 100 and gets the answer is not asked for the body`() throws {
+    @Test func `a client that waits for 100 and gets the answer is not asked for the body`() throws
+    {
         let server = try unread()
         let client = server.client()
         client.get("/a", "Content-Length: 4\r\nExpect: 100-continue\r\n", method: "PUT")

@@ -18,7 +18,8 @@ extension Stories.MountsAnswers {
         ]
         for (index, (given, told)) in places.enumerated() {
             let path = given == "../else" ? "/a\(index)" : "/d/a\(index)"
-            let expected = given == "b" ? "/mt/d/b" : told.replacing("/mt/d/a?", with: "/mt\(path)?")
+            let expected =
+                given == "b" ? "/mt/d/b" : told.replacing("/mt/d/a?", with: "/mt\(path)?")
             story.origin.answer("/o" + path, .respond(302, [("Location", given)]))
             let answer = try story.ask(method, path)
             #expect(answer.status == 302 && answer["Location"] == expected, "\(given)")
@@ -112,7 +113,8 @@ extension Stories.MountsAnswers {
         Failure(
             name: "reset", steps: [.reset], status: 502, error: "connection_terminated"),
         Failure(
-            name: "half a head", steps: [.send(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8)), .close],
+            name: "half a head",
+            steps: [.send(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8)), .close],
             status: 502, error: "connection_terminated"),
         Failure(
             name: "no HTTP", steps: [.send(Array("SSH-2.0-x\r\n".utf8)), .close], status: 502,
@@ -121,7 +123,8 @@ extension Stories.MountsAnswers {
             name: "two lengths",
             steps: [
                 .send(
-                    Array("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".utf8)),
+                    Array(
+                        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".utf8)),
                 .close,
             ], status: 502, error: "http_protocol_error"),
         Failure(
@@ -134,8 +137,11 @@ extension Stories.MountsAnswers {
                 .send(
                     Array("HTTP/1.1 200 OK\r\n".utf8)
                         + Array(
-                            String(repeating: "X: \(String(repeating: "y", count: 500))\r\n", count: 800)
-                                .utf8)), .close,
+                            String(
+                                repeating: "X: \(String(repeating: "y", count: 500))\r\n",
+                                count: 800
+                            )
+                            .utf8)), .close,
             ], status: 502, error: "http_response_header_section_size"),
         Failure(
             name: "silence", steps: [.stall], status: 504, error: "http_response_timeout"),

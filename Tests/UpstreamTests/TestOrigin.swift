@@ -160,7 +160,7 @@ final class TestOrigin: Sendable {
                     lines.contains { $0.lowercased() == "transfer-encoding: chunked" }
                     ? .max / 2
                     : lines.first { $0.lowercased().hasPrefix("content-length:") }
-                    .flatMap { Int($0.dropFirst(15).filter { $0 != " " }) } ?? 0
+                        .flatMap { Int($0.dropFirst(15).filter { $0 != " " }) } ?? 0
                 if buffer.count >= end + length {
                     let body = Array(buffer[end..<end + length])
                     buffer.removeFirst(end + length)

@@ -65,7 +65,9 @@ import Upstream
     }
 
     @Test func `a body of unknown length is sent chunked`() throws {
-        let origin = try TestOrigin { $0.respond(body: $0.body); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(body: $0.body); return .keep
+        }
         let harness = try Harness()
         let pipe = BytePipe()
         let probe = harness.start(try request(origin.url(), "POST", pipe, length: nil))
@@ -90,8 +92,11 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body is asked for only when the origin takes it, and may come in pieces`() throws {
-        let origin = try TestOrigin { $0.respond(body: $0.body); return .keep }
+    @Test func `a body is asked for only when the origin takes it, and may come in pieces`() throws
+    {
+        let origin = try TestOrigin {
+            $0.respond(body: $0.body); return .keep
+        }
         let harness = try Harness()
         let pipe = BytePipe()
         let wanted = Mutex(false)
@@ -108,7 +113,9 @@ import Upstream
     }
 
     @Test func `a body that breaks off is no whole request`() throws {
-        let origin = try TestOrigin { $0.respond(); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         let pipe = BytePipe()
         let probe = harness.start(try request(origin.url(), "PUT", pipe, length: 10))
@@ -138,7 +145,9 @@ import Upstream
     }
 
     @Test func `an origin that does not read its body is given up in time`() throws {
-        let origin = try TestOrigin { $0.respond(); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         let pipe = BytePipe()
         var request = try request(origin.url(), "PUT", pipe, length: 1000)
@@ -154,14 +163,17 @@ import Upstream
     }
 
     @Test func `a transparent request says nothing of its own accord`() throws {
-        let origin = try TestOrigin { $0.respond(); return .keep }
+        let origin = try TestOrigin {
+            $0.respond(); return .keep
+        }
         let harness = try Harness()
         _ = try harness.fetch(origin.url()) {
             $0.isTransparent = true
             $0.fields.append("Accept-Encoding", "br")
         }
         let lines = origin.requests.first ?? []
-        #expect(lines.map { $0.prefix { $0 != ":" } } == ["GET / HTTP/1.1", "Host", "Accept-Encoding"])
+        #expect(
+            lines.map { $0.prefix { $0 != ":" } } == ["GET / HTTP/1.1", "Host", "Accept-Encoding"])
         harness.stop()
         origin.stop()
     }
