@@ -14,7 +14,8 @@ extension Flight {
     /// Writes what was gathered and lets readers have it.
     func flush() {
         guard !gathered.isEmpty, writer != nil else { return }
-        let failure = writeGathered()
+        var failure = writeGathered()
+        if let error = failure, keepNothing(because: error) { failure = writeGathered() }
         let first = isSniffing ? Array(gathered.prefix(PlaylistDetector.prefixLength)) : []
         table.giveBack(&gathered)
         if let error = failure {
@@ -29,6 +30,25 @@ extension Flight {
         if isSniffing { sniff(first, isAtEnd: false) }
         if meetsStored { return close(cause: nil) }
         limitReadAhead()
+    }
+
+    /// Begins anew with an object that is not kept, where storing the very first bytes failed.
+    ///
+    /// Nobody has been told of the former object then.
+    private func keepNothing(because error: SystemError) -> Bool {
+        guard !keepsNothing, !waiters.isEmpty, let former = object, let failed = writer,
+            former.presentBytes == 0, let head = ObjectFacts.of(former)?.head
+        else { return false }
+        keepsNothing = true
+        former.discard()
+        failed.end(failure: error)
+        writer = nil
+        guard create(head, total: former.total, isWhole: true), let object else { return false }
+        table.counters.add(.notStored)
+        var end = former.total
+        if case .span(_, let last?) = wanted { end = last }
+        writer = FillWriter(object, from: failed.offset, to: end)
+        return true
     }
 
     /// True when the next bytes are there already, and so many of them that a new request for what

@@ -188,6 +188,7 @@ extension Flight: TransferDelegate {
 
     private func noStoreReason(_ head: StoredHead) -> Storability.NoStoreReason? {
         guard resource.mayStore else { return .noStore }
+        if isOutdated { return .method }
         let question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
@@ -199,7 +200,7 @@ extension Flight: TransferDelegate {
         return nil
     }
 
-    private func create(_ head: StoredHead, total: Int64?, isWhole: Bool) -> Bool {
+    func create(_ head: StoredHead, total: Int64?, isWhole: Bool) -> Bool {
         let text =
             resource.kind == nil
             ? resource.keyText : resource.keyText(selectedBy: SelectingFields(head.fields))
@@ -207,7 +208,7 @@ extension Flight: TransferDelegate {
             key: text == resource.keyText ? resource.key : ObjectKey(sha256Of: text), url: text,
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
-            isStorable: noStoreReason(head) == nil, expectsWholeBody: isWhole,
+            isStorable: !keepsNothing && noStoreReason(head) == nil, expectsWholeBody: isWhole,
             title: resource.session.id.number,
             kind: head.isPlaylist ? .structure : RetentionKind(of: resource.role))
         do throws(SystemError) {

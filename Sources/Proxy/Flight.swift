@@ -60,6 +60,8 @@ final class Flight {
     /// Bytes of this round, not in the file yet.
     var gathered: [UInt8] = []
     var requestTime = WallTime.now()
+    /// True once storing failed before anybody was told of the object: the body is passed on only.
+    var keepsNothing = false
     /// True until the first bytes have told whether this is a playlist.
     var isSniffing = false
     /// The first bytes, while they do not tell yet.
@@ -69,6 +71,8 @@ final class Flight {
     var endIsProven = true
     /// True while the origin is asked whether there is anything after the last byte.
     var isVerifyingEnd = false
+    /// True once a request was passed on that may have changed what this flight fetches.
+    var isOutdated = false
     /// True for a part that is passed on without being understood.
     var isOpaque = false
     /// True once readers may hold the object: from then on its bytes cannot be taken back.
@@ -107,7 +111,7 @@ final class Flight {
         guard state != .ended, refusal == nil, request.revalidates == revalidates else {
             return false
         }
-        guard !terms.isAlone, !request.terms.isAlone else { return false }
+        guard !terms.isAlone, !request.terms.isAlone, !isOutdated else { return false }
         guard request.resource.mayStore == resource.mayStore else { return false }
         if let wantedObject = request.object, wantedObject !== object {
             // One without a name is not found again by a flight that does not know its object yet.
