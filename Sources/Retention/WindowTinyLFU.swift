@@ -73,7 +73,8 @@ final class WindowTinyLFU: RetentionPolicy {
         // Each turn moves a candidate out of the window, or passes a barred object to its front.
         var barredLooks = 0
         while shelf.count > 0, barredLooks <= 2 * shelf.count {
-            let slot = choose(isMainHeld: barredLooks >= shelf.count - windowQueue.count)
+            let isMainHeld = barredLooks > 0 && barredLooks >= shelf.count - windowQueue.count
+            let slot = choose(isMainHeld: isMainHeld)
             guard slot != .none else { continue }
             let name = shelf.names[Int(slot)]
             unlink(slot)

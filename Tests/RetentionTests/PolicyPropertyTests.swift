@@ -120,6 +120,25 @@ import Testing
         #expect(policy.memoryBytes <= 100 * kept)
     }
 
+    @Test(arguments: [RetentionPolicyName.s3fifo, .sieve, .tinylfu, .titles])
+    func `but LRU keeps what is used again and again while others pass once`(
+        _ name: RetentionPolicyName
+    ) {
+        var store = NaiveStore(name, capacity: 10_000)
+        for favourite in 0..<3 as Range<UInt128> {
+            store.keep(favourite, Retained(bytes: 100, lastUsed: 1_000))
+            for use in 1...3 as ClosedRange<UInt32> {
+                store.policy.touch(favourite, now: 1_000 + use * 100, bytesRead: 100)
+            }
+        }
+        for number in 0..<150 {
+            store.keep(
+                UInt128(1_000 + number), Retained(bytes: 100, lastUsed: UInt32(2_000 + number * 10))
+            )
+        }
+        #expect((0..<3 as Range<UInt128>).allSatisfy { store.sizes[$0] != nil })
+    }
+
     private func filled(_ name: RetentionPolicyName, objects: Int) -> NaiveStore {
         var store = NaiveStore(name, capacity: .max)
         for number in 0..<objects {
