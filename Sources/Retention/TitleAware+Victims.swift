@@ -41,6 +41,8 @@ extension TitleAware {
             titles.records[index].visitStart = now
         }
         titles.records[index].lastUsed = max(now, record.lastUsed)
+        uses &+= 1
+        titles.records[index].useNumber = uses
     }
 
     /// What the last visit of a title weighs.
@@ -79,12 +81,14 @@ extension TitleAware {
         goingTitle = .none
         let count = titles.withMedia.count
         guard count > 0 else { return .none }
-        var (least, leastValue) = (Slot.none, Float.infinity)
+        var (least, leastValue, leastUse) = (Slot.none, Float.infinity, UInt32.max)
         for number in 0..<min(count, weights.draws) {
             let place = count <= weights.draws ? number : nextDraw(below: count)
             let title = titles.withMedia[place]
             let value = value(of: title, now)
-            if value < leastValue { (least, leastValue) = (title, value) }
+            let use = titles.records[Int(title)].useNumber
+            guard (value, use) < (leastValue, leastUse) else { continue }
+            (least, leastValue, leastUse) = (title, value, use)
         }
         return least
     }

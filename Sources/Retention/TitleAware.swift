@@ -52,6 +52,7 @@ final class TitleAware: RetentionPolicy {
     /// The title that goes at present, and its last use when it was chosen.
     var goingTitle = Slot.none
     var goingSince: UInt32 = 0
+    var uses: UInt32 = 0
     var draw: UInt64 = 0x9E37_79B9_7F4A_7C15
 
     init(capacity: Int64, weights: TitleWeights = TitleWeights()) {

@@ -10,6 +10,8 @@ struct TitleRecord {
     var place = Slot.none
     /// Seconds since 1970.
     var lastUsed: UInt32 = 0
+    /// Numbers the uses of all titles, for those of one second.
+    var useNumber: UInt32 = 0
     /// When the visit began that the last use belongs to; 0 when nobody has read anything yet.
     var visitStart: UInt32 = 0
     /// What the visits before the last one weighed when that began.

@@ -123,6 +123,15 @@ import Testing
         #expect(victims(3, of: policy, now: 9_000) == [name(1, 0), name(2, 0), name(3, 0)])
     }
 
+    @Test func `lets the earlier of two titles of one second go`() {
+        let policy = make()
+        for title in 1...40 as ClosedRange<UInt64> {
+            policy.insert(name(title, 0), Retained(bytes: 1, title: title, lastUsed: 1_000))
+        }
+        let gone = victims(30, of: policy, now: 1_000)
+        #expect(gone == (1...30).map { name($0, 0) })
+    }
+
     @Test func `treats objects without a title one by one`() {
         let policy = make()
         for number in 1...3 {
