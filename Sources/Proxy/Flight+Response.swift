@@ -209,8 +209,9 @@ extension Flight: TransferDelegate {
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
             isStorable: !keepsNothing && noStoreReason(head) == nil, expectsWholeBody: isWhole,
-            title: resource.session.id.number,
-            kind: head.isPlaylist ? .structure : RetentionKind(of: resource.role))
+            // A page of a mount is no title; a playlist there is, and so is a file that is played.
+            title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
+            kind: retentionKind(head))
         do throws(SystemError) {
             object = try table.store.create(description)
             return true
@@ -220,6 +221,12 @@ extension Flight: TransferDelegate {
                 cause: error)
             return false
         }
+    }
+
+    /// An entry that turns out to be no list is a media file.
+    private func retentionKind(_ head: StoredHead) -> RetentionKind {
+        if head.isPlaylist { return .structure }
+        return RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
     }
 
     /// Makes the object what lookups find.

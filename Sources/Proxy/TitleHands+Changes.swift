@@ -70,7 +70,8 @@ extension TitleHands {
     func purge(_ arguments: HandArguments) -> HandAnswer {
         let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
-            return .failure(.badRequest, "one argument of url, title, host and older-than is needed")
+            return .failure(
+                .badRequest, "one argument of url, title, host and older-than is needed")
         }
         switch names[0] {
         case "url":

@@ -59,6 +59,7 @@ package final class TitleHands: Sendable {
     /// - Parameters:
     ///   - method: GET or POST.
     ///   - target: path and query as in a request line.
+    /// - Returns: the value to send, or why there is none.
     package func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
         let request = RequestHead(method: method, target: target)
         let arguments = HandArguments(request.query ?? "")
@@ -161,8 +162,9 @@ struct HandArguments {
     /// A length of time: a whole number with s, m, h, d or w behind it; nil for anything else.
     static func duration(_ text: String) -> Interval? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+        let digits = text.utf8.dropLast()
         guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()),
-            (0...100_000).contains(count)
+            digits.allSatisfy({ (0x30...0x39).contains($0) }), count <= 100_000
         else { return nil }
         return .seconds(count * unit)
     }

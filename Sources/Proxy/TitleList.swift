@@ -41,6 +41,7 @@ package struct TitleList: Sendable, Equatable {
     ///   - base: the URL that it came from, after redirects.
     ///   - variables: those of the multivariant playlist that named it.
     ///   - limits: what a playlist may cost.
+    /// - Throws: `PlaylistError` for what is no playlist, or too large a one.
     package init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
         limits: PlaylistLimits = .standard

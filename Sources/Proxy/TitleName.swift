@@ -8,9 +8,8 @@ package enum TitleName {
     /// Longer names are cut; people read them in columns.
     private static let longest = 80
 
-    /// The value of EXT-X-SESSION-DATA that holds the title (RFC 8216, 4.3.4.4); nil for none.
-    ///
-    /// - Parameter playlist: the bytes of a multivariant playlist.
+    /// The title that a multivariant playlist says, in EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
+    /// where it says none.
     package static func announced(in playlist: [UInt8]) -> String? {
         let start = Array("#EXT-X-SESSION-DATA:".utf8)
         for line in playlist.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D })
@@ -45,7 +44,9 @@ package enum TitleName {
 
     private static func split(_ file: String) -> (stem: String, ending: String) {
         guard let dot = file.lastIndex(of: "."), dot != file.startIndex else { return (file, "") }
-        return (String(file[..<dot]), HTTP.ASCII.lowercased(String(file[file.index(after: dot)...])))
+        return (
+            String(file[..<dot]), HTTP.ASCII.lowercased(String(file[file.index(after: dot)...]))
+        )
     }
 
     /// Words that stand in most streams' URLs.

@@ -46,6 +46,7 @@ extension TitleCatalogue {
     ///   - after: the place; nil for the start.
     ///   - limit: the most titles of a page.
     ///   - time: a page ends early when it takes longer, with one title at least.
+    /// - Returns: titles, the last played first.
     func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
         let deadline = Monotonic.now() + time
         var places = store.titleTotals().filter { $0.title != 0 }

@@ -32,6 +32,7 @@ struct TitleReading {
     /// - Parameters:
     ///   - entry: where it starts, if that is known already.
     ///   - isPinned: whether it is pinned.
+    /// - Returns: the title, with no variants where its entry is not kept.
     mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
             id: session.id, name: "title \(session.id.text)", url: entry, kind: .parts,
@@ -41,6 +42,8 @@ struct TitleReading {
         if let url = root?.url ?? entry {
             title.url = url
             title.name = TitleName.derived(from: url)
+        } else if let row = rows.min(by: { $0.created < $1.created }), let url = Self.url(of: row) {
+            title.name = "parts of " + TitleName.derived(from: url)
         }
         if let root { read(root, into: &title) }
         for key in needed {
@@ -161,7 +164,8 @@ struct TitleReading {
             uniquingKeysWith: { first, _ in first })
         note(Array(keys.values))
         needed.formUnion(keys.values)
-        return TitleVariant(child, list: list) { piece in keys[piece.url].flatMap { bytes(of: $0) } }
+        return TitleVariant(child, list: list) { piece in keys[piece.url].flatMap { bytes(of: $0) }
+        }
     }
 
     // MARK: Objects

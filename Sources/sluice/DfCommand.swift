@@ -62,9 +62,13 @@ struct DfCommand: ParsableCommand {
         sums.add("least free", Words.size(use.minFree), "below that nothing new is stored")
         var shares = TextTable(rightAligned: [1, 2])
         shares.add("kind", "size", "objects")
-        for share in use.kinds { shares.add(share.name, Words.size(share.bytes), "\(share.objects)") }
+        for share in use.kinds {
+            shares.add(share.name, Words.size(share.bytes), "\(share.objects)")
+        }
         shares.add("host", "size", "objects")
-        for share in use.hosts { shares.add(share.name, Words.size(share.bytes), "\(share.objects)") }
+        for share in use.hosts {
+            shares.add(share.name, Words.size(share.bytes), "\(share.objects)")
+        }
         return "\(sums.text)\n\n\(shares.text)\n"
     }
 }

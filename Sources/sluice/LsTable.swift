@@ -117,6 +117,7 @@ struct TitleTable {
     /// `12:04 of 24:10`; nothing where no list is kept that would tell.
     private static func length(_ kept: Double, _ all: Double?) -> String {
         guard let all, all > 0 else { return "" }
-        return kept >= all - 0.05 ? Words.length(all) : "\(Words.length(kept)) of \(Words.length(all))"
+        return kept >= all - 0.05
+            ? Words.length(all) : "\(Words.length(kept)) of \(Words.length(all))"
     }
 }

@@ -12,7 +12,9 @@ struct PinCommand: ParsableCommand {
             """)
 
     @Argument(
-        help: "The URL that the title starts from, the origin's or ours, or its number in `sluice ls`.")
+        help:
+            "The URL that the title starts from, the origin's or ours, or its number in `sluice ls`."
+    )
     var title: String
 
     @Flag(help: "Print the pinned titles as JSON.")

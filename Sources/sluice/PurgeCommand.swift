@@ -23,7 +23,8 @@ struct PurgeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "All that came from a host; with a port only from that port.", valueName: "host[:port]"))
+            "All that came from a host; with a port only from that port.", valueName: "host[:port]")
+    )
     var host: String?
 
     @Option(

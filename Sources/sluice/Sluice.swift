@@ -40,8 +40,8 @@ struct SluiceCommand: ParsableCommand {
         version: "sluice \(sluiceVersion)",
         subcommands: [
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
-            LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self, ClearCommand.self,
-            VerifyCommand.self, DfCommand.self, CheckCommand.self, SimulateCommand.self,
-            InspectCommand.self, WhyCommand.self, KeysCommand.self,
+            LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self,
+            ClearCommand.self, VerifyCommand.self, DfCommand.self, CheckCommand.self,
+            SimulateCommand.self, InspectCommand.self, WhyCommand.self, KeysCommand.self,
         ])
 }

@@ -68,12 +68,13 @@ extension Stories.CommandLineTests {
         #expect(try sluice("stats", "--json", "--daemon", daemon).stdout.hasPrefix("{\"version\""))
         #expect(
             try sluice("purge", story.cdn.url("/a.ts"), "--daemon", daemon).stdout
-                == "{\"removed\":1}\n")
+                .hasPrefix("removed 1 object, "))
         #expect(
             try sluice("purge", story.url("/b.ts"), "--daemon", daemon).stdout
-                == "{\"removed\":1}\n")
+                .hasPrefix("removed 1 object, "))
         _ = try story.get("/a.ts")
-        #expect(try sluice("clear", "--daemon", daemon).stdout == "{\"removed\":1}\n")
+        let all = try sluice("clear", "--json", "--daemon", daemon).stdout
+        #expect(all.hasPrefix("{\"removed\":1,\"bytes\":"), "\(all)")
         _ = try story.get("/a.ts")
         #expect(story.cdn.requestCount("/a.ts") == 3)
     }

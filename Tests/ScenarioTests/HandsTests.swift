@@ -1,0 +1,287 @@
+/// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct HandsTests {}
+}
+
+extension Story {
+    /// A command that asks this story's daemon.
+    func ask(_ arguments: String...) throws -> Tool.Result {
+        try Tool.run(
+            [DaemonProcess.builtBinary()] + arguments + ["--daemon", daemon.baseURL])
+    }
+
+    /// A command on this story's folder itself.
+    func onFolder(_ arguments: String...) throws -> Tool.Result {
+        try Tool.run(
+            [DaemonProcess.builtBinary()] + arguments + ["--cache-dir", cacheFolder])
+    }
+}
+
+// MARK: Pins
+
+extension Stories.HandsTests {
+    @Test
+    func `a pinned title stays when all else has to go`() throws {
+        let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
+        for name in ["/kept.m3u8", "/gone.m3u8"] {
+            story.putTitle(name, name, count: 6)
+            try story.play(name)
+        }
+        let pinned = try story.ask("pin", story.cdn.url("/kept.m3u8"))
+        #expect(pinned.status == 0 && pinned.stdout.contains("100 % is kept"), "\(pinned)")
+        for index in 0..<30 { _ = try story.get(segment("flood\(index)", 500_000)) }
+        #expect(try story.settled("stored_bytes") { $0 <= 5_000_000 } <= 5_000_000)
+        story.cdn.resetLog()
+        try story.play("/kept.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+        try story.play("/gone.m3u8")
+        #expect(story.cdn.requestCount() > 0)
+        #expect(try story.ask("ls").stdout.contains("pinned"))
+    }
+
+    @Test
+    func `a pin holds what is fetched later, and what another title brought`() throws {
+        let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
+        story.putTitle("/first.m3u8", "common")
+        try story.play("/first.m3u8")
+        story.putTitle("/second.m3u8", "common")
+        _ = try story.get("/second.m3u8")
+        let isKnown = try story.title("/second.m3u8") { members("percent", in: $0).first == "100" }
+        #expect(!isKnown.isEmpty)
+        #expect(try story.ask("pin", story.url("/second.m3u8")).status == 0)
+        story.putTitle("/later.m3u8", "later")
+        let early = try story.ask("pin", story.cdn.url("/later.m3u8"))
+        #expect(early.stdout.contains("0 % is kept"), "\(early)")
+        try story.play("/later.m3u8")
+        for index in 0..<30 { _ = try story.get(segment("wash\(index)", 500_000)) }
+        #expect(try story.settled("stored_bytes") { $0 <= 5_000_000 } <= 5_000_000)
+        story.cdn.resetLog()
+        try story.play("/second.m3u8")
+        try story.play("/later.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+    }
+
+    @Test
+    func `pins outlive a restart and the loss of the index, until they are let go`() throws {
+        let story = try Story()
+        story.putTitle("/pin.m3u8", "pin")
+        try story.play("/pin.m3u8")
+        #expect(try story.ask("pin", story.cdn.url("/pin.m3u8")).status == 0)
+        story.stop()
+        for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+            unlink("\(story.cacheFolder)/\(name)")
+        }
+        try story.restart()
+        let text = try story.title("/pin.m3u8") { members("percent", in: $0).first == "100" }
+        #expect(members("pinned", in: text) == ["true"])
+        #expect(try story.ask("unpin", story.cdn.url("/pin.m3u8")).stdout == "unpinned\n")
+        #expect(try story.ask("unpin", story.cdn.url("/pin.m3u8")).stdout == "it was not pinned\n")
+        #expect(members("pinned", in: try story.title("/pin.m3u8")) == ["false"])
+    }
+}
+
+// MARK: Purging
+
+extension Stories.HandsTests {
+    @Test
+    func `a purge by title takes that title and nothing else`() throws {
+        let story = try Story()
+        for name in ["/one.m3u8", "/two.m3u8"] {
+            story.putTitle(name, name)
+            try story.play(name)
+        }
+        let gone = try story.ask("purge", "--title", story.cdn.url("/one.m3u8"))
+        #expect(gone.stdout.hasPrefix("removed 5 objects, "), "\(gone)")
+        story.cdn.resetLog()
+        try story.play("/two.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+        try story.play("/one.m3u8")
+        #expect(story.cdn.requestCount() == 5)
+    }
+
+    @Test
+    func `a purge by host takes what came from there, except what is pinned`() throws {
+        let story = try Story()
+        let other = FixtureCDN()
+        try other.start()
+        defer { other.stop() }
+        let path = segment("host", 1_000)
+        for url in [story.cdn.url(path), other.url(path)] {
+            _ = try story.player().get(story.url(for: url))
+        }
+        story.putTitle("/pinned.m3u8", "pinned")
+        try story.play("/pinned.m3u8")
+        #expect(try story.ask("pin", story.cdn.url("/pinned.m3u8")).status == 0)
+        let gone = try story.ask("purge", "--host", "127.0.0.1:\(story.cdn.port)")
+        #expect(gone.stdout.hasPrefix("removed 1 object, "), "\(gone)")
+        story.cdn.resetLog()
+        _ = try story.player().get(story.url(for: other.url(path)))
+        #expect(other.requestCount() == 1)
+        try story.play("/pinned.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+        #expect(try story.ask("purge", "--host", "127.0.0.1").stdout.hasPrefix("removed 1 object"))
+    }
+
+    @Test
+    func `a purge by age takes what was not used for so long`() throws {
+        let story = try Story()
+        let (old, fresh) = (segment("old", 1_000), segment("fresh", 1_000))
+        _ = try story.get(old)
+        _ = try story.get(fresh)
+        #expect(try story.ask("purge", "--older-than", "1h").stdout.hasPrefix("removed 0 objects"))
+        let isGone = try eventually {
+            _ = try story.get(fresh)
+            return try story.ask("purge", "--older-than", "3s").stdout
+                .hasPrefix("removed 1 object,")
+        }
+        #expect(isGone)
+        #expect(story.cdn.requestCount(fresh) == 1)
+        _ = try story.get(old)
+        #expect(story.cdn.requestCount(old) == 2)
+    }
+
+    @Test(arguments: [
+        [], ["--host", "h", "--title", "x"], ["--older-than", "soon"], ["--title", "nonsense"],
+        ["--title", "000000000000"], ["no-url"],
+    ])
+    func `a purge that says nothing clear removes nothing`(_ arguments: [String]) throws {
+        let story = try Story()
+        _ = try story.get(segment("safe", 1_000))
+        let result = try Tool.run(
+            [DaemonProcess.builtBinary(), "purge"] + arguments
+                + ["--daemon", story.daemon.baseURL])
+        #expect(result.status != 0 && !result.stderr.isEmpty, "\(result)")
+        #expect(try story.stat("stored_objects") == 1)
+    }
+}
+
+// MARK: Without a daemon
+
+extension Stories.HandsTests {
+    @Test
+    func `every command works on the folder while no daemon runs`() throws {
+        let story = try Story()
+        for name in ["/one.m3u8", "/two.m3u8"] {
+            story.putTitle(name, name)
+            try story.play(name)
+        }
+        story.stop()
+        let list = try story.onFolder("ls")
+        #expect(list.status == 0 && list.stdout.split(separator: "\n").count == 3, "\(list)")
+        #expect(
+            try story.onFolder("pin", story.cdn.url("/one.m3u8")).stdout.contains("100 % is kept"))
+        #expect(
+            try story.onFolder("purge", "--older-than", "0s").stdout.hasPrefix("removed 5 objects"))
+        let check = try story.onFolder("verify")
+        #expect(check.status == 0 && check.stdout.hasPrefix("5 objects are intact"), "\(check)")
+        let use = try story.onFolder("df", "--json")
+        #expect(members("used_bytes", in: use.stdout) == members("pinned_bytes", in: use.stdout))
+        try story.restart()
+        story.cdn.resetLog()
+        try story.play("/one.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+        #expect(try story.ask("ls").stdout.contains("pinned"))
+    }
+
+    @Test
+    func `the folder of a running daemon is refused, and nothing happens to it`() throws {
+        let story = try Story()
+        let path = segment("mine", 1_000)
+        _ = try story.get(path)
+        for command in [["ls"], ["df"], ["verify"], ["purge", "--older-than", "0s"], ["clear"]] {
+            let result = try Tool.run(
+                [DaemonProcess.builtBinary()] + command + ["--cache-dir", story.cacheFolder])
+            #expect(result.status == 4 && result.stderr.contains("in use"), "\(result)")
+        }
+        _ = try story.get(path)
+        #expect(story.cdn.requestCount(path) == 1)
+    }
+
+    @Test
+    func `a folder that holds no store is left as it is`() throws {
+        let folder = try TemporaryFolder()
+        let photos = folder.makeFolder("photos")
+        try writeFile(photos + "/a.jpg", "jpeg".utf8)
+        for (path, status) in [(photos, 4), (folder.file("none"), 4)] {
+            let result = try sluice("purge", "--older-than", "0s", "--cache-dir", path)
+            #expect(result.status == Int32(status) && result.stderr.contains("no store"))
+        }
+        #expect(listFolder(photos) == ["a.jpg"] && access(folder.file("none"), F_OK) != 0)
+        let nothing = try sluice(
+            "ls", "--config", folder.file("settings.json"), "--daemon", "http://127.0.0.1:1")
+        #expect(nothing.status == 5 && nothing.stderr.contains("no daemon answers"))
+    }
+}
+
+// MARK: Disk and checks
+
+extension Stories.HandsTests {
+    @Test
+    func `df adds up`() throws {
+        let story = try Story(["--cache-size", "50MB", "--min-free", "1MB"])
+        story.putTitle("/df.m3u8", "df")
+        try story.play("/df.m3u8")
+        var text = ""
+        _ = try eventually {
+            text = try story.api("df")
+            return members("objects", in: text).first == "5"
+        }
+        #expect(members("budget_bytes", in: text) == ["50000000"])
+        #expect(members("min_free_bytes", in: text) == ["1000000"])
+        let bytes = members("bytes", in: text).compactMap { Int($0) }
+        #expect(bytes.count == 3 && bytes[0] + bytes[1] == bytes[2], "\(text)")
+        #expect(members("name", in: text).last == "127.0.0.1:\(story.cdn.port)")
+        let table = try story.ask("df").stdout
+        #expect(table.contains(" 50 MB") && table.contains("5 objects"), "\(table)")
+    }
+
+    @Test
+    func `a check finds the byte that turned, and what it drops is fetched again`() throws {
+        let story = try Story()
+        let (bad, good) = (segment("bad", 300_000), segment("good", 100_000))
+        _ = try story.get(good)
+        _ = try story.get(bad)
+        #expect(try story.ask("verify").status == 0)
+        story.stop()
+        try turnByte(inLargestFileOf: story.cacheFolder)
+        let check = try story.onFolder("verify", "--json")
+        #expect(check.status == 1 && members("sound", in: check.stdout) == ["false"], "\(check)")
+        #expect(try story.onFolder("verify").status == 0)
+        try story.restart()
+        #expect(isContent(try story.get(bad).body, of: bad))
+        #expect(isContent(try story.get(good).body, of: good))
+        #expect(story.cdn.requestCount(good) == 1 && story.cdn.requestCount(bad) == 2)
+    }
+
+    /// Turns one byte in the middle of the largest object.
+    private func turnByte(inLargestFileOf folder: String) throws {
+        let files = try storedFiles(folder).map { (path: $0, bytes: try readFile($0)) }
+        guard var largest = files.max(by: { $0.bytes.count < $1.bytes.count }) else { return }
+        largest.bytes[largest.bytes.count / 2] ^= 1
+        try writeFile(largest.path, largest.bytes)
+    }
+
+    @Test
+    func `what changes the store is for those who may`() throws {
+        let story = try Story(["--token", "open sesame"])
+        for (name, method) in [("pin?url=http://h/x", "POST"), ("titles", "GET"), ("df", "GET")] {
+            #expect(try story.player().get("/api/\(name)", method: method).status == 401)
+        }
+        let free = try Story()
+        let foreign = [("Origin", "http://evil.example")]
+        for name in ["pin?url=http://h/x", "unpin?url=http://h/x", "purge?host=h", "verify"] {
+            let path = "/api/\(name)"
+            #expect(try free.player().get(path, headers: foreign, method: "POST").status == 403)
+        }
+        #expect(try free.player().get("/api/pin?url=http://h/x").status == 405)
+        #expect(try free.player().get("/api/titles", method: "POST").status == 405)
+        #expect(try free.player().get("/api/titles?limit=0").status == 400)
+        #expect(try free.player().get("/api/titles?after=x").status == 400)
+        #expect(try free.player().get("/api/titles/000000000000").status == 404)
+    }
+}

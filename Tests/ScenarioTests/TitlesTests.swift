@@ -1,0 +1,238 @@
+/// What is kept, seen as titles: names, seconds and per cent by variant.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct TitlesTests {}
+}
+
+extension Story {
+    /// A page of the admin API, as text.
+    func api(_ target: String, method: String = "GET") throws -> String {
+        try player().get("/api/\(target)", method: method).text
+    }
+
+    /// The title that starts at a path of the CDN; empty while nothing of it is kept.
+    func title(_ path: String) throws -> String {
+        let text = try api("titles/" + percentEncoded(cdn.url(path)))
+        return text.hasPrefix("{") ? text : ""
+    }
+
+    /// Waits until a title says something, for the index runs a moment behind; what it says at last.
+    func title(_ path: String, until isExpected: (String) -> Bool) throws -> String {
+        var text = ""
+        _ = try eventually {
+            text = try title(path)
+            return isExpected(text)
+        }
+        return text
+    }
+
+    /// Plays a VOD media list of `/bytes` segments, the first `count` of them.
+    func play(_ list: String, _ count: Int = .max) throws {
+        for link in try links(in: list).prefix(count) { _ = try follow(link) }
+    }
+
+    /// Puts a VOD list of segments of 4 s and 100,000 bytes each.
+    func putTitle(_ path: String, _ name: String, count: Int = 4, head: [String] = []) {
+        let segments = (0..<count).map { segment("\(name)-\($0)", 100_000) }
+        cdn.put(path, text: vod(segments, head: head))
+    }
+}
+
+/// The raw values of every member of one name in a JSON text, in order.
+func members(_ name: String, in json: String) -> [String] {
+    json.ranges(of: "\"\(name)\":").map { found in
+        let rest = json[found.upperBound...]
+        guard rest.first == "\"" else {
+            return String(rest.prefix { !",}]".contains($0) })
+        }
+        return String(rest.dropFirst().prefix { $0 != "\"" })
+    }
+}
+
+// MARK: How much is kept
+
+extension Stories.TitlesTests {
+    @Test
+    func `what was played to the end is kept whole`() throws {
+        let story = try Story()
+        story.putTitle("/shows/harbour/s1e2/master.m3u8", "whole")
+        try story.play("/shows/harbour/s1e2/master.m3u8")
+        let text = try story.title("/shows/harbour/s1e2/master.m3u8") {
+            members("percent", in: $0).first == "100"
+        }
+        #expect(members("name", in: text) == ["harbour/s1e2"])
+        #expect(members("kind", in: text) == ["vod", "variant"])
+        #expect(members("kept_seconds", in: text) == ["16", "16"])
+        #expect(members("whole", in: text) == ["true", "true"])
+        #expect(members("objects", in: text) == ["5"])
+        #expect((400_000...450_000).contains(Int(members("bytes", in: text)[0]) ?? 0))
+    }
+
+    @Test
+    func `half of a title is half, and a part of a segment counts by its bytes`() throws {
+        let story = try Story()
+        story.putTitle("/half.m3u8", "half")
+        try story.play("/half.m3u8", 2)
+        let half = try story.title("/half.m3u8") { members("percent", in: $0).first == "50" }
+        #expect(members("kept_seconds", in: half).first == "8", "\(half)")
+        let third = try story.links(in: "/half.m3u8")[2]
+        let part = try story.follow(third, headers: [("Range", "bytes=0-49999")])
+        #expect(part.status == 206)
+        let more = try story.title("/half.m3u8") { members("percent", in: $0).first == "62" }
+        #expect(members("kept_seconds", in: more).first == "10", "\(more)")
+    }
+
+    @Test
+    func `each variant and rendition is told apart`() throws {
+        let story = try Story(playing: [])
+        let lists = try story.links(in: "/ts/master.m3u8")
+        let last = try story.follow(lists[4]).text
+        for link in links(last) { _ = try story.follow(link) }
+        let text = try story.title("/ts/master.m3u8") { members("percent", in: $0).first == "100" }
+        #expect(
+            members("kind", in: text) == [
+                "vod", "audio", "subtitles", "variant", "variant", "variant",
+            ])
+        #expect(members("percent", in: text) == ["100", "0", "0", "0", "0", "100"])
+        #expect(members("label", in: text).last == "640x360 400 kb/s")
+        let lines = try sluice("ls", "--daemon", story.daemon.baseURL).stdout.split(separator: "\n")
+        #expect(lines.count == 3 && lines[2].contains("variant 640x360 400 kb/s  "), "\(lines)")
+    }
+
+    @Test
+    func `segments that are ranges of one file count by their ranges`() throws {
+        let story = try Story(playing: [])
+        let links = try story.links(in: "/byterange/index.m3u8")
+        _ = try story.follow(links[1], headers: [("Range", "bytes=0-53110")])
+        let text = try story.title("/byterange/index.m3u8") {
+            members("percent", in: $0).first == "33"
+        }
+        #expect(members("kept_seconds", in: text).first == "4", "\(text)")
+    }
+
+    @Test
+    func `keys and initialization sections belong to the whole`() throws {
+        let story = try Story(playing: [])
+        let lists = try story.links(in: "/aes/master.m3u8")
+        let inner = links(try story.follow(lists[0]).text)
+        for link in inner where !link.hasPrefix("/k/") { _ = try story.follow(link) }
+        let without = try story.title("/aes/master.m3u8") {
+            members("percent", in: $0).first == "99"
+        }
+        #expect(members("whole", in: without).first == "false")
+        for link in inner where link.hasPrefix("/k/") { _ = try story.follow(link) }
+        let whole = try story.title("/aes/master.m3u8") { members("whole", in: $0).first == "true" }
+        #expect(members("percent", in: whole).first == "100")
+    }
+
+    @Test
+    func `a single file is a title of its own`() throws {
+        let story = try Story(playing: [])
+        let size = try Fixture.bytes("media/plain/clip.mp4").count
+        _ = try story.get("/plain/clip.mp4", range: "bytes=0-\(size / 2)")
+        let half = try story.title("/plain/clip.mp4") { members("percent", in: $0).first == "50" }
+        #expect(members("kind", in: half) == ["file", "file"])
+        #expect(members("name", in: half) == ["plain/clip.mp4"])
+        _ = try story.get("/plain/clip.mp4")
+        _ = try story.title("/plain/clip.mp4") { members("percent", in: $0).first == "100" }
+        #expect(members("whole", in: try story.title("/plain/clip.mp4")).first == "true")
+    }
+
+    @Test
+    func `a list that grows is live`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/live.m3u8", liveWindow())
+        for index in 0..<3 { story.cdn.put("/s\(index).ts", Array("bytes".utf8)) }
+        try story.play("/live.m3u8")
+        let text = try story.title("/live.m3u8") { members("kind", in: $0).first == "live" }
+        #expect(members("live", in: text) == ["true"])
+    }
+}
+
+// MARK: Names and sharing
+
+extension Stories.TitlesTests {
+    @Test
+    func `a list that says its title is called by it`() throws {
+        let story = try Story()
+        story.putTitle("/v/index.m3u8", "named")
+        let name = "#EXT-X-SESSION-DATA:DATA-ID=\"com.apple.hls.title\",VALUE=\"Das Mädchen\""
+        story.cdn.put(
+            "/m.m3u8", text: "#EXTM3U\n\(name)\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv/index.m3u8\n")
+        _ = try story.get("/m.m3u8")
+        let text = try story.title("/m.m3u8") { !$0.isEmpty }
+        #expect(members("name", in: text) == ["Das Mädchen"])
+        #expect(try sluice("ls", "--daemon", story.daemon.baseURL).stdout.contains("Das Mädchen"))
+    }
+
+    @Test
+    func `what two titles need is counted once and shown for both`() throws {
+        let story = try Story()
+        for name in ["/a.m3u8", "/b.m3u8"] { story.putTitle(name, "shared") }
+        try story.play("/a.m3u8")
+        _ = try story.get("/b.m3u8")
+        let second = try story.title("/b.m3u8") { members("percent", in: $0).first == "100" }
+        #expect(Int(members("shared_bytes", in: second)[0]) ?? 0 >= 400_000, "\(second)")
+        #expect(Int(members("bytes", in: second)[0]) ?? .max < 20_000)
+        #expect(members("shared_bytes", in: try story.title("/a.m3u8")) == ["0"])
+    }
+
+    @Test
+    func `a listing shows no secret of a URL`() throws {  // trap 52
+        let story = try Story()
+        story.putTitle("/t.m3u8", "secret")
+        let path = "/t.m3u8?ticket=swordfish"
+        _ = try story.get(path)
+        let isListed = try eventually { try story.api("titles").contains("ticket=***") }
+        #expect(isListed)
+        #expect(!(try story.api("titles").contains("swordfish")))
+    }
+}
+
+// MARK: Many titles
+
+extension Stories.TitlesTests {
+    @Test
+    func `a listing comes in pages, the last played first`() throws {
+        let story = try Story()
+        for index in 0..<5 {
+            story.putTitle("/t\(index).m3u8", "page\(index)", count: 1)
+            try story.play("/t\(index).m3u8")
+        }
+        #expect(try eventually { members("total", in: try story.api("titles")) == ["5"] })
+        var names: [String] = []
+        var next = ""
+        for _ in 0..<3 {
+            let page = try story.api("titles?limit=2" + (next.isEmpty ? "" : "&after=\(next)"))
+            names += members("name", in: page)
+            next = members("next", in: page)[0]
+        }
+        #expect(next == "null")
+        #expect(Set(names).count == 5 && names.count == 5, "\(names)")
+        let all = try sluice("ls", "--json", "--daemon", story.daemon.baseURL).stdout
+        #expect(members("name", in: all) == names)
+    }
+
+    @Test
+    func `a long listing holds up no player`() throws {
+        let story = try Story()
+        for index in 0..<150 {
+            story.putTitle("/many\(index).m3u8", "many\(index)", count: 40)
+            _ = try story.get("/many\(index).m3u8")
+        }
+        let path = segment("played", 10_000)
+        _ = try story.get(path)
+        let listing = Background { try sluice("ls", "--json", "--daemon", story.daemon.baseURL) }
+        var slowest = Duration.zero
+        repeat {
+            let answer = try story.get(path)
+            #expect(isContent(answer.body, of: path))
+            slowest = max(slowest, answer.duration)
+        } while !listing.isDone
+        #expect(slowest < .milliseconds(250), "\(slowest)")
+        #expect(members("id", in: try listing.value().stdout).count >= 150)
+    }
+}
