@@ -15,6 +15,7 @@ package enum Storability: Equatable, Sendable {
         case varyStar = "vary-star"
         case authorization = "authorization"
         case noFreshness = "no-freshness"
+        /// An unsafe request came between, or the response is one to an unsafe method.
         case method = "method"
         /// `must-understand` came with a status that has no caching rules here.
         case mustUnderstand = "must-understand"

@@ -31,12 +31,16 @@ extension ProxyCore {
     }
 
     /// Takes out of the store what is kept for a mounted URL, all variants; what is being sent is
-    /// sent to its end.
+    /// sent to its end, and what is being fetched is not kept.
     func invalidate(_ url: AbsoluteURL) {
         let text = keys.key(of: url, in: KeyPlace(isMounted: true)).text
         store.remove(ObjectKey(sha256Of: text))
+        var texts: Set<String> = [text]
         for kind in CacheKind.allCases {
-            store.removeWithVariants(CacheKeyText.text(text, session: kind.rawValue))
+            let kept = CacheKeyText.text(text, session: kind.rawValue)
+            texts.insert(kept)
+            store.removeWithVariants(kept)
         }
+        flights.onLoop { [texts] table in table.invalidate(texts) }
     }
 }

@@ -39,7 +39,7 @@ final class ObjectFacts: Sendable {
 
     /// The facts of an object, decoded on first use; nil if its head is not one of ours.
     static func of(_ object: StoredObject) -> ObjectFacts? {
-        if let known = object.attachment as? ObjectFacts { return known }
+        if let known = object.attachment { return known as? ObjectFacts }
         guard let head = StoredHead(encoded: object.head) else { return nil }
         let made = ObjectFacts(head: head, generation: object.generation)
         return object.attach(made) as? ObjectFacts

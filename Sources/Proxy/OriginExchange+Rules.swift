@@ -16,7 +16,8 @@ extension OriginExchange {
         switch core.store.select(resource) {
         case .object(let object, let facts, let selected):
             resource = selected
-            if directives.noStore || needsOrigin { return askOrigin(directives, .requestNoStore) }
+            if directives.noStore { return askOrigin(directives, .requestNoStore) }
+            if needsOrigin { return askOrigin(directives, .requestNoCache) }
             startSelected(object, facts, directives)
         case .otherVariants(let index, let selected):
             resource = selected

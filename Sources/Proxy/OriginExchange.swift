@@ -110,7 +110,10 @@ final class OriginExchange {
                 lane: playlist == nil ? .playback : .express)
             if resource.kind != nil {
                 request.terms.staleServes = Freshness.mayServeStale(question(facts, playlist))
-                if self.request.method == .head, playlist == nil { request.terms.method = .head }
+                if self.request.method == .head, playlist == nil {
+                    request.terms.method = .head
+                    request.terms.isAlone = true
+                }
             }
             fetch(request)
         }
