@@ -22,6 +22,8 @@ package struct WhyContext: Sendable {
     package var router: @Sendable () -> Router = { Router(mounts: []) }
     /// Whether a URL leads to the daemon.
     package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
+    /// True where `isOwn` cannot be sure, so that a URL which is none of ours may be an origin's.
+    package var guessesOwn = false
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
@@ -73,6 +75,7 @@ package struct WhyHands: Sendable {
     ///   - method: GET or POST.
     ///   - target: path and query as in a request line.
     ///   - now: the time that ages are told for.
+    /// - Returns: JSON, or what is wrong with the request.
     package func answer(_ method: HTTPMethod, _ target: String, now: WallTime) -> HandAnswer {
         let request = RequestHead(method: method, target: target)
         let given = { (name: String) in

@@ -20,10 +20,13 @@ struct WhySubject {
     init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
         guard let url = try? AbsoluteURL(text) else { return nil }
         if core.isOwn(url) {
-            self.init(own: url, core, fields)
-        } else {
-            self.init(origin: url, core, fields)
+            if let own = WhySubject(own: url, core, fields) {
+                self = own
+                return
+            }
+            guard core.guessesOwn else { return nil }
         }
+        self.init(origin: url, core, fields)
     }
 
     private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {

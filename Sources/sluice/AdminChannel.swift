@@ -119,6 +119,7 @@ private final class OpenedStore {
         context.isShared = configuration.isShared
         context.mountKind = configuration.proxy.mountKind
         context.isOwn = { Self.isOnThisMachine($0) }
+        context.guessesOwn = true
         let router = Router(mounts: configuration.proxy.mounts)
         context.router = { router }
         why = WhyHands(context)

@@ -97,6 +97,23 @@ extension Stories.WhyTests {
         #expect(text.contains("whole: 40000 of 40000 bytes"))
     }
 
+    @Test func `without a daemon the command reads the folder itself`() throws {
+        let story = try Story()
+        let path = segment("a", 40_000)
+        _ = try story.get(path)
+        story.stop()
+        let command = try Tool.run([
+            DaemonProcess.builtBinary(), "why", story.cdn.url(path), "--cache-dir",
+            story.cacheFolder,
+        ])
+        let text = String(decoding: command.output, as: UTF8.self)
+        #expect(text.contains("hit: answer from the store alone"))
+        let keys = try Tool.run([
+            DaemonProcess.builtBinary(), "keys", "--cache-dir", story.cacheFolder,
+        ])
+        #expect(String(decoding: keys.output, as: UTF8.self).contains("keys standard"))
+    }
+
     // MARK: Access log
 
     /// The lines of a log, once there are so many.
