@@ -188,6 +188,17 @@ final class StoreCore: Sendable {
         }
     }
 
+    /// Takes a row out of the books whose file is not there; the key's name is locked.
+    ///
+    /// A kill between the deletion of a file and that of its row leaves one, as does a power cut.
+    private func forgetLost(_ key: ObjectKey) {
+        guard table.withShard(of: key, { $0.isUnsettled(key) }), let row = row(of: key) else {
+            return
+        }
+        ledger.release(row.bytes)
+        noteRemoval(of: key)
+    }
+
     /// Makes an object what its key stands for.
     ///
     /// Blocks on the disk.
@@ -199,6 +210,7 @@ final class StoreCore: Sendable {
             guard place == .unpublished, !isDiscarded else { return nil }
             let isOpen = table.withShard(of: key) { $0.contains(key.name) }
             let known = isOpen ? nil : load(key)
+            if !isOpen, known == nil { forgetLost(key) }
             try rename(newPath, of: key)
             object.state.withLock { state in
                 state.place = .current
