@@ -34,8 +34,10 @@ package enum OfflinePlaylist {
     ///   - isPresent: asked of each segment, key and initialization section; a segment without its
     ///     key or initialization section counts as missing. Asked once for each line.
     ///
-    /// In both forms the list gets an EXT-X-ENDLIST. Never blocks by itself. Throws what a rewrite
-    /// would throw.
+    /// - Returns: the list, in both forms with an EXT-X-ENDLIST, and what is missing in it.
+    /// - Throws: what a rewrite would throw.
+    ///
+    /// Never blocks by itself.
     package static func make(
         _ body: [UInt8], base: AbsoluteURL, form: Form, isPresent: (ResourceReference) -> Bool
     ) throws(PlaylistError) -> Result {

@@ -19,6 +19,7 @@ extension TimeShift {
     ///   - ending: what comes behind the last segment; `ended` in any case where the origin ended.
     ///   - isPresent: whether a segment that the origin no longer lists is kept. Those that are
     ///     not become gaps, and go where nothing that is kept stands before them.
+    /// - Returns: the playlist; empty where there is nothing to list.
     package func playlist(
         over duration: Duration? = nil, ending: Ending = .live,
         isPresent: (TimeShiftSegment) -> Bool

@@ -32,7 +32,9 @@ struct InspectCommand: ParsableCommand {
     @Flag(help: "Print every segment too.")
     var segments = false
 
-    @Flag(help: "Print whole URLs; default: values of queries are left out.")
+    @Flag(
+        name: .customLong("full-urls"),
+        help: "Print whole URLs; default: values of queries are left out.")
     var fullURLs = false
 
     @Flag(help: "Exit with 1 when a rule that must be kept is broken.")

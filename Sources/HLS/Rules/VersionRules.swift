@@ -62,7 +62,7 @@ enum VersionRules {
             guard let line = feature.firstUse(view) else { continue }
             findings.add(
                 line, .version,
-                "\(feature.name) needs version \(feature.version), the list says \(version)")
+                "\(feature.name): version \(feature.version) is needed, the list says \(version)")
         }
     }
 }

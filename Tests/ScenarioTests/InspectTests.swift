@@ -1,0 +1,106 @@
+/// Stories of `sluice inspect`: what is said of playlists at an origin and in files.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct InspectTests {}
+}
+
+extension Stories.InspectTests {
+    /// An origin with a multivariant playlist of two variants, one of them gone.
+    static func origin() throws -> FixtureCDN {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        cdn.put(
+            "/m.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-DEFINE:NAME="d",VALUE="low"
+                #EXT-X-NEWS:1
+                #EXT-X-STREAM-INF:BANDWIDTH=9
+                {$d}.m3u8?token=secret
+                #EXT-X-STREAM-INF:BANDWIDTH=7,CODECS="x"
+                gone.m3u8
+
+                """)
+        cdn.put(
+            "/low.m3u8",
+            text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXTINF:9,\nb.ts\n")
+        return cdn
+    }
+
+    @Test func `a tree says what is there, what is gone and what is wrong`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        let result = try sluice("inspect", cdn.url("/m.m3u8"))
+        #expect(result.status == 0)
+        for text in [
+            "multivariant, version 1, 2 variants, 0 renditions",
+            "unknown tag: EXT-X-NEWS, line 3, 1 times",
+            "line 4 (EXT-X-STREAM-INF): has no CODECS [8216bis 4.4.6.2, should]",
+            "variables: version 8 is needed, the list says 1 [8216bis 8, must]",
+            "variant (9 bit/s): \(cdn.url("/low.m3u8"))?token=***",
+            "live, 2 segments from sequence number 0, 13.000 s in all, 4.000 s to 9.000 s each",
+            "line 5 (EXTINF): 9.0 seconds round to more than the target duration",
+            "not read: the origin answered 404",
+        ] {
+            #expect(result.stdout.contains(text), "\(text)\n\(result.stdout)")
+        }
+        #expect(!result.stdout.contains("secret"))
+    }
+
+    @Test func `whole URLs and segments are shown when asked for`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        let result = try sluice("inspect", "--full-urls", "--segments", cdn.url("/m.m3u8"))
+        #expect(result.stdout.contains("low.m3u8?token=secret"))
+        #expect(result.stdout.contains("segment 1: 9.000 s, \(cdn.url("/b.ts"))"))
+    }
+
+    @Test func `JSON has the same tree for programs`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        let result = try sluice("inspect", "--json", cdn.url("/low.m3u8"))
+        #expect(result.status == 0)
+        for text in [
+            "\"kind\" : \"media\"", "\"section\" : \"4.4.3.1\"", "\"totalSeconds\" : 13",
+            "\"line\" : 5",
+        ] {
+            #expect(result.stdout.contains(text), "\(text)")
+        }
+    }
+
+    @Test func `headers go with every request`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        _ = try sluice("inspect", "--header", "X-Key: 7", cdn.url("/m.m3u8"))
+        #expect(cdn.requests.count == 3)
+        #expect(cdn.requests.allSatisfy { $0["X-Key"] == "7" })
+    }
+
+    @Test func `strict fails for what must be kept, and only then`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        #expect(try sluice("inspect", "--strict", cdn.url("/low.m3u8")).status == 1)
+        cdn.put("/good.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n")
+        #expect(try sluice("inspect", "--strict", cdn.url("/good.m3u8")).status == 0)
+    }
+
+    @Test(arguments: ["ts", "fmp4", "aes", "byterange", "audio"])
+    func `the sample's files break no rule that must be kept`(name: String) throws {
+        let path = Fixture.repository + "/Fixtures/media/\(name)/master.m3u8"
+        let result = try sluice("inspect", "--strict", path)
+        #expect(result.status == 0, "\(result.stdout)")
+    }
+
+    @Test func `what is no playlist is an error`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        cdn.put("/page.m3u8", text: "<html>Not here</html>")
+        let page = try sluice("inspect", cdn.url("/page.m3u8"))
+        #expect(page.status == 1 && page.stdout.contains("a page of markup, not a playlist"))
+        #expect(try sluice("inspect", "/nowhere/at/all.m3u8").status == 64)
+        #expect(try sluice("inspect", "ftp://h/x").status == 64)
+    }
+}
