@@ -32,7 +32,9 @@ extension CurlEasy {
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
         set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
-        if transfer.request.usesFreshConnection { set(CURLOPT_FRESH_CONNECT, flag: true) }
+        if transfer.request.usesFreshConnection || transfer.avoidsKeptConnections {
+            set(CURLOPT_FRESH_CONNECT, flag: true)
+        }
         setMethod(hop, transfer)
         setFieldLines(fieldLines(hop, transfer, configuration))
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }

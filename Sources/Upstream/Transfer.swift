@@ -52,6 +52,10 @@ package final class Transfer {
     var isUploadPaused = false
     /// Bytes of the request's body that libcurl has not taken yet.
     var uploadChunk: ArraySlice<UInt8> = []
+    /// The connection that was to be used has something to say that nobody asked for.
+    var isConnectionSpoilt = false
+    /// Such a connection was met: a new one is taken.
+    var avoidsKeptConnections = false
     /// Interim responses so far.
     var interims = 0
     var isDirty = false

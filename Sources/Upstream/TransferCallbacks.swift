@@ -5,6 +5,7 @@ import Glibc
 import HTTP
 import Posix
 import Reactor
+import URISyntax
 
 extension CurlEasy {
     /// Lets libcurl call `transfer`, which its client keeps alive for as long as it is attached.
@@ -53,9 +54,11 @@ private func openSocket(
     guard let address else { return -1 }
     let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
     guard let peer, transfer(context).permits(peer) else { return -1 }
-    return socket(
+    let number = socket(
         address.pointee.family, address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
         address.pointee.protocol)
+    if number >= 0 { transfer(context).client?.sockets.insert(number) }
+    return number
 }
 
 /// CURLOPT_PREREQFUNCTION: the peer of the connection a request is about to use, new or reused.
@@ -66,7 +69,8 @@ private func mayRequest(
     guard let peer,
         let address = SocketAddress(
             host: String(cString: peer), port: UInt16(truncatingIfNeeded: peerPort)),
-        transfer(context).permits(address)
+        transfer(context).permits(address),
+        transfer(context).mayUse(connectionFrom: UInt16(truncatingIfNeeded: localPort))
     else { return 1 }  // CURL_PREREQFUNC_ABORT
     return 0
 }
@@ -83,6 +87,18 @@ extension Transfer {
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
         refusedAddress = address.host
         return false
+    }
+
+    /// False where the connection is a kept one that cannot be trusted with this request.
+    ///
+    /// On HTTP/2 there is always something to read, and answers name their request.
+    fileprivate func mayUse(connectionFrom localPort: UInt16) -> Bool {
+        guard let client else { return false }
+        guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(hop.url.origin) else {
+            return true
+        }
+        isConnectionSpoilt = client.sockets.isSpoilt(localPort: localPort)
+        return !isConnectionSpoilt
     }
 
     /// False aborts the transfer; `failure` says why.

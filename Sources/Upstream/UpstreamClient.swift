@@ -27,6 +27,7 @@ package final class UpstreamClient {
     var multiplexed: [Origin: Int] = [:]
     /// Origins whose last answer came over HTTP/2.
     var multiplexingOrigins: Set<Origin> = []
+    var sockets = KnownSockets()
     private var nextID: UInt64 = 0
     var isShutDown = false
 
@@ -131,6 +132,12 @@ extension UpstreamClient: CurlMultiOwner {
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
         if let error = transfer.failure {
             end(transfer, .failure(error))
+        } else if transfer.isConnectionSpoilt {
+            // Nothing was sent yet.
+            transfer.isConnectionSpoilt = false
+            transfer.avoidsKeptConnections = true
+            detach(transfer)
+            send(transfer)
         } else if case .redirect(let redirect) = transfer.phase {
             follow(redirect, transfer)
         } else if code == CURLE_OK, case .head = transfer.phase {

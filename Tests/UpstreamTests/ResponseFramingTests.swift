@@ -1,4 +1,5 @@
 /// Response heads that two readers could read in two ways: one reading, or none.
+import Glibc
 import HTTP
 import Testing
 @testable import Upstream
@@ -34,6 +35,27 @@ import Testing
         let (parser, event) = parse(["HTTP/1.1 200 OK"] + lines)
         #expect(event == .complete)
         #expect(parser.fields.all(.contentLength) == ["5"])
+    }
+
+    @Test func `what an origin says unasked is no answer to the next request`() throws {
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array("good".utf8))
+            if exchange.number == 0 {
+                exchange.pause(milliseconds: 50)
+                exchange.send("HTTP/1.1 408 X\r\nContent-Length: 4\r\n\r\nevil")
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        #expect(try harness.fetch(origin.url()).text == "good")
+        usleep(300_000)
+        for _ in 0..<3 {
+            let record = try harness.fetch(origin.url())
+            #expect(record.text == "good" && record.status == 200)
+        }
+        #expect(origin.connections == 2)
+        harness.stop()
+        origin.stop()
     }
 
     @Test func `a length beside a transfer coding is not passed on`() {

@@ -1,0 +1,49 @@
+/// Finds out, before a kept connection is used again, whether the origin has said something on it
+/// that nobody asked for.
+///
+/// Such bytes (an answer to nothing, a 408 before the end) would be taken for the answer to the next
+/// request: the wrong content under the right name (RFC 9112 section 9.3). libcurl 7.88 looks
+/// only for the end of a connection, and tells of a connection nothing but its local port.
+import Glibc
+import Posix
+
+/// The sockets that were opened for libcurl.
+struct KnownSockets {
+    /// Numbers that were opened; closed ones stay until they are met.
+    private var opened: Set<CInt> = []
+    /// Connections that carried a request, by their local port.
+    private var used: [UInt16: CInt] = [:]
+
+    /// The most connections that are remembered; one more, and all are looked up anew.
+    private static let most = 2048
+
+    mutating func insert(_ number: CInt) { opened.insert(number) }
+
+    /// Whether the connection with this local port was used before and has something to read, be it
+    /// its end.
+    mutating func isSpoilt(localPort: UInt16) -> Bool {
+        if let number = used[localPort], Self.port(of: number) == localPort {
+            return Self.hasInput(number)
+        }
+        if used.count >= Self.most { used.removeAll() }
+        used[localPort] = nil
+        for number in Array(opened) {
+            switch Self.port(of: number) {
+            case nil: opened.remove(number)
+            case localPort?: used[localPort] = number
+            default: break
+            }
+        }
+        return false
+    }
+
+    private static func port(of number: CInt) -> UInt16? {
+        (try? localAddress(of: number))?.port
+    }
+
+    private static func hasInput(_ number: CInt) -> Bool {
+        var byte: UInt8 = 0
+        let flags = CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)
+        return recv(number, &byte, 1, flags) >= 0
+    }
+}
