@@ -143,4 +143,31 @@ extension Stories.RfcTests {
         let refused = try player.get("/at/a.txt", headers: [("Cache-Control", "max-age=0")])
         #expect(refused["Cache-Status"]?.contains("fwd=") == true)
     }
+
+    @Test
+    func `what was asked for before an unsafe request passed is not kept`() throws {
+        let origin = try ScriptedOrigin()
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(
+            folder.file("cache"), ["--mount", "/at/=\(origin.url("/x/"))"])
+        defer { origin.stop() }
+        let fresh: [WireHead.Field] = [("Cache-Control", "max-age=60")]
+        let changed = Barrier("the answer of before")
+        origin.answer(
+            "/x/it", .hold(until: changed), .respond(200, fresh, Array("old".utf8)))
+        let old = Shared<String?>(nil)
+        let base = daemon.baseURL
+        _ = startDetachedThread {
+            let answer = try? ScriptedPlayer(base).get("/at/it")
+            old.update { $0 = answer?.text ?? "" }
+        }
+        #expect(eventually { origin.requestCount("/x/it") == 1 })
+        origin.answer("/x/it", .respond(200, [], Array("done".utf8)))
+        let post = try ScriptedPlayer(base).get("/at/it", method: "POST", body: [1])
+        #expect(post.text == "done")
+        changed.arrive()
+        #expect(eventually { old.value == "old" })
+        origin.answer("/x/it", .respond(200, fresh, Array("new".utf8)))
+        #expect(try ScriptedPlayer(base).get("/at/it").text == "new")
+    }
 }
