@@ -10,6 +10,8 @@ struct CrashTally: Sendable {
     var answers = 0
     var bytes = 0
     var hits = 0
+    /// Answers without content.
+    var refusals: [String] = []
     /// Answers that no generation of the origin's explains.
     var faults: [String] = []
     /// Files and bytes on the disk that no object claims.
@@ -20,6 +22,7 @@ struct CrashTally: Sendable {
         sum.answers += part.answers
         sum.bytes += part.bytes
         sum.hits += part.hits
+        sum.refusals += part.refusals
         sum.faults += part.faults
         sum.orphans += part.orphans
     }
@@ -105,8 +108,8 @@ extension CrashWorld {
             try url(of: subject), headers: range.map { [("Range", $0)] } ?? [])
         let head = try stream.readHead()
         guard head.status == 200 || head.status == 206 else {
-            _ = try stream.readRest()
-            return CrashTally(answers: 1)
+            let words = String(decoding: try stream.readRest(), as: UTF8.self)
+            return CrashTally(answers: 1, refusals: ["\(head.startLine): \(words)"])
         }
         let body = try stream.read(mostBytes)
         let isWhole = stream.isDone && stream.broken == nil
@@ -140,7 +143,7 @@ extension CrashWorld {
                 let one = try self.read(subject, nil, Int.max, newest[subject])
                 tally += one
                 guard one.bytes == 0 else { continue }
-                tally.faults.append("no bytes of \(CrashSubject.all[subject])")
+                tally.faults.append("no bytes of \(CrashSubject.all[subject]): \(one.refusals)")
             }
             return tally
         }

@@ -68,6 +68,8 @@ struct CrashSubject: Sendable {
     let sizes: ClosedRange<Int>
     /// Asked for under the mount, where HTTP's own rules demand a revalidation every time.
     let isRevalidated: Bool
+    /// What is kept for as long as there is room; not what the end of a connection may have cut.
+    var isKept: Bool { !behaviour.contains("cc=") && !behaviour.contains("eof=") }
 
     /// Small and large, with and without lengths, ranges, haste and honesty.
     static let all: [CrashSubject] = {

@@ -57,6 +57,19 @@ extension Stories {
             for path in during { #expect(isContent(try story.get(path).body, of: path)) }
         }
 
+        @Test(arguments: [ENOSPC, EIO, EDQUOT])
+        func `a disk that refuses the very first byte costs the player none`(error: Int32) throws {
+            let disk = try FailingDisk()
+            try disk.fail(DiskFault(calls: [.write], error: error))
+            let story = disk.story
+            for path in [segment("first", 100_000), disk.chunked] {
+                let answers = try inParallel(3) { _ in try story.get(path) }
+                for answer in answers {
+                    #expect(answer.status == 200 && isContent(answer.body, of: path))
+                }
+            }
+        }
+
         @Test(arguments: [64, 100])
         func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
             descriptors: Int

@@ -48,7 +48,7 @@ private final class RecordedRun {
         let environment = recorder.environment(world.firstFolder)
         // What nobody evicts, revalidates or may not keep must be there after a good end.
         let lasting = CrashSubject.all.indices.filter {
-            cacheSize == "1GB" && !CrashSubject.all[$0].behaviour.contains("cc=")
+            cacheSize == "1GB" && CrashSubject.all[$0].isKept
         }
         var moments: [Int] = []
         for ending in [SIGTERM, SIGKILL, SIGTERM] {
