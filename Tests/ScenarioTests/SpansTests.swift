@@ -1,0 +1,165 @@
+/// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte twice.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct SpansTests {
+        private static let size = 3_000_000
+
+        /// Ranges that overlap, touch and leave holes.
+        private func ranges(_ count: Int, _ dice: inout SeededDice) -> [Range<Int>] {
+            (0..<count).map { _ in
+                let first = dice.roll(Self.size)
+                return first..<min(Self.size, first + 1 + dice.roll(250_000))
+            }
+        }
+
+        private func isExact(_ range: Range<Int>, of path: String, _ story: Story) throws -> Bool {
+            let text = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+            let answer = try story.get(path, range: text)
+            let place = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(Self.size)"
+            return answer.status == 206 && answer["Content-Range"] == place
+                && isContent(answer.body, of: path, from: range.lowerBound, count: range.count)
+        }
+
+        @Test(arguments: [1, 2, 3] as [UInt64])
+        func `holes are filled without a byte that is there, through a restart`(seed: UInt64) throws
+        {
+            let story = try Story()  // traps 19, 22
+            let path = segment("holes", Self.size)
+            var dice = SeededDice(seed, 0)
+            for round in 0..<2 {
+                for range in ranges(15, &dice) { #expect(try isExact(range, of: path, story)) }
+                #expect(story.cdn.firstByteServedTwice(path) == nil)
+                if round == 0 { try story.restart() }
+            }
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.firstByteServedTwice(path) == nil)
+            #expect(story.cdn.bytesSent(path) == Self.size)
+        }
+
+        @Test(arguments: [4, 5] as [UInt64])
+        func `many players in one object at once get exact bytes, most of them once`(seed: UInt64)
+            throws
+        {
+            let story = try Story()  // traps 22, 31
+            let path = segment("crowd", Self.size)
+            story.cdn.setBehaviour("rate=20000000", for: path)
+            let results = try inParallel(6) { player in
+                var dice = SeededDice(seed, player)
+                return try ranges(8, &dice).allSatisfy { try isExact($0, of: path, story) }
+            }
+            #expect(!results.contains(false))
+            #expect(isContent(try story.get(path).body, of: path))
+            // What two flights had on their way when one met the other.
+            #expect(story.cdn.bytesSent(path) < Self.size * 3 / 2)
+        }
+
+        @Test func `a far seek in a film of 2 GB moves and stores only what is asked for`() throws {
+            let story = try Story()  // trap 32
+            let path = segment("film", 2_000_000_000)
+            for first in [0, 1_999_999_000, 1_000_000_000] {
+                let answer = try story.get(path, range: "bytes=\(first)-\(first + 999)")
+                #expect(answer["Content-Range"] == "bytes \(first)-\(first + 999)/2000000000")
+                #expect(isContent(answer.body, of: path, from: first, count: 1000))
+            }
+            #expect(story.cdn.bytesSent(path) == 3000)
+            #expect(try story.settled("stored_bytes") { $0 < 100_000 } < 100_000)
+        }
+
+        @Test func `old readers finish on their generation while new ones get the next`() throws {
+            let story = try Story(["--policy", "refresh"])  // trap 25
+            let path = segment("lively", Self.size)
+            let other = "/bytes/\(Self.size - 1000)/next.ts"
+            story.cdn.setBehaviour("etag=one", for: path)
+            _ = try story.get(path)
+            let old = try story.open(path, receiveBuffer: 4096)
+            let begin = try old.read(100_000)
+            let part = try story.open(path, range: "bytes=500000-", receiveBuffer: 4096)
+            let beginOfPart = try part.read(1000)
+            story.cdn.setBehaviour(Behaviour(query: "etag=two&as=\(other)"), for: path)
+            let new = try story.get(path)
+            #expect(isContent(new.body, of: other) && new["ETag"] == "\"two\"")
+            let range = try story.get(path, range: "bytes=1000-1999")
+            #expect(isContent(range.body, of: other, from: 1000, count: 1000))
+            #expect(isContent(begin + (try old.readRest()), of: path))
+            let rest = beginOfPart + (try part.readRest())
+            #expect(isContent(rest, of: path, from: 500_000, count: Self.size - 500_000))
+        }
+
+        @Test(arguments: ["etag=two", "etag=&lastmod=Fri, 02 Jan 2026 00:00:00 GMT", "etag=one"])
+        func `a hole of another generation throws the old spans away`(validators: String) throws {
+            let story = try Story()  // trap 25
+            let path = segment("renewed", Self.size)
+            let other = "/bytes/\(Self.size + 5000)/next.ts"
+            story.cdn.setBehaviour("etag=one", for: path)
+            #expect(try isExact(0..<500_000, of: path, story))
+            // The last one lies: the tag is the same, only the length tells.
+            story.cdn.setBehaviour(Behaviour(query: "\(validators)&as=\(other)"), for: path)
+            let hole = try story.get(path, range: "bytes=1000000-1000999")
+            #expect(isContent(hole.body, of: other, from: 1_000_000, count: 1000))
+            #expect(hole["Content-Range"] == "bytes 1000000-1000999/\(Self.size + 5000)")
+            let begin = try story.get(path, range: "bytes=0-999")
+            #expect(isContent(begin.body, of: other, count: 1000))
+            #expect(isContent(try story.get(path).body, of: other))
+        }
+
+        @Test func `a length that is not told stays open until it is`() throws {  // trap 24
+            let story = try Story()
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let body = FixtureCDN.syntheticBytes("open.ts", 0..<1000)
+            let fields = [("ETag", "\"v\""), ("Content-Type", "video/mp2t")]
+            for (first, total) in [(0, "*"), (100, "1000")] {
+                origin.answer(
+                    "/open.ts",
+                    .respond(
+                        206, fields + [("Content-Range", "bytes \(first)-\(first + 99)/\(total)")],
+                        Array(body[first..<first + 100])))
+            }
+            let url = story.url(for: origin.url("/open.ts"))
+            for (first, total) in [(0, "*"), (100, "1000"), (0, "1000")] {
+                let range = [("Range", "bytes=\(first)-\(first + 99)")]
+                let answer = try story.player().get(url, headers: range)
+                #expect(answer.status == 206 && answer.body == Array(body[first..<first + 100]))
+                #expect(answer["Content-Range"] == "bytes \(first)-\(first + 99)/\(total)")
+            }
+            try origin.verify()
+        }
+
+        @Test func `ranges of a body that grows without a length are exact`() throws {
+            let story = try Story()  // traps 24, 28, 31
+            let path = segment("growing", Self.size)
+            story.cdn.setBehaviour("chunked=1&norange=1&rate=3000000", for: path)
+            let whole = try story.open(path)
+            let begin = try whole.read(200_000)
+            let near = try story.get(path, range: "bytes=100000-149999")
+            #expect(isContent(near.body, of: path, from: 100_000, count: 50_000))
+            let tail = try story.get(path, range: "bytes=-1000")
+            let start = tail.status == 206 ? Self.size - 1000 : 0
+            #expect(isContent(tail.body, of: path, from: start))
+            #expect(isContent(begin + (try whole.readRest()), of: path))
+            #expect(try isExact(2_000_000..<2_100_000, of: path, story))
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
+        @Test(arguments: ["gzip=1", "gzip=always"])
+        func `a range is never cut out of an encoded body`(coding: String) throws {  // trap 27
+            let story = try Story()
+            let path = segment("coded", 100_000)
+            story.cdn.setBehaviour(Behaviour(query: coding), for: path)
+            for _ in 0..<2 {
+                let answer = try story.get(
+                    path, range: "bytes=1000-1999", headers: [("Accept-Encoding", "gzip")])
+                if coding == "gzip=1" { #expect(answer.status == 206) }
+                guard answer.status == 206 else { continue }
+                #expect(answer["Content-Encoding"] == nil)
+                #expect(isContent(answer.body, of: path, from: 1000, count: 1000))
+            }
+            let wishes = story.cdn.requests.map { $0["Accept-Encoding"] ?? "identity" }
+            #expect(wishes.allSatisfy { $0 == "identity" })
+        }
+    }
+}
