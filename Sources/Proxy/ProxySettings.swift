@@ -42,8 +42,8 @@ package struct ProxySettings: Sendable {
     package var joinDistance: Int64 = 1 << 20
     /// A transfer runs ahead of its nearest reader by at most about this many bytes.
     ///
-    /// Default 32 MiB: more than any segment, and minutes of a film.
-    package var readAhead: Int64 = 32 << 20
+    /// Default 32 MB: more than any segment, and minutes of a film.
+    package var readAhead: Int64 = 32_000_000
     /// A transfer held back for so long is ended; its reader asks for the rest when it is there.
     ///
     /// Default 10 s: origins close connections that take nothing for a minute.

@@ -5,6 +5,7 @@ import HTTPServer
 import Logging
 import Posix
 import Proxy
+import Retention
 import Routing
 import Store
 import Upstream
@@ -80,6 +81,15 @@ struct DaemonConfiguration: Sendable {
         store.budgetBytes = reader.bytes(
             "cache-size", in: 1_000_000...most, default: store.budgetBytes)
         store.minFreeBytes = reader.bytes("min-free", in: 0...most, default: store.minFreeBytes)
+        proxy.readAhead = reader.bytes("read-ahead", in: 1_000_000...most, default: proxy.readAhead)
+        if let text = reader.text("retention") {
+            if let name = RetentionPolicyName(rawValue: text) {
+                store.retention = name
+            } else {
+                let names = RetentionPolicyName.allCases.map(\.rawValue).joined(separator: ", ")
+                reader.fault("retention is one of \(names), not '\(text)'")
+            }
+        }
     }
 
     private static var defaultCacheFolder: String {

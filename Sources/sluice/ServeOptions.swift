@@ -23,6 +23,18 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Bytes to leave free on the disk. 0...1000TB with suffix; default 512MB.")
     var minFree: String?
 
+    @Option(
+        help:
+            "What decides what goes when the cache is full: titles, lru, s3fifo, sieve or tinylfu; default titles."
+    )
+    var retention: String?
+
+    @Option(
+        help:
+            "Bytes that a transfer may run ahead of its nearest reader. 1MB...1000TB with suffix; default 32MB."
+    )
+    var readAhead: String?
+
     @Option(help: "Origin transfers at once. 1...256; default 32.")
     var slots: String?
 
@@ -154,7 +166,7 @@ struct ServeOptions: ParsableArguments {
     var scalars: [String: String] {
         let given: [(String, String?)] = [
             ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize),
-            ("min-free", minFree),
+            ("min-free", minFree), ("retention", retention), ("read-ahead", readAhead),
             ("slots", slots), ("express-slots", expressSlots), ("host-limit", hostLimit),
             ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
             ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
@@ -186,7 +198,8 @@ struct ServeOptions: ParsableArguments {
 
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
-        "bind", "port", "cache-dir", "cache-size", "min-free", "slots", "express-slots",
+        "bind", "port", "cache-dir", "cache-size", "min-free", "retention", "read-ahead", "slots",
+        "express-slots",
         "host-limit",
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",

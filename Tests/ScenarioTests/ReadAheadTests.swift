@@ -6,8 +6,8 @@ import Testing
 
 extension Stories {
     @Suite struct ReadAheadTests {
-        /// The default of 32 MiB, and what sockets and libcurl hold on the way.
-        static let window = (32 << 20) + 16_000_000
+        /// The default of 32 MB, and what sockets and libcurl hold on the way.
+        static let window = 32_000_000 + 16_000_000
 
         @Test func `a paused film of 2 GB costs disk and origin a window, not the film`() throws {
             let story = try Story()
