@@ -3,17 +3,24 @@ package enum Base64URL {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
+    /// The two characters of each twelve bits, the first in the low byte: half the look-ups.
+    private static let pairs: [UInt16] = (0..<4096).map {
+        UInt16(alphabet[$0 >> 6]) | UInt16(alphabet[$0 & 63]) << 8
+    }
+
+    /// Room for texts, copied faster than it is filled.
+    private static let room = [UInt8](repeating: 0, count: 2048)
+
     /// Appends the encoding of `bytes`.
     package static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
-        let alphabet = self.alphabet
-        let table = alphabet.span
+        let pairs = self.pairs
+        let table = pairs.span
         let input = bytes.span
         let start = output.count
         let groups = input.count / 3
         let rest = input.count - groups * 3
         // Room first, then stores: appending byte by byte would check the room each time.
-        output.append(
-            contentsOf: repeatElement(0x41, count: groups * 4 + (rest == 0 ? 0 : rest + 1)))
+        reserve(groups * 4 + (rest == 0 ? 0 : rest + 1), in: &output)
         var text = output.mutableSpan
         var place = start
         var index = 0
@@ -21,18 +28,30 @@ package enum Base64URL {
             let group =
                 UInt32(input[index]) << 16 | UInt32(input[index &+ 1]) << 8
                 | UInt32(input[index &+ 2])
-            text[place] = table[Int(group >> 18)]
-            text[place &+ 1] = table[Int(group >> 12 & 63)]
-            text[place &+ 2] = table[Int(group >> 6 & 63)]
-            text[place &+ 3] = table[Int(group & 63)]
+            let first = table[Int(group >> 12)]
+            let second = table[Int(group & 4095)]
+            text[place] = UInt8(truncatingIfNeeded: first)
+            text[place &+ 1] = UInt8(truncatingIfNeeded: first >> 8)
+            text[place &+ 2] = UInt8(truncatingIfNeeded: second)
+            text[place &+ 3] = UInt8(truncatingIfNeeded: second >> 8)
             index &+= 3
             place &+= 4
         }
         guard rest > 0 else { return }
         let last = UInt32(input[index]) << 16 | (rest == 2 ? UInt32(input[index + 1]) << 8 : 0)
-        text[place] = table[Int(last >> 18)]
-        text[place + 1] = table[Int(last >> 12 & 63)]
-        if rest == 2 { text[place + 2] = table[Int(last >> 6 & 63)] }
+        let first = table[Int(last >> 12)]
+        text[place] = UInt8(truncatingIfNeeded: first)
+        text[place + 1] = UInt8(truncatingIfNeeded: first >> 8)
+        if rest == 2 { text[place + 2] = UInt8(truncatingIfNeeded: table[Int(last & 4095)]) }
+    }
+
+    private static func reserve(_ count: Int, in output: inout [UInt8]) {
+        var left = count
+        while left > 0 {
+            let step = min(left, room.count)
+            output.append(contentsOf: room[..<step])
+            left -= step
+        }
     }
 
     /// The bytes that the text stands for; nil for characters outside the alphabet, a length that
