@@ -9,12 +9,13 @@ PREFIX ?= /usr/local
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
+CRASH ?= 300
 TEST_FLAGS ?=
 TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan lint format layers bench instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release test tsan lint format layers bench crash instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -27,6 +28,7 @@ help:
 	@echo 'format   rewrite the sources in the house style'
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
+	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
 	@echo 'fuzz     fuzz playlists, request heads and handles, FUZZ_SECONDS=60 each'
@@ -83,6 +85,9 @@ layers: build
 bench: release
 	$(SWIFT) build $(RELEASE) --product Bench
 	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
+
+crash: build
+	@$(TOOLS)/crash $(CRASH)
 
 instructions instructions-kept: release
 	@$(TOOLS)/instructions "$$($(SWIFT) build $(RELEASE) --show-bin-path)" \
