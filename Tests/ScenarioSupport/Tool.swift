@@ -45,10 +45,21 @@ package enum Tool {
     }
 
     /// Whether a program is in PATH.
-    package static func exists(_ name: String) -> Bool {
+    package static func exists(_ name: String) -> Bool { find(name) != nil }
+
+    private static func find(_ name: String) -> String? {
         let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
-        return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
+        return path.split(separator: ":").map { "\($0)/\(name)" }
+            .first { access($0, X_OK) == 0 }
     }
+
+    /// A C compiler: the one in PATH, else the one that comes with Swift; nil without either.
+    package static let cCompiler: String? = {
+        if let found = find("cc") ?? find("clang") { return found }
+        guard let swift = find("swift").flatMap(realPath) else { return nil }
+        let beside = swift.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/clang"
+        return access(beside, X_OK) == 0 ? beside : nil
+    }()
 
     /// The hash of every decoded frame of a stream as ffmpeg's framemd5 prints them; nil when it fails
     /// or complains about broken data.

@@ -32,7 +32,7 @@ struct DiskFault: Sendable, CustomTestStringConvertible {
 }
 
 extension Stories {
-    @Suite(.enabled(if: Tool.exists("cc"), "faults are made by a library that is built here"))
+    @Suite(.enabled(if: Tool.cCompiler != nil, "faults are made by a library that is built here"))
     struct DiskFaultTests {
         @Test(arguments: DiskFault.all)
         func `whatever the disk refuses, players get every byte`(fault: DiskFault) throws {

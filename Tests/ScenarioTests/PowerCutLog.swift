@@ -21,7 +21,9 @@ final class DiskRecorder: Sendable {
         try writeFile(logPath, [])
         try writeFile(faultPath, [UInt8](repeating: 0, count: 4096))
         let source = Fixture.path("tools/crash-fs.c")
-        let built = try Tool.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"])
+        let built = try Tool.run([
+            Tool.cCompiler ?? "cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl",
+        ])
         guard built.status == 0 else { throw ScenarioFailure("cc: \(built.stderr)") }
     }
 

@@ -6,7 +6,8 @@ import ScenarioSupport
 import Testing
 
 extension Stories {
-    @Suite(.enabled(if: Tool.exists("cc"), "recording needs a C compiler")) struct PowerCutTests {
+    @Suite(.enabled(if: Tool.cCompiler != nil, "recording needs a C compiler")) struct PowerCutTests
+    {
         private static let rounds = max(4, CrashSettings.images / 30)
 
         @Test(arguments: 0..<rounds)
