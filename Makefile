@@ -31,7 +31,7 @@ help:
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
-	@echo 'fuzz     fuzz playlists, request heads and handles, FUZZ_SECONDS=60 each'
+	@echo 'fuzz     fuzz the parsers of what strangers send, FUZZ_SECONDS=60 each'
 	@echo 'docs     write the documentation of all layers to .build/docs'
 	@echo 'install  install below DESTDIR and PREFIX=/usr/local'
 	@echo 'clean    remove what was built'
