@@ -75,6 +75,12 @@ package final class SessionTable: Sendable {
         SessionID(digest: digest(of: url, fields: fields))
     }
 
+    /// The sessions with headers that start at this URL.
+    func ids(startingAt url: AbsoluteURL) -> [SessionID] {
+        let known = sessions.withLock { Array($0.values) }
+        return known.filter { Self.id(of: url, fields: $0.fields) == $0.id }.map(\.id)
+    }
+
     private static func digest(of url: AbsoluteURL, fields: Fields) -> [UInt8] {
         var text = url.normalisedForKey
         if let userinfo = url.userinfo { text += "\nuserinfo: \(userinfo)" }

@@ -21,6 +21,8 @@ package struct Title: Sendable {
     package var name: String
     /// The entry; nil when it is not known.
     package var url: AbsoluteURL?
+    /// The key of the entry's object; nil when it is not kept.
+    package var entryKey: ObjectKey?
     package var kind: Kind
     package var isPinned: Bool
     /// Objects that were fetched for it, and the bytes that they take on the disk.

@@ -54,23 +54,23 @@ package struct TitleCatalogue: Sendable {
         return reading.title(entry: pin.flatMap { try? AbsoluteURL($0.url) }, isPinned: pin != nil)
     }
 
-    /// The titles that started at a URL: with no headers of their own, or with those of the
-    /// session that it was kept for.
+    /// The titles that start at a URL: with no headers of their own, with those of the session
+    /// that it was kept for, or at another URL that has the same key.
     ///
-    /// The first is there even if nothing of it is kept: what a player that starts there will make.
+    /// There is at least one: if nothing is kept, what a player that starts there will make.
     package func titles(startingAt url: AbsoluteURL) -> [Title] {
         let plain = sessions.session(for: Entry(url: url))
-        var reading = TitleReading(self, plain, store.rows(ofTitle: plain.id.number))
         let pins = Set(store.pins().map(\.title))
-        var titles = [reading.title(entry: url, isPinned: pins.contains(plain.id.number))]
-        let owners = Set(store.entries(of: keys.entryKeys(url, of: plain)).compactMap { $0?.title })
-        for owner in owners.union(pins) where owner != 0 && owner != plain.id.number {
-            let session = sessions.session(SessionID(owner))
-            guard SessionTable.id(of: url, fields: session.fields).number == owner,
-                let title = title(session.id)
-            else { continue }
-            titles.append(title)
-        }
-        return titles
+        let ways = Set(keys.entryKeys(url, of: plain))
+        let owners = Set(store.entries(of: Array(ways)).compactMap { $0?.title })
+        var others = sessions.ids(startingAt: url).compactMap(title)
+        let known = Set(others.map(\.id.number) + [0, plain.id.number])
+        others += owners.subtracting(known).sorted().compactMap { title(SessionID($0)) }
+            .filter { $0.entryKey.map(ways.contains) ?? false }
+        let rows = store.rows(ofTitle: plain.id.number)
+        let isPinned = pins.contains(plain.id.number)
+        if !others.isEmpty, rows.isEmpty, !isPinned { return others }
+        var reading = TitleReading(self, plain, rows)
+        return [reading.title(entry: url, isPinned: isPinned)] + others
     }
 }

@@ -5,12 +5,17 @@ package import Posix
 import Reactor
 import Routing
 import Store
+import Synchronization
 import URISyntax
 
 /// Answers requests one after the other, off the loops.
 package final class TitleDesk: Sendable {
+    /// More requests than this are turned away, so that nobody can pile them up.
+    private static let mostWaiting = 32
+
     private let hands: TitleHands
     private let thread: LoopThread
+    private let waiting = Atomic<Int>(0)
 
     /// Starts the thread.
     package init(core: ProxyCore) throws(SystemError) {
@@ -28,7 +33,15 @@ package final class TitleDesk: Sendable {
     func answer(
         _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
     ) {
-        let isTaken = thread.handle.enqueue { [hands] _ in done(hands.answer(method, target)) }
+        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
+            waiting.subtract(1, ordering: .relaxed)
+            return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
+        }
+        let isTaken = thread.handle.enqueue { [self] _ in
+            let answer = hands.answer(method, target)
+            waiting.subtract(1, ordering: .relaxed)
+            done(answer)
+        }
         if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
     }
 }

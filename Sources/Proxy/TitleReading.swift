@@ -35,8 +35,9 @@ struct TitleReading {
     /// - Returns: the title, with no variants where its entry is not kept.
     mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
-            id: session.id, name: "title \(session.id.text)", url: entry, kind: .parts,
-            isPinned: isPinned, objects: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes },
+            id: session.id, name: "title \(session.id.text)", url: entry,
+            entryKey: nil, kind: .parts, isPinned: isPinned, objects: rows.count,
+            bytes: rows.reduce(0) { $0 + $1.bytes },
             sharedBytes: 0, sharedKeys: [], lastUsed: rows.map(\.lastUsed).max(), variants: [])
         let root = entry.flatMap { self.root(at: $0) } ?? self.root(among: rows)
         if let url = root?.url ?? entry {
@@ -109,6 +110,7 @@ struct TitleReading {
     // MARK: Lists
 
     private mutating func read(_ root: Root, into title: inout Title) {
+        title.entryKey = root.key
         needed.insert(root.key)
         note([root.key])
         guard root.head.isPlaylist else {

@@ -192,6 +192,37 @@ extension Stories.TitlesTests {
     }
 }
 
+extension Stories.TitlesTests {
+    @Test
+    func `a title with headers of its own is found by its URL`() throws {
+        let story = try Story()
+        story.putTitle("/auth.m3u8", "auth")
+        let list = try story.follow(story.entry("/auth.m3u8", "h_Authorization=Basic%20eDp5"))
+        for link in links(list.text) { _ = try story.follow(link) }
+        let text = try story.title("/auth.m3u8") { members("percent", in: $0).first == "100" }
+        #expect(members("objects", in: text) == ["5"])
+        story.stop()
+        let listed = try story.onFolder("ls").stdout
+        #expect(listed.contains("auth") && listed.contains("100 %"), "\(listed)")
+    }
+
+    @Test
+    func `a title is found and pinned by a URL with another signature`() throws {
+        let story = try Story()
+        story.putTitle("/signed.m3u8", "signed")
+        let sign = { (text: String) in
+            "/signed.m3u8?Expires=1900000000&Key-Pair-Id=APKA2KEXAMPLE"
+                + "&Signature=\(String(repeating: text, count: 40))"
+        }
+        try story.play(sign("first"))
+        let text = try story.title(sign("second")) { members("percent", in: $0).first == "100" }
+        #expect(members("shared_bytes", in: text) == ["0"], "\(text)")
+        #expect(try story.ask("pin", story.cdn.url(sign("third"))).status == 0)
+        let all = try story.api("titles")
+        #expect(members("pinned", in: all) == ["true"] && members("total", in: all) == ["1"])
+    }
+}
+
 // MARK: Many titles
 
 extension Stories.TitlesTests {
@@ -225,6 +256,8 @@ extension Stories.TitlesTests {
         }
         let path = segment("played", 10_000)
         _ = try story.get(path)
+        // A title that is used while pages are read moves to the front, behind the reader's back.
+        #expect(try eventually { members("total", in: try story.api("titles?limit=1")) == ["151"] })
         let listing = Background { try sluice("ls", "--json", "--daemon", story.daemon.baseURL) }
         var slowest = Duration.zero
         repeat {
