@@ -22,6 +22,14 @@ package enum Disposition: Equatable, Sendable {
     /// Stored, but the origin had something newer.
     case refreshed(Freshness.StaleReason)
 
+    /// Whether the answer is the origin's own, and not one that was stored.
+    package var isFirstHand: Bool {
+        switch self {
+        case .miss, .bypass, .refreshed: true
+        case .hit, .partial, .staleOnError, .staleWhileRevalidate, .revalidated, .collapsed: false
+        }
+    }
+
     /// Whether the origin was asked and said that this is right.
     package var hasOriginsWord: Bool {
         switch self {

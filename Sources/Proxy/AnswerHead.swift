@@ -143,8 +143,11 @@ struct AnswerHead {
             for name in facts.rules.withheld { fields.remove(name) }
         }
         let age = facts.rules.age(at: now)
-        // On what comes straight from an origin Age says something only if it is not 0.
-        if !disposition.hasOriginsWord || age > 0 || fields.contains(.age) {
+        // What comes straight from an origin keeps the Age that it came with; without one, it gets
+        // one where it was long on its way.
+        if disposition.isFirstHand {
+            if age > 0, !fields.contains(.age) { fields.append(.age, String(age)) }
+        } else {
             fields.set(.age, String(age))
         }
         disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)

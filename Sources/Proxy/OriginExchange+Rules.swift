@@ -16,6 +16,8 @@ extension OriginExchange {
         switch core.store.select(resource) {
         case .object(let object, let facts, let selected):
             resource = selected
+            // The operator's word that nobody is to be asked goes before the client's.
+            if resource.policy == .offline { return startSelected(object, facts, directives) }
             if directives.noStore { return askOrigin(directives, .requestNoStore) }
             if needsOrigin { return askOrigin(directives, .requestNoCache) }
             startSelected(object, facts, directives)
@@ -82,6 +84,7 @@ extension OriginExchange {
     ///   - isAlone: true where another request's answer is not to be used.
     ///   - index: stored variants that the origin may point to.
     func fetchMissing(isAlone: Bool, about index: VariantIndex? = nil) {
+        guard resource.policy != .offline else { return failOffline() }
         var wish = missingRequest
         if request.method == .head { wish.terms.method = .head }
         wish.terms.conditions = ownConditions

@@ -129,15 +129,17 @@ final class OriginExchange {
 
     func fetchMissing() {
         if startAtSuccessor() { return }
-        guard resource.policy != .offline else {
-            return fail(
-                ProxyFailure(
-                    .us, .gatewayTimeout,
-                    "\(resource.url.redacted) is not stored, and the policy offline forbids to fetch it"
-                ))
-        }
+        guard resource.policy != .offline else { return failOffline() }
         guard resource.kind == nil else { return fetchMissing(isAlone: false) }
         fetch(missingRequest)
+    }
+
+    func failOffline() {
+        fail(
+            ProxyFailure(
+                .us, .gatewayTimeout,
+                "\(resource.url.redacted) is not stored, and the policy offline forbids to fetch it"
+            ))
     }
 
     /// The wish for what is not stored.

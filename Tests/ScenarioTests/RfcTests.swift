@@ -170,4 +170,24 @@ extension Stories.RfcTests {
         origin.answer("/x/it", .respond(200, fresh, Array("new".utf8)))
         #expect(try ScriptedPlayer(base).get("/at/it").text == "new")
     }
+
+    @Test
+    func `offline asks nobody under a mount either`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        cdn.put("/a.txt", text: "text")
+        cdn.setBehaviour("cc=max-age=1&header=Age:99", for: "/a.txt")
+        _ = try ScriptedPlayer(daemon.baseURL).get("/at/a.txt")
+        daemon.kill(15)
+        _ = try daemon.waitForExit(within: .seconds(20))
+        let offline = try Story.serve(
+            folder.file("cache"), ["--mount", "/at/=\(cdn.url("/"))", "--policy", "offline"])
+        defer { cdn.stop() }
+        let player = ScriptedPlayer(offline.baseURL)
+        for control in ["no-cache", "no-store", "max-age=0"] {
+            let answer = try player.get("/at/a.txt", headers: [("Cache-Control", control)])
+            #expect(answer.status == 200 && answer.text == "text")
+        }
+        #expect(try player.get("/at/b.txt").status == 504)
+        #expect(cdn.requests.count == 1)
+    }
 }
