@@ -56,6 +56,8 @@ package final class KeyTable: Sendable {
         var vetoes = KeyVetoes()
         /// Which URL a key's object was fetched from, as a digest.
         var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
+        /// Which URL brought which bytes under a merged key, as digests.
+        var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(capacity: 8_192)
         /// Why what came last for a key was not kept.
         var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
         fileprivate var answers: [Question: InForce] = [:]

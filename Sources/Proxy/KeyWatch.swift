@@ -67,20 +67,40 @@ extension KeyTable {
     ///
     /// Reads its first and last block back, which are in the page cache.
     func learn(_ resource: Resource, _ object: StoredObject) {
-        guard resource.url.queryRange != nil, resource.mayStore, object.isComplete,
-            let total = object.total, total > 0, let head = ObjectFacts.of(object)?.head,
-            !head.isPlaylist, head.status == .ok, let validator = head.strongValidator
+        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+        guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
+            let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
         else { return }
-        let block = 4_096
-        let first = Self.block(of: object, from: 0, count: Int(min(Int64(block), total)))
-        let last = Self.block(
-            of: object, from: max(0, total - Int64(block)), count: Int(min(Int64(block), total)))
-        guard let first, let last else { return }
+        let isMerged = key(of: resource.url, in: place).isMerged
+        guard isMerged || resource.url.queryRange != nil,
+            let content = Self.content(of: object, total)
+        else { return }
+        if isMerged { compare(content, resource, place.scope) }
+        guard resource.url.queryRange != nil, let validator = head.strongValidator else { return }
         learn(
             resource.url,
             KeyFingerprint(
-                validator: KeyEvidence.hash(validator.utf8), length: total,
-                content: KeyEvidence.hash(first) ^ (KeyEvidence.hash(last) &* 3)))
+                validator: KeyEvidence.hash(validator.utf8), length: total, content: content))
+    }
+
+    /// Bars the merge where another URL brought other bytes under the same key.
+    private func compare(_ content: UInt64, _ resource: Resource, _ scope: KeyVetoes.Scope) {
+        let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
+        let before = state.withLock { state in
+            let before = state.contents[resource.key]
+            state.contents[resource.key] = (source, content)
+            return before
+        }
+        guard let before, before.source != source, before.content != content else { return }
+        veto(.content, resource.url, scope)
+    }
+
+    private static func content(of object: StoredObject, _ total: Int64) -> UInt64? {
+        let count = min(4_096, total)
+        guard let first = block(of: object, from: 0, count: Int(count)),
+            let last = block(of: object, from: total - count, count: Int(count))
+        else { return nil }
+        return KeyEvidence.hash(first) ^ (KeyEvidence.hash(last) &* 3)
     }
 
     private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {

@@ -25,14 +25,14 @@ import URISyntax
     }
 
     @Test func `entries and mounts lose the argument on the way`() throws {
-        let router = Router(mounts: [try Mount("/m/=http://a/")])
+        let router = Router(mounts: [try Mount("/mount/=http://a/")])
         let entry = RequestHead(method: .get, target: "/http://a/x.m3u8?CMCD=bl%3D1&id=2")
         guard case .entry(let found) = router.route(entry) else {
             Issue.record("no entry")
             return
         }
         #expect(found.url.text == "http://a/x.m3u8?id=2")
-        let mounted = RequestHead(method: .get, target: "/m/x?CMCD=1")
+        let mounted = RequestHead(method: .get, target: "/mount/x?CMCD=1")
         guard case .mount(_, let url) = router.route(mounted) else {
             Issue.record("no mount")
             return

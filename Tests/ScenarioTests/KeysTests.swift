@@ -125,6 +125,33 @@ extension Stories.KeysTests {
         #expect(story.cdn.requestCount(path) == before + 2)
     }
 
+    @Test func `other bytes under equal validators keep an origin's URLs apart too`() throws {
+        let story = try Story()  // trap 48
+        let path = segment("a", 50_000)
+        story.cdn.setBehaviour("etag=same", for: path)
+        _ = try story.get("\(path)?\(signature(1))")
+        let url = percentEncoded(story.cdn.url("\(path)?\(signature(1))"))
+        _ = try story.player().get("/api/purge?url=\(url)", method: "POST")
+        story.cdn.setBehaviour("etag=same&as=/bytes/50000/b.ts", for: path)
+        _ = try story.get("\(path)?\(signature(2))")
+        #expect(try story.settled("key_vetoes_total") { $0 == 1 } == 1)
+    }
+
+    @Test func `what was barred is open again when it is forgotten`() throws {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        story.cdn.setBehaviour("cc=no-store", for: path)
+        _ = try story.get("\(path)?\(signature(1))")
+        story.cdn.setBehaviour(nil, for: path)
+        let command = try Tool.run([
+            DaemonProcess.builtBinary(), "keys", "--forget", story.cdn.baseURL, "--daemon",
+            story.daemon.baseURL,
+        ])
+        #expect(command.status == 0)
+        for number in 2...4 { _ = try story.get("\(path)?\(signature(number))") }
+        #expect(story.cdn.requestCount(path) == 2)
+    }
+
     // MARK: Learning
 
     /// Plays three segments with a parameter that means nothing.
