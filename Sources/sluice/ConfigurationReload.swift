@@ -51,7 +51,7 @@ final class ConfigurationReload {
         case .success(let configuration):
             core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
             log.notice(
-                "configuration read again",
+                "configuration read again on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
         case .failure(let error):
             log.error("configuration left as it was", metadata: ["reason": "\(error)"])
