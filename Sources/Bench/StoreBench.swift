@@ -91,7 +91,7 @@ struct StoreBench {
         for _ in 0..<5 {
             let before = daemon.processorSeconds
             let result = try load(
-                daemon, hot, requests: options.times(20_000), connections: 16)
+                daemon, hot, requests: options.times(5_000), connections: 16)
             costs.append((daemon.processorSeconds - before) / Double(result.requests))
         }
         report.add("store", "\(name): CPU of a hit", median(costs) * 1e6, "us")
