@@ -8,17 +8,18 @@ import Retention
 import Synchronization
 
 extension StoreWorker {
-    /// Objects that go at once; readers, commits and new objects have their turn in between.
-    private static let batch = 16
+    /// How long objects go at once; commits and new objects have their turn in between.
+    private static let step = Interval.milliseconds(5)
 
     /// Frees some of what is asked for, and goes on in the loop's next turn.
     func evictSome(_ loop: EventLoop) {
         guard let wanted = wantedBytes, shortage(wanted) > 0 else { return stopEvicting(false) }
         isEvicting = true
-        flushIndex()
+        // The index follows with the next batch; a transaction for each step would cost the most.
+        absorb(core.channel.takeIndexMail())
         // In the order of use only once all are known.
         compareToTheEnd()
-        let freed = evict(batch: Self.batch, wanted: wanted)
+        let freed = evict(until: .now() + Self.step, wanted: wanted)
         if freed == nil {
             // All that is left is in use or pinned.
             return stopEvicting(true)
@@ -35,9 +36,9 @@ extension StoreWorker {
     }
 
     /// - Returns: the bytes that came free; nil when nothing can be freed.
-    private func evict(batch: Int, wanted: Int64) -> Int64? {
+    private func evict(until end: Monotonic, wanted: Int64) -> Int64? {
         var freed: Int64 = 0
-        for _ in 0..<batch {
+        repeat {
             guard shortage(wanted) > 0 else { return freed }
             let victim = policy.nextVictim(now: WallTime.now().retentionTime) { name in
                 pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
@@ -50,7 +51,7 @@ extension StoreWorker {
                 continue
             }
             freed += bytes
-        }
+        } while .now() < end
         return freed
     }
 
