@@ -47,11 +47,17 @@ struct TitleReading {
             title.name = "parts of " + TitleName.derived(from: url)
         }
         if let root { read(root, into: &title) }
-        for key in needed {
-            guard let found = entries[key], let row = found, row.title != session.id.number
-            else { continue }
-            title.sharedBytes += row.bytes
-            title.sharedKeys.append(key)
+        let known = Set(rows.map(\.key))
+        for key in needed where !known.contains(key) {
+            guard let found = entries[key], let row = found else { continue }
+            if row.title == session.id.number {
+                // The index learnt of it after the rows were read.
+                title.objects += 1
+                title.bytes += row.bytes
+            } else {
+                title.sharedBytes += row.bytes
+                title.sharedKeys.append(key)
+            }
             title.lastUsed = max(title.lastUsed ?? row.lastUsed, row.lastUsed)
         }
         return title
