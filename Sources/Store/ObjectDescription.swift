@@ -9,7 +9,9 @@ package struct ObjectDescription: Sendable {
     package var url: String
     /// The caller's classification; the store only keeps it.
     package var role: UInt8
-    /// What the player started from, 48 bits; 0 for none. Listing, pins and retention go by it.
+    /// What the player started from, 48 bits; 0 for none.
+    ///
+    /// Listing, pins and retention go by it.
     package var title: UInt64
     /// What the object is to its title; retention goes by it.
     package var kind: RetentionKind

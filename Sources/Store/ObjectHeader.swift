@@ -203,7 +203,8 @@ struct ObjectHeader: Equatable {
 
     /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is cold.
     ///
-    /// - Parameter epoch: what was written in it need not be compared with its checksums.
+    /// What was written in `epoch` need not be compared with its checksums.
+    ///
     /// - Returns: nil for a file that is no whole object, or that is shorter than its spans say.
     static func read(from file: CInt, epoch: UInt64) throws(SystemError) -> ObjectHeader? {
         var bytes = try readBytes(from: file, at: 0, count: Int(pageSize))

@@ -88,7 +88,8 @@ extension ObjectIndex {
                     SELECT key, bytes, title, kind, is_read, last_used, uses, complete
                     FROM objects WHERE key >= ? AND key < ?
                     """)
-            return try Row.fetchAll(statement, arguments: [start, start + "g"]).compactMap(KeptRow.init)
+            return try Row.fetchAll(statement, arguments: [start, start + "g"]).compactMap(
+                KeptRow.init)
         }
     }
 

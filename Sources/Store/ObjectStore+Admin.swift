@@ -108,10 +108,8 @@ extension ObjectStore {
 
     /// Keeps a title whatever room is needed; blocks until that is on the disk.
     ///
-    /// - Parameters:
-    ///   - title: what the player started from.
-    ///   - url: its entry URL, for listings.
-    ///   - keys: objects that belong to it although they were fetched for another title first.
+    /// `url` is its entry, for listings; `keys` are objects that belong to it although they were
+    /// fetched for another title first.
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(SystemError) {
         try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
         onStoreThread { $0.reloadPins() }

@@ -7,7 +7,7 @@ extension ObjectStore {
     ///
     /// Blocks for as long as reading the whole store takes; not for a loop's thread.
     ///
-    /// - Parameter each: told of the progress now and then, on the calling thread.
+    /// `each` is told of the progress now and then, on the calling thread.
     package func verify(_ each: (VerifyProgress) -> Void) -> VerifyReport {
         var report = VerifyReport()
         var progress = VerifyProgress()

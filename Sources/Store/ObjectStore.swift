@@ -155,7 +155,7 @@ package final class ObjectStore: Sendable {
 
     /// Tells that a player read bytes of an object, so that retention knows what is watched.
     ///
-    /// - Parameter bytes: how many; 0 says only that it was asked for.
+    /// No bytes say only that it was asked for.
     package func noteRead(_ object: StoredObject, bytes: Int64) {
         guard object.newPath != nil || object.isStorable else { return }
         let isFirst = core.table.withShard(of: object.key) { shard in

@@ -114,7 +114,7 @@ extension StoreCore {
 
     /// Makes a file in the folder of new ones, and that folder if somebody deleted it.
     ///
-    /// - Parameter charged: what was counted for it, given back on failure.
+    /// What was `charged` for it is given back on failure.
     func makeNewFile(
         _ path: String, charged: Int64
     ) throws(SystemError) -> OwnedDescriptor {

@@ -165,7 +165,8 @@ final class StoreCore: Sendable {
     ///
     /// Blocks on the disk.
     ///
-    /// - Parameter only: if given, nothing happens unless this is the key's open object.
+    /// With `only`, nothing happens unless that is the key's open object.
+    ///
     /// - Returns: the object that was removed.
     @discardableResult
     func remove(_ key: ObjectKey, only: StoredObject? = nil) -> StoredObject? {

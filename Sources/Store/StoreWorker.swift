@@ -157,7 +157,7 @@ final class StoreWorker {
 
     /// Looks whether the folder is where it was, and while it is not, again and again.
     ///
-    /// - Parameter again: when it was gone at the last look.
+    /// `again` says that it was gone at the last look.
     func lookForFolder(_ loop: EventLoop, again: Bool = false) {
         guard lostTimer == nil else { return }
         if core.folder.isInPlace {

@@ -177,7 +177,9 @@ import Testing
     @Test func `checksums agree with and without the processor's instruction`() throws {
         let bytes = body(0..<70_000)
         for count in [0, 1, 7, 8, 4095, 12_288, 12_289, 70_000] {
-            let (fast, slow) = bytes.prefix(count).withUnsafeBytes { (crc32c($0), softwareCRC32C($0)) }
+            let (fast, slow) = bytes.prefix(count).withUnsafeBytes {
+                (crc32c($0), softwareCRC32C($0))
+            }
             #expect(fast == slow)
         }
         #expect(Array("123456789".utf8).withUnsafeBytes { crc32c($0) } == 0xE306_9283)

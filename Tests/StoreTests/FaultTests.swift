@@ -97,11 +97,13 @@ import Testing
 
 /// Notes a migration in an index, as a newer program would (sqlite3_exec).
 private func addMigration(_ name: String, to path: String) throws {
-    typealias Open = @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) ->
+    typealias Open =
+        @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) ->
         CInt
-    typealias Execute = @convention(c) (
-        OpaquePointer?, UnsafePointer<CChar>, OpaquePointer?, OpaquePointer?, OpaquePointer?
-    ) -> CInt
+    typealias Execute =
+        @convention(c) (
+            OpaquePointer?, UnsafePointer<CChar>, OpaquePointer?, OpaquePointer?, OpaquePointer?
+        ) -> CInt
     typealias Close = @convention(c) (OpaquePointer?) -> CInt
     let library = try #require(dlopen("libsqlite3.so.0", RTLD_NOW))
     let open = unsafeBitCast(try #require(dlsym(library, "sqlite3_open")), to: Open.self)
