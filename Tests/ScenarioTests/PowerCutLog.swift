@@ -29,8 +29,11 @@ final class DiskRecorder: Sendable {
 
     /// What the daemon's environment must have for its changes of a folder to be seen.
     func environment(_ folder: String, isLogged: Bool = true) -> [(name: String, value: String)] {
+        // What is preloaded already stays, the sanitizer's helper for one.
+        let others = getenv("LD_PRELOAD").map { " " + String(cString: $0) } ?? ""
         let always = [
-            (name: "LD_PRELOAD", value: library), (name: "SLUICE_CRASH_FOLDER", value: folder),
+            (name: "LD_PRELOAD", value: library + others),
+            (name: "SLUICE_CRASH_FOLDER", value: folder),
             (name: "SLUICE_CRASH_FAULTS", value: faultPath),
         ]
         return isLogged ? always + [(name: "SLUICE_CRASH_LOG", value: logPath)] : always
