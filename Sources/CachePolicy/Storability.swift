@@ -17,6 +17,8 @@ package enum Storability: Equatable, Sendable {
         case noFreshness = "no-freshness"
         /// An unsafe request came between, or the response is one to an unsafe method.
         case method = "method"
+        /// Neither budget nor disk has room for it.
+        case noRoom = "no-room"
         /// `must-understand` came with a status that has no caching rules here.
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.

@@ -179,7 +179,8 @@ extension Flight: TransferDelegate {
             && (resource.kind == nil || !stored.fields.contains(.contentEncoding))
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
-                isCollapsed: false, status: head.status, notStored: noStoreReason(stored),
+                isCollapsed: false, status: head.status,
+                notStored: noStoreReason(stored) ?? (object.isStorable ? nil : .noRoom),
                 onlyHere: onlyHere)
         }
         if !isSniffing { publishIfMedia() }

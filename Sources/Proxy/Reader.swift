@@ -29,7 +29,7 @@ final class Reader: BodySource {
     private var isOver = false
     private var isWaiting = false
     /// Set when the object's storage failed: the rest comes through a file that is not kept.
-    private var isDetoured = false
+    private var detours = 0
     /// The number of ended fills when this reader last asked for a flight, and where it then was.
     private var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
@@ -203,20 +203,25 @@ final class Reader: BodySource {
 
     // MARK: Storage that failed
 
-    /// The object takes no more bytes: fetch the rest into a file that is not kept, once.
+    /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
+    /// then the store knows, and the next one lies elsewhere.
+    private static let mostDetours = 2
+
+    /// The object takes no more bytes: fetch the rest into a file that is not kept.
     private func goOnElsewhere() {
         let isStorageFault = object.lastFailure?.error is SystemError
         let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
-        guard isStorageFault, !isDetoured, canBeTold, resource.mayStore else {
+        guard isStorageFault, detours < Self.mostDetours, canBeTold, resource.mayStore else {
             isBroken = true
             stopWaiting()
             return wakeNow()
         }
-        isDetoured = true
+        detours += 1
         stopWaiting()
         core.counters.add(.notStored)
         let detour = resource.keyed(
-            resource.keyText + " unstored", mayStore: false, role: resource.role ?? .media)
+            resource.keyText + " unstored \(detours)", mayStore: false,
+            role: resource.role ?? .media)
         let request = FetchRequest(
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
             lane: .playback)

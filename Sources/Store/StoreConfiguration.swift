@@ -28,6 +28,8 @@ package struct StoreConfiguration: Sendable {
     package var suspension: Interval = .seconds(5 as Int64)
     /// `close` gives up committing after so long.
     package var closeTimeout: Interval = .seconds(5 as Int64)
+    /// Free bytes that the store's own disk must have for a body that is not kept to go there.
+    package var unnamedRoom: Int64 = 64 << 20
     /// Where bodies go that the store's own disk cannot take; the first that works is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 

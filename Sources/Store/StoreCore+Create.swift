@@ -32,6 +32,11 @@ extension StoreCore {
         return false
     }
 
+    /// Whether the file system has no more free than what must stay so.
+    var isDiskFull: Bool {
+        freeBytes(at: folder.path).map { $0 - (1 << 20) < configuration.minFreeBytes } ?? false
+    }
+
     /// As `obtain`, without waiting.
     func take(_ bytes: Int64) -> Bool {
         if let free = freeBytes(at: folder.path), free - bytes < configuration.minFreeBytes {
@@ -70,10 +75,14 @@ extension StoreCore {
         }
         let header = ObjectHeader(pages: 1, generation: generation, description: description)
         if isDiskUsable, let free = freeBytes(at: folder.path) {
-            isDiskUsable = free >= configuration.minFreeBytes
+            // A body that is not kept takes what its readers lag behind; a disk that has hardly
+            // more than that would break it off in the middle.
+            let wanted = min(description.total ?? .max, configuration.unnamedRoom)
+            isDiskUsable = free - wanted >= configuration.minFreeBytes
         }
-        let folders = (isDiskUsable ? [folder.newFolder] : []) + configuration.temporaryFolders
-        return try createUnnamed(header, in: folders)
+        let own = folder.isLost ? [] : [folder.newFolder]
+        let others = configuration.temporaryFolders
+        return try createUnnamed(header, in: isDiskUsable ? own + others : others + own)
     }
 
     /// Nil where there is no room for it.

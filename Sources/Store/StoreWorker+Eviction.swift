@@ -17,6 +17,8 @@ extension StoreWorker {
         isEvicting = true
         // The index follows with the next batch; a transaction for each step would cost the most.
         absorb(core.channel.takeIndexMail())
+        // What was read a moment ago is not to go.
+        gatherUses()
         // In the order of use only once all are known.
         compareToTheEnd()
         let freed = evict(until: .now() + Self.step, wanted: wanted)

@@ -61,7 +61,7 @@ extension StoreWorker {
     // MARK: Index
 
     /// Takes the recency that reads left in the shards.
-    private func gatherUses() {
+    func gatherUses() {
         guard hasTouches else { return }
         hasTouches = false
         var gathered: [ObjectKey: Use] = [:]

@@ -39,7 +39,13 @@ extension StoredObject {
         guard missing > 0, isOfThisEra, let room = channel.room else { return }
         let ahead = max(missing, min(1 << 20, channel.ledger.budget / 64 / 4096 * 4096))
         let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
-        guard got > 0 else { throw SystemError("reserve", code: EDQUOT) }
+        guard got > 0 else {
+            // A budget without room says nothing of the disk; a disk without room takes nobody's.
+            guard room.isDiskFull else { throw SystemError("reserve", code: EDQUOT) }
+            let error = SystemError("reserve", code: ENOSPC)
+            channel.noteStorageFailure(error)
+            throw error
+        }
         state.withLock { $0.charge += got }
     }
 
