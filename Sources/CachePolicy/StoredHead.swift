@@ -50,6 +50,7 @@ package struct StoredHead: Sendable, Equatable {
     ///   - response: the fields as they came.
     ///   - kind: what HTTP's rules are followed for: all end-to-end fields are kept then, as bytes;
     ///     nil for playback, which keeps what may stand in answers of ours.
+    /// - Returns: the fields to store.
     package static func keptFields(of response: Fields, for kind: CacheKind? = nil) -> Fields {
         if kind != nil {
             var kept = endToEndFields(response)

@@ -82,7 +82,9 @@ struct DictionaryReader {
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// The members in their order; of a repeated name the last one counts. Nil for a fault.
+    /// The members in their order; of a repeated name the last one counts.
+    ///
+    /// - Returns: Nil for a fault.
     mutating func members() -> [(name: String, value: Value)]? {
         var found: [(name: String, value: Value)] = []
         skipBlanks()

@@ -10,10 +10,11 @@ struct Multipart {
     private let heads: [[UInt8]]
     private let end: [UInt8]
 
-    /// Parts of a body of `total` bytes.
+    /// Parts of a body.
     ///
     /// - Parameters:
     ///   - ranges: two or more, each within the body.
+    ///   - total: the length of the whole body in bytes.
     ///   - contentType: the type of the whole, repeated for each part; nil for none.
     init(_ ranges: [ResolvedRange], total: Int64, contentType: String?) {
         self.ranges = ranges

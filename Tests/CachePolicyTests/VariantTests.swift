@@ -10,25 +10,28 @@ import Testing
     }
 
     // RFC 9111 section 4.1.
-    @Test(arguments: [
-        ("Foo", ["Foo": "1, 2"], ["Foo": " 1,2 "]),
-        ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "De ,eN"]),
-        (
-            "Accept-Language", ["Accept-Language": "de;q=0.5, en"],
-            ["Accept-Language": "en;q=1.0,de;q=0.50"]
-        ),
-        ("Accept-Encoding", ["Accept-Encoding": "gzip, br"], ["Accept-Encoding": "br,GZIP"]),
-        ("bar, foo", ["Foo": "1", "Bar": "2"], ["Bar": "2", "Foo": "1"]),
-    ] as [(String, Fields, Fields)])
+    @Test(
+        arguments: [
+            ("Foo", ["Foo": "1, 2"], ["Foo": " 1,2 "]),
+            ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "De ,eN"]),
+            (
+                "Accept-Language", ["Accept-Language": "de;q=0.5, en"],
+                ["Accept-Language": "en;q=1.0,de;q=0.50"]
+            ),
+            ("Accept-Encoding", ["Accept-Encoding": "gzip, br"], ["Accept-Encoding": "br,GZIP"]),
+            ("bar, foo", ["Foo": "1", "Bar": "2"], ["Bar": "2", "Foo": "1"]),
+        ] as [(String, Fields, Fields)])
     func `requests that mean the same select the same`(_ vary: String, _ a: Fields, _ b: Fields) {
         #expect(text(vary, a) == text(vary, b))
     }
 
-    @Test(arguments: [
-        ("Foo", ["Foo": "1"], ["Foo": "2"]), ("Foo", ["Foo": "1"], [:]), ("Foo", ["Foo": ""], [:]),
-        ("Foo", ["Foo": "a"], ["Foo": "A"]),
-        ("Accept-Language", ["Accept-Language": "en"], ["Accept-Language": "en;q=0.5"]),
-    ] as [(String, Fields, Fields)])
+    @Test(
+        arguments: [
+            ("Foo", ["Foo": "1"], ["Foo": "2"]), ("Foo", ["Foo": "1"], [:]),
+            ("Foo", ["Foo": ""], [:]),
+            ("Foo", ["Foo": "a"], ["Foo": "A"]),
+            ("Accept-Language", ["Accept-Language": "en"], ["Accept-Language": "en;q=0.5"]),
+        ] as [(String, Fields, Fields)])
     func `requests that differ do not`(_ vary: String, _ a: Fields, _ b: Fields) {
         #expect(text(vary, a) != text(vary, b))
     }

@@ -10,16 +10,17 @@ import Testing
     }
 
     // RFC 9110 sections 14.2 and 15.3.7.2.
-    @Test(arguments: [
-        ([.bounded(0, 9), .bounded(20, 29)], ["0-9", "20-29"]),
-        ([.bounded(20, 29), .bounded(0, 9)], ["20-29", "0-9"]),
-        ([.bounded(0, 9), .bounded(5, 14)], ["0-14"]),
-        ([.bounded(0, 9), .bounded(10, 14)], ["0-14"]),
-        ([.bounded(0, 9), .bounded(20, 29), .bounded(8, 21)], ["0-29"]),
-        ([.suffix(5), .from(90)], ["90-99"]),
-        ([.bounded(0, 0), .bounded(200, 300)], ["0-0"]),
-        ([.from(100), .suffix(0)], []),
-    ] as [([ByteRangeSpec], [String])])
+    @Test(
+        arguments: [
+            ([.bounded(0, 9), .bounded(20, 29)], ["0-9", "20-29"]),
+            ([.bounded(20, 29), .bounded(0, 9)], ["20-29", "0-9"]),
+            ([.bounded(0, 9), .bounded(5, 14)], ["0-14"]),
+            ([.bounded(0, 9), .bounded(10, 14)], ["0-14"]),
+            ([.bounded(0, 9), .bounded(20, 29), .bounded(8, 21)], ["0-29"]),
+            ([.suffix(5), .from(90)], ["90-99"]),
+            ([.bounded(0, 0), .bounded(200, 300)], ["0-0"]),
+            ([.from(100), .suffix(0)], []),
+        ] as [([ByteRangeSpec], [String])])
     func `overlapping and touching ranges become one, those beyond the end none`(
         _ specs: [ByteRangeSpec], _ expected: [String]
     ) {
