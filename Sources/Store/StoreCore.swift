@@ -209,9 +209,9 @@ final class StoreCore: Sendable {
         let old = try table.withName(of: key) { () throws(SystemError) -> StoredObject? in
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
-            let isOpen = table.withShard(of: key) { $0.contains(key.name) }
-            let known = isOpen ? nil : load(key)
-            if !isOpen, known == nil { forgetLost(key) }
+            // Held from here on: the table may close it meanwhile, and its bytes would stay counted.
+            let known = table.withShard(of: key) { $0.find(key) } ?? load(key)
+            if known == nil { forgetLost(key) }
             try rename(newPath, of: key)
             object.state.withLock { state in
                 state.place = .current
