@@ -227,7 +227,9 @@ extension Flight: TransferDelegate {
     /// An entry that turns out to be no list is a media file.
     private func retentionKind(_ head: StoredHead) -> RetentionKind {
         if head.isPlaylist { return .structure }
-        return RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
+        let kind = RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
+        guard kind == .media, table.playlistMemory.isLive(resource.session.id) else { return kind }
+        return .live
     }
 
     /// Makes the object what lookups find.

@@ -19,6 +19,7 @@ final class FlightTable {
     let readers: Readers
     let isShared: Bool
     let keys: KeyTable
+    let playlistMemory: PlaylistMemory
     private var flights: [ObjectKey: [Flight]] = [:]
     private var spareBuffers: [[UInt8]] = []
     private var flightOfWish: [FetchID: Flight] = [:]
@@ -39,6 +40,7 @@ final class FlightTable {
         readers = core.readers
         isShared = core.isShared
         keys = core.keys
+        playlistMemory = core.playlistMemory
     }
 
     // MARK: Buffers

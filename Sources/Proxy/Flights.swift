@@ -14,6 +14,7 @@ struct FlightCore: Sendable {
     let readers: Readers
     let isShared: Bool
     let keys: KeyTable
+    let playlistMemory: PlaylistMemory
 }
 
 /// The flights as other threads see them.

@@ -128,6 +128,10 @@ extension OriginExchange {
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted { core.revival.remember(resource) }
+        if made.summary.kind == .media {
+            let slides = made.summary.isLive && made.summary.playlistType != .event
+            core.playlistMemory.remember(isLive: slides, of: resource.session.id)
+        }
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {

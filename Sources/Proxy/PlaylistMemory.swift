@@ -1,5 +1,6 @@
-/// What one playlist says that another one needs: variables of the multivariant playlist for
-/// EXT-X-DEFINE:IMPORT, and whether a list has an EXT-X-MAP, which its delta updates leave out.
+/// What one playlist says that others need: variables of the multivariant playlist for
+/// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates leave out, and
+/// whether a session plays a live window, whose segments are worth little once they have left it.
 import Routing
 import Synchronization
 import URISyntax
@@ -27,6 +28,7 @@ final class PlaylistMemory: Sendable {
     private struct Tables {
         var variables = RecentTable<SessionID, [String: String]>()
         var listsWithMap = RecentTable<Key, Bool>()
+        var liveSessions = RecentTable<SessionID, Bool>()
     }
 
     private let tables = Mutex(Tables())
@@ -50,6 +52,19 @@ final class PlaylistMemory: Sendable {
     /// Notes that the full list has an EXT-X-MAP.
     func rememberMap(_ list: Key) {
         tables.withLock { $0.listsWithMap.set(true, for: list) }
+    }
+
+    /// Whether the media playlist that the session read last slides on.
+    func isLive(_ session: SessionID) -> Bool {
+        tables.withLock { $0.liveSessions[session] } ?? false
+    }
+
+    /// Notes whether a session's media playlist slides on.
+    func remember(isLive: Bool, of session: SessionID) {
+        tables.withLock { tables in
+            guard isLive != tables.liveSessions[session] ?? false else { return }
+            tables.liveSessions.set(isLive, for: session)
+        }
     }
 }
 

@@ -63,7 +63,7 @@ package final class ProxyCore: Sendable {
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared, keys: keys),
+                isShared: isShared, keys: keys, playlistMemory: playlistMemory),
             configuration: upstream)
     }
 

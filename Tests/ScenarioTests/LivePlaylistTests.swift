@@ -156,4 +156,22 @@ extension Stories.LivePlaylistTests {
         for _ in 0..<2 { #expect(try story.get("/l.m3u8").status == 200) }
         #expect(story.cdn.requestCount("/l.m3u8") == 2)
     }
+
+    @Test  // trap 47
+    func `segments of a live window are kept as such, and those of a film are not`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow(target: 4))
+        story.cdn.put("/s0.ts", text: String(repeating: "live", count: 9_999))
+        let live = try #require(try story.links(in: "/l.m3u8").first)
+        #expect(try story.follow(live).status == 200)
+        story.cdn.put("/film.m3u8", text: vod([segment("film", 40_000)]))
+        let film = try #require(try story.links(in: "/film.m3u8").first)
+        #expect(try story.follow(film).status == 200)
+        // Listed a moment after they were kept.
+        let areListed = try eventually {
+            let kinds = try story.follow("/api/df").text
+            return kinds.contains("\"live media\"") && kinds.contains("\"media\"")
+        }
+        #expect(areListed)
+    }
 }
