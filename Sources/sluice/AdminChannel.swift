@@ -1,5 +1,6 @@
 /// The way to what is kept: through the running daemon, or straight into the folder while none runs.
 import ArgumentParser
+import FoundationEssentials
 import Glibc
 import HTTP
 import Logging
@@ -38,6 +39,25 @@ struct StoreOptions: ParsableArguments {
         let channel = AdminChannel(self)
         defer { channel.close() }
         try body(channel)
+    }
+
+    /// Asks for a report and prints it: the JSON as it comes, or its lines for a person.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    func printReport<Report: Decodable>(
+        _ target: String, asJSON: Bool, lines: (Report) -> [String]
+    ) throws {
+        var text = ""
+        try withChannel { text = try $0.send(.get, target) }
+        if asJSON {
+            print(text, terminator: "")
+            return
+        }
+        guard let report = try? JSONDecoder().decode(Report.self, from: Data(text.utf8)) else {
+            printError("sluice: the daemon answered in a form that this program does not know")
+            throw ExitCode.failure
+        }
+        print(lines(report).joined(separator: "\n"))
     }
 }
 

@@ -1,6 +1,5 @@
 /// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
 import ArgumentParser
-import FoundationEssentials
 import HTTP
 
 struct KeysCommand: ParsableCommand {
@@ -24,25 +23,13 @@ struct KeysCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        var text = ""
-        try place.withChannel { channel in
-            guard let forget else {
-                text = try channel.send(.get, "/api/keys")
-                return
+        guard let forget else {
+            return try place.printReport("/api/keys", asJSON: json) { (report: KeysText) in
+                report.lines
             }
-            let origin = PercentCoding.queryComponent(forget)
-            _ = try channel.send(.post, "/api/keys/forget?origin=\(origin)")
         }
-        if forget != nil { return }
-        if json {
-            print(text, terminator: "")
-            return
-        }
-        guard let report = try? JSONDecoder().decode(KeysText.self, from: Data(text.utf8)) else {
-            printError("sluice: the daemon answered in a form that this program does not know")
-            throw ExitCode.failure
-        }
-        print(report.lines.joined(separator: "\n"))
+        let origin = PercentCoding.queryComponent(forget)
+        try place.withChannel { _ = try $0.send(.post, "/api/keys/forget?origin=\(origin)") }
     }
 }
 

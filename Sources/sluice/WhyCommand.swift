@@ -1,6 +1,5 @@
 /// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
 import ArgumentParser
-import FoundationEssentials
 import HTTP
 
 struct WhyCommand: ParsableCommand {
@@ -20,19 +19,8 @@ struct WhyCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        var text = ""
-        try place.withChannel {
-            text = try $0.send(.get, "/api/why?url=\(PercentCoding.queryComponent(url))")
-        }
-        if json {
-            print(text, terminator: "")
-            return
-        }
-        guard let report = try? JSONDecoder().decode(WhyText.self, from: Data(text.utf8)) else {
-            printError("sluice: the daemon answered in a form that this program does not know")
-            throw ExitCode.failure
-        }
-        print(report.lines.joined(separator: "\n"))
+        let target = "/api/why?url=\(PercentCoding.queryComponent(url))"
+        try place.printReport(target, asJSON: json) { (report: WhyText) in report.lines }
     }
 }
 
