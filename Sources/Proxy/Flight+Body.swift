@@ -43,7 +43,8 @@ extension Flight {
         former.discard()
         failed.end(failure: error)
         writer = nil
-        guard create(head, total: former.total, isWhole: true), let object else { return false }
+        guard create(head, total: former.total, isWhole: true, isStorable: false), let object
+        else { return false }
         table.counters.add(.notStored)
         var end = former.total
         if case .span(_, let last?) = wanted { end = last }

@@ -156,6 +156,7 @@ extension Flight: TransferDelegate {
         isVerifyingEnd = false
         let former = object
         table.keys.watch(resource, stored, total: total, former: former)
+        let reason = noStoreReason(stored)
         let writerBefore = writer
         writer = nil
         if let fitting = table.object(for: self, matching: stored, total: total) {
@@ -163,7 +164,11 @@ extension Flight: TransferDelegate {
             if let total { _ = fitting.learnTotal(total) }
         } else {
             if let former, !revalidates { former.discard() }
-            guard create(stored, total: total, isWhole: start == 0 && end == nil) else { return }
+            let isWhole = start == 0 && end == nil
+            let isStorable = reason == nil && !keepsNothing
+            guard create(stored, total: total, isWhole: isWhole, isStorable: isStorable) else {
+                return
+            }
         }
         guard let object else { return }
         let last = end ?? total
@@ -180,7 +185,7 @@ extension Flight: TransferDelegate {
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
-                notStored: noStoreReason(stored) ?? (object.isStorable ? nil : .noRoom),
+                notStored: reason ?? (object.isStorable ? nil : .noRoom),
                 onlyHere: onlyHere)
         }
         if !isSniffing { publishIfMedia() }
@@ -201,7 +206,7 @@ extension Flight: TransferDelegate {
         return nil
     }
 
-    func create(_ head: StoredHead, total: Int64?, isWhole: Bool) -> Bool {
+    func create(_ head: StoredHead, total: Int64?, isWhole: Bool, isStorable: Bool) -> Bool {
         let text =
             resource.kind == nil
             ? resource.keyText : resource.keyText(selectedBy: SelectingFields(head.fields))
@@ -209,7 +214,7 @@ extension Flight: TransferDelegate {
             key: text == resource.keyText ? resource.key : ObjectKey(sha256Of: text), url: text,
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
-            isStorable: !keepsNothing && noStoreReason(head) == nil, expectsWholeBody: isWhole,
+            isStorable: isStorable, expectsWholeBody: isWhole,
             // A page of a mount is no title; a playlist there is, and so is a file that is played.
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
             kind: retentionKind(head))

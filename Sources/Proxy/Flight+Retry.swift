@@ -70,10 +70,7 @@ extension Flight {
         guard let head = ObjectFacts.of(object)?.head else { return nil }
         if !isHandedOut, isPlaylist || isSniffing || resource.decodesContent { return .afresh }
         if writer.offset == 0 { return .again }
-        guard !resource.decodesContent || head.fields.contains(.acceptRanges) || object.total != nil
-        else {
-            return nil
-        }
+        guard !resource.decodesContent || object.total != nil else { return nil }
         guard object.total != nil || head.strongValidator != nil else { return nil }
         // Under HTTP's rules parts are joined by a strong validator or not at all (RFC 9111
         // section 3.4).

@@ -162,12 +162,7 @@ extension OriginExchange {
             return send(object, facts, multipart, builder, how)
         }
         if how.disposition == .hit, !isPresent(object, start, end) { how.disposition = .partial }
-        if how.disposition == .partial, resource.policy == .offline {
-            return fail(
-                ProxyFailure(
-                    .us, .gatewayTimeout,
-                    "\(resource.url.redacted) is stored only in part, and the policy is offline"))
-        }
+        if isForbidden(how) { return }
         if how.status == nil, request.method != .head, fetchFirstHole(of: object, start, end) {
             return
         }
@@ -179,14 +174,29 @@ extension OriginExchange {
         fields.append(contentsOf: onlyHere)
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
+        countBytes(how)
+        exchange.respond(
+            ResponseHead(status: status, fields: fields),
+            body: .source(reader, length: end.map { $0 - start }))
+    }
+
+    /// Fails where a part is missing that nobody may be asked for.
+    private func isForbidden(_ how: Serving) -> Bool {
+        guard how.disposition == .partial, resource.policy == .offline else { return false }
+        fail(
+            ProxyFailure(
+                .us, .gatewayTimeout,
+                "\(resource.url.redacted) is stored only in part, and the policy is offline"))
+        return true
+    }
+
+    /// Counts the bytes of an answer once it is out.
+    func countBytes(_ how: Serving) {
         let isHit = how.disposition == .hit
         exchange.onFinish = { [core] outcome in
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }
-        exchange.respond(
-            ResponseHead(status: status, fields: fields),
-            body: .source(reader, length: end.map { $0 - start }))
     }
 
     /// Sends several ranges; holes in them are filled as they are come to.
@@ -200,7 +210,9 @@ extension OriginExchange {
         {
             how.disposition = .partial
         }
+        if isForbidden(how) { return }
         count(how.disposition)
+        (exchange.record as? AccessRecord)?.note(object, from: multipart.ranges[0].first)
         var fields = builder.fields(
             facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
         fields.set(.contentType, multipart.contentType)
@@ -210,6 +222,7 @@ extension OriginExchange {
                 object, of: resource, range: (range.first, range.last + 1), core: core,
                 exchange: exchange)
         }
+        countBytes(how)
         exchange.respond(
             ResponseHead(status: .partialContent, fields: fields),
             body: .source(source, length: multipart.length))

@@ -199,11 +199,7 @@ extension OriginExchange {
         let coded = compressed(playlist, facts)
         if coded != nil { fields.append(.contentEncoding, "gzip") }
         builder.finish(&fields, facts, how.disposition, how.ttl, how.status)
-        let isHit = how.disposition == .hit
-        exchange.onFinish = { [core] outcome in
-            core.counters.add(.bytesToPlayers, outcome.bodyBytes)
-            if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
-        }
+        countBytes(how)
         exchange.respond(
             ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
     }

@@ -2,8 +2,8 @@
 
 /// A use marks an object and moves nothing.
 ///
-/// The hand goes from the oldest to the newest, takes the
-/// mark off what has one, and names the first that has none; what stays keeps its place.
+/// The hand goes from the oldest to the newest, takes the mark off what has one, and names the
+/// first that has none; what stays keeps its place.
 final class Sieve: RetentionPolicy {
     var capacity: Int64
     private var shelf = Shelf()

@@ -2,8 +2,9 @@
 
 /// A window of 1 % of the capacity, and behind it a segmented LRU.
 ///
-/// Four fifths of that are for what was used again. What falls out of the window stays only when it was used more often than all those
-/// together that would have to go for it (the rule for sizes of the same authors, 2022).
+/// Four fifths of that are for what was used again. What falls out of the window stays only when it
+/// was used more often than all those together that would have to go for it (the rule for sizes of
+/// the same authors, 2022).
 final class WindowTinyLFU: RetentionPolicy {
     private static let window: UInt8 = 0
     private static let probation: UInt8 = 1

@@ -1,6 +1,7 @@
 /// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
 /// on its way, large bodies, slow origins.
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
@@ -109,6 +110,44 @@ extension Stories.RfcTests {
         #expect(isContent(parts[1], of: path, from: 1_000_000, count: 2_000_000))
         #expect(isContent(parts[2], of: path, from: 23_999_993, count: 7))
         #expect(cdn.requestCount(path) == 1)
+    }
+
+    @Test
+    func `several ranges count as bytes of the player's`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 10_000)
+        cdn.setBehaviour("cc=max-age=60", for: path)
+        let player = ScriptedPlayer(daemon.baseURL)
+        _ = try player.get("/at" + path)
+        let answer = try player.get("/at" + path, headers: [("Range", "bytes=0-99,9000-9199")])
+        #expect(answer.status == 206 && bodies(of: answer).count == 2)
+        let sent = 10_000 + answer.body.count
+        let figures = Array("\"player_bytes_total\":\(sent),".utf8)
+        #expect(
+            try eventually(within: .seconds(5)) {
+                try player.get("/api/stats").body.firstRange(of: figures) != nil
+            })
+    }
+
+    @Test
+    func `several ranges of which one is missing are refused offline`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 3_000_000)
+        cdn.setBehaviour("cc=max-age=60", for: path)
+        let first = ScriptedPlayer(daemon.baseURL)
+        #expect(try first.get("/at" + path, headers: [("Range", "bytes=0-999")]).status == 206)
+        daemon.kill(SIGTERM)
+        _ = try daemon.waitForExit()
+        let host = "127.0.0.1:\(cdn.port)"
+        let mount = ["--mount", "/at/=\(cdn.url("/"))", "--origin-policy", "\(host)=offline"]
+        let offline = try Story.serve(folder.file("cache"), mount)
+        let asked = cdn.requestCount(path)
+        let answer = try ScriptedPlayer(offline.baseURL).get(
+            "/at" + path, headers: [("Range", "bytes=0-9,2000000-2000009")])
+        #expect(answer.status == 504 && answer.text.contains("offline"))
+        #expect(cdn.requestCount(path) == asked)
     }
 
     /// The bodies of a multipart answer, by the length that each part tells.
