@@ -65,6 +65,7 @@ let package = Package(
             name: "CachePolicy", dependencies: ["Posix", "HTTP", "HLS", "URISyntax"],
             swiftSettings: pure),
         .target(name: "Retention", swiftSettings: pure),
+        .target(name: "Lookahead", dependencies: ["HLS", "URISyntax"], swiftSettings: pure),
 
         // Row 3: sockets, disk, libcurl.
         .target(
@@ -90,7 +91,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
+                "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -101,7 +102,8 @@ let package = Package(
             name: "sluice",
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux", "CCurl",
+                "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux",
+                "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -141,6 +143,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "RetentionTests", dependencies: ["Retention"], swiftSettings: strict),
         .testTarget(
+            name: "LookaheadTests", dependencies: ["Lookahead", "HLS", "URISyntax"],
+            swiftSettings: strict),
+        .testTarget(
             name: "UpstreamTests",
             dependencies: ["Upstream", "URISyntax", "HTTP", "Posix", "Reactor", "CLinux"],
             swiftSettings: strict),
@@ -154,7 +159,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Store",
-                "Retention",
+                "Retention", "Lookahead",
             ],
             swiftSettings: strict),
         // Stories and players go through the programs, which they depend on only to have them built.

@@ -1,0 +1,27 @@
+/// Tests of the mean rate.
+import Lookahead
+import Testing
+
+@Suite struct GoodputTests {
+    @Test func `nothing is known before the first sample`() {
+        var goodput = Goodput()
+        goodput.add(bytes: 1_000, seconds: 0)
+        #expect(goodput.bytesPerSecond == nil)
+    }
+
+    @Test func `many short samples say what one long one says`() throws {
+        var long = Goodput()
+        long.add(bytes: 4_000, seconds: 4)
+        var short = Goodput()
+        for _ in 0..<400 { short.add(bytes: 10, seconds: 0.01) }
+        #expect(long.bytesPerSecond == 1_000)
+        #expect(abs(try #require(short.bytesPerSecond) - 1_000) < 1)
+    }
+
+    @Test func `a change is followed`() throws {
+        var goodput = Goodput(halfLife: 2)
+        for _ in 0..<10 { goodput.add(bytes: 1_000, seconds: 1) }
+        for _ in 0..<10 { goodput.add(bytes: 100, seconds: 1) }
+        #expect(try #require(goodput.bytesPerSecond) < 150)
+    }
+}
