@@ -52,6 +52,8 @@ final class ObjectFacts: Sendable {
         let session: SessionID
         /// What stands before each written URL: origin and base path.
         let prefix: String
+        /// What was made of the origin's text before its URIs were rewritten.
+        var form = PlaylistForm.origin
         /// Whether this is the gzip form.
         var isCompressed = false
     }
@@ -76,6 +78,7 @@ final class ObjectFacts: Sendable {
 struct PreparedPlaylist: Sendable {
     let bytes: [UInt8]
     let facts: PlaylistFacts
+    let form: PlaylistForm
 }
 
 /// A playlist that counts against the budget for as long as it is held.

@@ -57,7 +57,9 @@ extension OriginExchange {
     func prepare(_ object: StoredObject, _ facts: ObjectFacts) -> Result<
         PreparedPlaylist, ProxyFailure
     > {
-        let key = rewriteKey
+        let form = resource.role == .json ? .origin : form(of: object, facts)
+        var key = rewriteKey
+        key.form = form
         if let known = facts.prepared(key) { return .success(known) }
         let body: [UInt8]
         let base: AbsoluteURL
@@ -74,7 +76,8 @@ extension OriginExchange {
             session: resource.session.id, prefix: key.prefix, signer: core.signer,
             handle: core.handle(for:session:))
         do throws(PlaylistError) {
-            let prepared = try rewrite(body, base: base, links)
+            let text = try transformed(body, base: base, to: form)
+            let prepared = try rewrite(text, base: base, links, form)
             facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
@@ -97,7 +100,7 @@ extension OriginExchange {
     }
 
     private func rewrite(
-        _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter
+        _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter, _ form: PlaylistForm
     ) throws(PlaylistError) -> PreparedPlaylist {
         var hasMap = false
         // Lists name one host a thousand times in a row: it is judged once.
@@ -118,7 +121,7 @@ extension OriginExchange {
         }
         if resource.role == .json {
             let bytes = try JSONRewriter.rewrite(body, base: base, map: map)
-            return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false))
+            return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false), form: form)
         }
         let list = PlaylistMemory.Key(list: resource.url, session: resource.session.id)
         var options = PlaylistRewriter.Options()
@@ -137,7 +140,7 @@ extension OriginExchange {
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(list)
         }
-        return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary))
+        return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary), form: form)
     }
 
     static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
@@ -178,10 +181,11 @@ extension OriginExchange {
         guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields)
         else { return nil }
         var key = rewriteKey
+        key.form = playlist.form
         key.isCompressed = true
         if let known = facts.prepared(key) { return known }
         guard let bytes = Gzip.compress(playlist.bytes) else { return nil }
-        let made = PreparedPlaylist(bytes: bytes, facts: playlist.facts)
+        let made = PreparedPlaylist(bytes: bytes, facts: playlist.facts, form: playlist.form)
         facts.keep(made, for: key, within: core.rewritten)
         return made
     }
