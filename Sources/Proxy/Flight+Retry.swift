@@ -67,14 +67,11 @@ extension Flight {
     /// representation that could not be told from another one.
     private func resumption() -> Resumption? {
         guard let writer, let object else { return .again }
-        guard let head = ObjectFacts.of(object)?.head else { return nil }
+        guard ObjectFacts.of(object) != nil else { return nil }
         if !isHandedOut, isPlaylist || isSniffing || resource.decodesContent { return .afresh }
         if writer.offset == 0 { return .again }
         guard !resource.decodesContent || object.total != nil else { return nil }
-        guard object.total != nil || head.strongValidator != nil else { return nil }
-        // Under HTTP's rules parts are joined by a strong validator or not at all (RFC 9111
-        // section 3.4).
-        guard resource.kind == nil || head.strongValidator != nil else { return nil }
+        guard canBeJoined(object) else { return nil }
         if case .span(_, let end) = wanted { return .from(writer.offset, to: end) }
         return nil
     }

@@ -24,6 +24,7 @@ extension Flight {
         heldSince = now
         transfer.pause()
         table.counters.add(.readAheadPauses)
+        table.ahead.setNeedsSettle(table)
         // Taken up again at half the window, so that a steady player causes few long pauses
         // instead of many short ones.
         let bound = LoopBound(self, to: table.loop)
@@ -43,6 +44,7 @@ extension Flight {
         heldSince = nil
         guard state == .filling, let transfer else { return }
         transfer.resume()
+        table.ahead.setNeedsSettle(table)
         // Readers that moved on only a little, or another one that stayed behind, hold it again.
         limitReadAhead()
     }
@@ -53,10 +55,8 @@ extension Flight {
     /// The reader asks for the rest when it gets there. An origin that cannot be asked for the rest
     /// keeps its connection.
     private func letGo(heldSince start: Monotonic) {
-        guard heldSince == start, state == .filling, let object,
-            let head = ObjectFacts.of(object)?.head
+        guard heldSince == start, state == .filling, let object, takesRanges, canBeJoined(object)
         else { return }
-        guard takesRanges, object.total != nil || head.strongValidator != nil else { return }
         flush()
         guard state == .filling else { return }
         close(cause: nil)

@@ -84,6 +84,10 @@ final class Flight {
     /// Since when the origin is held back because readers are far behind.
     var heldSince: Monotonic?
     var failuresInARow = 0
+    /// True while only fetches ahead of players want it.
+    var isAhead: Bool
+    /// Since when bytes of this round may come.
+    var filledSince: Monotonic?
     var lastProgress: Monotonic
 
     init(_ request: FetchRequest, table: FlightTable) {
@@ -97,6 +101,7 @@ final class Flight {
         isPlaylist = request.resource.role == .playlist
         lastProgress = table.loop.now
         isHandedOut = request.object != nil
+        isAhead = request.isAhead
     }
 
     /// Where the next byte goes, as far as known.
@@ -152,6 +157,7 @@ final class Flight {
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
         table.counters.add(.originRequests)
         transfer = table.client.start(request, delegate: self)
+        table.ahead.setNeedsSettle(table)
     }
 
     private func requestFields() -> Fields {
@@ -263,15 +269,19 @@ final class Flight {
         transfer = nil
         if cancels { running?.cancel() }
         guard let object, let writer else { return }
-        // An end that is not known cannot be checked later: such a body is kept only with a
-        // validator to resume it by.
-        if !object.isComplete, object.total == nil,
-            ObjectFacts.of(object)?.head.strongValidator == nil
-        {
-            object.discard()
-        }
+        // Before readers hear of the end, or one of them would ask for the rest of a lost body.
+        if !object.isComplete, !canBeJoined(object) { object.discard() }
         writer.end(failure: cause)
         self.writer = nil
         table.store.finish(object)
+    }
+
+    /// True when a later response can be known to hold the rest of what has come of this one.
+    ///
+    /// Under HTTP's rules by a strong validator or not at all (RFC 9111 section 3.4); a playlist's
+    /// media also by its length. An end that is not known cannot be checked by anything else.
+    func canBeJoined(_ object: StoredObject) -> Bool {
+        if ObjectFacts.of(object)?.head.strongValidator != nil { return true }
+        return object.total != nil && resource.kind == nil
     }
 }

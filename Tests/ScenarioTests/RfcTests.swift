@@ -113,6 +113,22 @@ extension Stories.RfcTests {
     }
 
     @Test
+    func `the rest of a broken body is not asked for where nothing tells versions apart`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        // Many, since a reader may come to the hole before or after the transfer's end.
+        for number in 0..<30 {
+            let path = segment("a\(number)", 2_000)
+            cdn.setBehaviour(
+                Behaviour(query: "cc=max-age=60&trunc=400&noetag=1&lastmod="), for: path)
+            let answer = try player.get("/at" + path)
+            #expect(answer.status == 200 && !answer.complete)
+            #expect(cdn.requestCount(path) == 1)
+        }
+    }
+
+    @Test
     func `several ranges count as bytes of the player's`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
