@@ -129,6 +129,10 @@ final class StoreFolder: Sendable {
         try furnish()
         // Durable before the first change, or a cut would leave a changed folder that looks clean.
         try removeFile(cleanPath)
+        // What a replacement of a file left that was cut short before its rename.
+        for entry in try listFolder(path) where entry.name.hasSuffix(".new") {
+            try removeFile("\(path)/\(entry.name)")
+        }
         try syncFolder(path)
         let leftovers = try listFolder(newFolder)
         for entry in leftovers { try removeFile("\(newFolder)/\(entry.name)") }

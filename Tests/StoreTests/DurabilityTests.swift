@@ -206,6 +206,19 @@ import Testing
         #expect(store.statistics().start.wasClosedCleanly)
     }
 
+    @Test func `what a replacement left that was cut short is taken away`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.path).close()
+        for name in ["clean.new", "pins.new", "format.new"] {
+            try writeFile("\(folder.path)/\(name)", [1])
+        }
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for name in ["clean.new", "pins.new", "format.new"] {
+            #expect(!exists("\(folder.path)/\(name)"), "\(name)")
+        }
+    }
+
     @Test func `the start says what it found`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
