@@ -57,15 +57,10 @@ release:
 	$(SWIFT) build $(RELEASE) --product sluice
 	$(SWIFT) build $(RELEASE) --product sample-cdn
 
-# In three runs, because players that keep every core busy would spoil the times that stories tell.
 test:
 ifeq ($(TEST_FLAGS),)
 	$(SWIFT) build $(CHECKED) --build-tests
-	@failed=0; \
-	$(SWIFT) test $(CHECKED) --skip-build --skip '^(ScenarioTests|PlayerTests)\.' || failed=1; \
-	$(SWIFT) test $(CHECKED) --skip-build --filter '^ScenarioTests\.' || failed=1; \
-	$(SWIFT) test $(CHECKED) --skip-build --filter '^PlayerTests\.' || failed=1; \
-	exit $$failed
+	@$(TOOLS)/test $(SWIFT) $(CHECKED)
 else
 	$(SWIFT) test $(CHECKED) $(TEST_FLAGS)
 endif
