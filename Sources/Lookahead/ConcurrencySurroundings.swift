@@ -1,0 +1,107 @@
+/// What speaks against many transfers at once besides the link: load, battery, a bill.
+
+/// The state of the machine and its link, as far as it is known.
+package struct Surroundings: Sendable, Equatable {
+    /// Percent of the last ten seconds in which some task waited for a processor; nil: not known.
+    package var cpuPressure: Double?
+    /// The same for memory.
+    package var memoryPressure: Double?
+    /// True when the machine runs on its battery.
+    package var isOnBattery = false
+    /// Percent; nil without a battery.
+    package var charge: Int?
+    /// True when bytes of the link are counted: a mobile network.
+    package var isMetered = false
+
+    package init() {}
+
+    /// The most transfers that may run ahead of players in these surroundings: 1...32.
+    ///
+    /// | what | from | transfers |
+    /// |---|---|---|
+    /// | processors wanted | 60 % | 12 |
+    /// | | 90 % | 6 |
+    /// | memory wanted | 10 % | 8 |
+    /// | | 40 % | 2 |
+    /// | battery | in use | 16 |
+    /// | | under 20 % | 4 |
+    /// | metered | | 4 |
+    /// | goodput under 200 kB/s | | 6 |
+    ///
+    /// - Parameter goodput: bytes a second, where they were measured.
+    package func ceiling(goodput: Double? = nil) -> Int {
+        var ceiling = ConcurrencyPlan.most
+        if let cpuPressure {
+            if cpuPressure >= 60 { ceiling = min(ceiling, 12) }
+            if cpuPressure >= 90 { ceiling = min(ceiling, 6) }
+        }
+        if let memoryPressure {
+            if memoryPressure >= 10 { ceiling = min(ceiling, 8) }
+            if memoryPressure >= 40 { ceiling = min(ceiling, 2) }
+        }
+        if isOnBattery {
+            ceiling = min(ceiling, (charge ?? 100) < 20 ? 4 : 16)
+        }
+        if isMetered { ceiling = min(ceiling, 4) }
+        if let goodput, goodput < 200_000 { ceiling = min(ceiling, 6) }
+        return ceiling
+    }
+
+    /// The percentage of the last ten seconds in a file of /proc/pressure (proc(5), PSI).
+    ///
+    /// - Parameter text: `some avg10=1.25 avg60=... total=...` in its first line.
+    /// - Returns: percent; nil for another form.
+    package static func pressure(_ text: String) -> Double? {
+        for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
+            if word.hasPrefix("avg10=") { return Double(word.dropFirst(6)) }
+        }
+        return nil
+    }
+}
+
+/// What networks allowed, kept from run to run.
+///
+/// One line a network: its name, the transfers it allowed, its goodput in bytes a second; the one
+/// used last comes first.
+package struct NetworkMemory: Sendable, Equatable {
+    package struct Network: Sendable, Equatable {
+        package let name: String
+        package var transfers: Int
+        package var goodput: Int64
+    }
+
+    /// Networks beyond this number are forgotten, the oldest first.
+    private static let most = 64
+
+    package private(set) var networks: [Network] = []
+
+    /// Reads what `text` gave; lines that make no sense are left out.
+    package init(_ text: String = "") {
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 3, let transfers = Int(words[1]), let goodput = Int64(words[2]),
+                (1...ConcurrencyPlan.most).contains(transfers), goodput >= 0
+            else { continue }
+            networks.append(
+                Network(name: String(words[0]), transfers: transfers, goodput: goodput))
+        }
+        networks = Array(networks.prefix(Self.most))
+    }
+
+    package var text: String {
+        networks.map { "\($0.name) \($0.transfers) \($0.goodput)\n" }.joined()
+    }
+
+    /// What a network allowed; nil for a new one.
+    package subscript(name: String) -> Network? {
+        networks.first { $0.name == name }
+    }
+
+    /// Notes what a network allows now; `name` holds no blanks.
+    package mutating func note(_ name: String, transfers: Int, goodput: Int64) {
+        networks.removeAll { $0.name == name }
+        networks.insert(
+            Network(name: name, transfers: transfers, goodput: max(0, goodput)), at: 0)
+        networks = Array(networks.prefix(Self.most))
+    }
+}
