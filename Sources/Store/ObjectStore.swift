@@ -31,6 +31,14 @@ package final class ObjectStore: Sendable {
         folder path: String, configuration: StoreConfiguration, log: Logger
     ) throws(StoreError) {
         let folder = try StoreFolder(path)
+        // The format first, and durably: a cut would else leave an index in a folder of nobody's.
+        if folder.isNew {
+            do throws(SystemError) {
+                try folder.furnish()
+            } catch {
+                throw .unusable(folder: path, error)
+            }
+        }
         let (index, isRebuilt) = try Self.openIndex(folder, log)
         let channel = StoreChannel(configuration: configuration)
         let leftovers: Int

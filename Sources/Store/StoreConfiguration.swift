@@ -52,7 +52,7 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A newer program wrote the folder.
     case newerFormat(folder: String, found: Int, supported: Int)
     /// The folder holds other things than a store.
-    case foreignFolder(folder: String)
+    case foreignFolder(folder: String, holds: String)
     /// The folder cannot be made, read or written; the daemon can run without storing.
     case unusable(folder: String, SystemError)
     /// SQLite cannot make an index there.
@@ -65,8 +65,8 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
         case .inUse(let folder): "the store \(folder) is in use by another process"
         case .newerFormat(let folder, let found, let supported):
             "the store \(folder) has format \(found); this program knows up to \(supported)"
-        case .foreignFolder(let folder):
-            "\(folder) is not empty and not a store; choose another folder"
+        case .foreignFolder(let folder, let name):
+            "\(folder) is no store and not empty, it holds '\(name)'; choose another folder"
         case .unusable(let folder, let error): "the store \(folder) cannot be used: \(error)"
         case .index(let folder, let reason): "the index of the store \(folder) fails: \(reason)"
         case .newerIndex(let folder):

@@ -107,18 +107,18 @@ final class StoreFolder: Sendable {
         if let text {
             guard text.hasPrefix(formatPrefix),
                 let version = Int(text.dropFirst(formatPrefix.count).prefix { $0 != "\n" })
-            else { throw .foreignFolder(folder: path) }
+            else { throw .foreignFolder(folder: path, holds: "format") }
             guard version <= formatVersion else {
                 throw .newerFormat(folder: path, found: version, supported: formatVersion)
             }
             return false
         }
         // What a first start that was cut short leaves, and what a fresh file system has.
-        let harmless: Set = [
-            "lock", "format.new", "lost+found", "objects", "new", "index.sqlite",
-            "index.sqlite-wal", "index.sqlite-shm",
-        ]
-        guard names.allSatisfy(harmless.contains) else { throw .foreignFolder(folder: path) }
+        let harmless: Set = ["lock", "format.new", "lost+found", "objects", "new", "index.sqlite"]
+        let besideIndex = Set(indexSuffixes.map { "index.sqlite" + $0 })
+        if let stranger = names.first(where: { !harmless.union(besideIndex).contains($0) }) {
+            throw .foreignFolder(folder: path, holds: stranger)
+        }
         return true
     }
 
@@ -139,7 +139,8 @@ final class StoreFolder: Sendable {
         return leftovers.count
     }
 
-    private func furnish() throws(SystemError) {
+    /// Makes what every store has, and makes it durable; blocks on the disk.
+    func furnish() throws(SystemError) {
         try makeFolder(newFolder)
         for byte in UInt8.min...UInt8.max { try makeFolder(objectsFolder(of: byte)) }
         try syncFolder(objectsFolder)
@@ -197,13 +198,17 @@ final class StoreFolder: Sendable {
 
     // MARK: Index
 
+    /// What SQLite keeps beside a database: its log, the index of that, and the journal from before
+    /// there is a log (the SQLite documentation, "Temporary Files Used By SQLite").
+    private static let indexSuffixes = ["-wal", "-shm", "-journal"]
+
     /// Makes an empty index if there is none, so that SQLite gives its files this one's mode, 0600.
     ///
     /// - Returns: true when there was none.
     func makeIndexFile() throws(SystemError) -> Bool {
         guard access(indexPath, F_OK) != 0 else { return false }
         // A log without its database would be played back into the new one.
-        for suffix in ["-wal", "-shm"] { try removeFile(indexPath + suffix) }
+        for suffix in Self.indexSuffixes { try removeFile(indexPath + suffix) }
         _ = try openFile(indexPath, flags: O_RDWR | O_CREAT)
         return true
     }
@@ -211,7 +216,7 @@ final class StoreFolder: Sendable {
     /// Moves the index aside, with what SQLite keeps next to it.
     func setIndexAside(at time: WallTime) throws(SystemError) -> String {
         let aside = "\(path)/index.damaged-\(time.seconds)"
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in [""] + Self.indexSuffixes {
             do throws(SystemError) {
                 try renameFile(indexPath + suffix, to: aside + suffix)
             } catch {

@@ -25,10 +25,20 @@ import Testing
     @Test func `a folder with other files in it is refused and not touched`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/letters.txt", [1])
-        #expect(throws: StoreError.foreignFolder(folder: folder.path)) {
+        #expect(throws: StoreError.foreignFolder(folder: folder.path, holds: "letters.txt")) {
             try openStore(folder.path)
         }
         #expect(try listFolder(folder.path).map(\.name) == ["letters.txt"])
+    }
+
+    @Test(arguments: ["index.sqlite-journal", "index.sqlite-wal", "format.new"])
+    func `what a first start leaves that was cut short is a store's`(name: String) throws {
+        let folder = try TemporaryFolder()
+        try writeFile("\(folder.path)/\(name)", Array(repeating: 7, count: 600))
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.add("a", total: 10)
+        #expect(store.statistics().objects == 1)
     }
 
     @Test func `a folder that cannot be made is a typed error`() throws {
