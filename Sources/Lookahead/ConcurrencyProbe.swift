@@ -24,9 +24,9 @@ struct ConcurrencyProbe: Sendable, Equatable {
     private static let worthDoubling = 1.10
     /// A quarter more has to bring this much.
     private static let worthMore = 1.04
-    /// A quarter fewer may cost this much,
+    /// A quarter fewer may leave no less than this.
     private static let worthFewer = 0.985
-    /// and all steps down together this much.
+    /// All steps down together may leave no less than this of the most.
     private static let worthOfPeak = 0.97
     /// A change of goodput without one of ours: another link, or others on it.
     private static let jump = 1.6

@@ -29,6 +29,7 @@ package struct Surroundings: Sendable, Equatable {
     /// | goodput under 200 kB/s | | 6 |
     ///
     /// - Parameter goodput: bytes a second, where they were measured.
+    /// - Returns: The number.
     package func ceiling(goodput: Double? = nil) -> Int {
         var ceiling = ConcurrencyPlan.most
         if let cpuPressure {

@@ -12,6 +12,8 @@
 ///   transfers go in the order they came;
 /// - no host ever has more than `perHost` transfers, express included; those that wait for their
 ///   host hold up nobody else;
+/// - of prefetch and background transfers there are no more at once, in all and to one host, than
+///   `ahead` says, which whoever measures the link may change at any time;
 /// - an express or playback transfer that finds no slot takes one from the newest background or
 ///   prefetch transfer; one at a time, so that it never takes more than it needs.
 
@@ -81,6 +83,8 @@ package struct AdmissionQueue {
     package private(set) var slotsInUse = 0 {
         didSet { peakSlotsInUse = max(peakSlotsInUse, slotsInUse) }
     }
+    /// The transfers that no player waits for.
+    private(set) var ahead = AheadShare()
     /// The most slots that were ever held at once.
     package private(set) var peakSlotsInUse = 0
     /// Express places in use.
@@ -141,7 +145,9 @@ extension AdmissionQueue {
             lanes[lane.rawValue].add(id, session: entry.session)
         } else if var holder = holders[id] {
             preemptible -= Self.isPreemptible(holder) ? 1 : 0
+            ahead.count(holder.entry.lane, to: holder.host, by: -1)
             holder.entry.lane = lane
+            ahead.count(lane, to: holder.host, by: 1)
             preemptible += Self.isPreemptible(holder) ? 1 : 0
             holders[id] = holder
         }
@@ -158,6 +164,7 @@ extension AdmissionQueue {
         if holder.usesExpressPlace { expressInUse -= 1 } else { slotsInUse -= 1 }
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
+        ahead.count(holder.entry.lane, to: holder.host, by: -1)
         leave(holder.host)
     }
 
@@ -173,9 +180,17 @@ extension AdmissionQueue {
         guard hasRoom(host) else { return false }
         leave(holder.host)
         hostCounts[host, default: 0] += 1
+        ahead.count(holder.entry.lane, to: holder.host, by: -1)
+        ahead.count(holder.entry.lane, to: host, by: 1)
         holder.host = host
         holders[token.id] = holder
         return true
+    }
+
+    /// Changes how many prefetch and background transfers may run; those in flight are left alone.
+    package mutating func limitAhead(_ all: Int, hosts: [String: Int] = [:]) {
+        ahead.limit = max(1, all)
+        ahead.hostLimits = hosts
     }
 
     /// Changes the number of slots; transfers in flight are left alone.
@@ -203,11 +218,13 @@ extension AdmissionQueue {
     }
 
     private mutating func take(from lane: Lane) -> Entry? {
-        guard lanes[lane.rawValue].count > 0 else { return nil }
+        guard lanes[lane.rawValue].count > 0, lane < .prefetch || ahead.hasRoom else { return nil }
         // Moved out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[lane.rawValue])
-        let id = queue.take { id in waiters[id].map { hasRoom($0.host) } ?? false }
+        let id = queue.take { id in
+            waiters[id].map { hasRoom($0.host) && ahead.hasRoom(for: $0) } ?? false
+        }
         swap(&queue, &lanes[lane.rawValue])
         return id.flatMap { waiters.removeValue(forKey: $0) }
     }
@@ -220,6 +237,7 @@ extension AdmissionQueue {
         hostCounts[entry.host, default: 0] += 1
         if usesExpressPlace { expressInUse += 1 } else { slotsInUse += 1 }
         preemptible += Self.isPreemptible(holder) ? 1 : 0
+        ahead.count(entry.lane, to: entry.host, by: 1)
         return .admit(SlotToken(id: entry.id, serial: nextSerial))
     }
 

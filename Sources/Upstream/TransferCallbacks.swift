@@ -140,6 +140,7 @@ extension Transfer {
             return hold()
         }
         bytesReceived += Int64(bytes.count)
+        if client.aheadInFlight > 0 { client.meter.add(bytes: bytes.count, from: host) }
         client.didReceiveBytes(self)
         return failure == nil ? .taken : .aborted
     }

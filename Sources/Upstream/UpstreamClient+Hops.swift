@@ -60,6 +60,7 @@ extension UpstreamClient {
             fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
             transfer.phase = .body
+            measureAnswer(transfer)
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
             transfer.delegate?.transfer(transfer, didReceive: transfer.head())

@@ -18,6 +18,8 @@ package final class UpstreamClient {
 
     var queue: AdmissionQueue
     var counters = UpstreamStatistics()
+    /// What runs ahead of players, for whoever limits it.
+    var meter = AheadMeter()
     var shared: CurlMulti?
     var express: CurlMulti?
     private var live: [UInt64: Transfer] = [:]
@@ -155,6 +157,7 @@ extension UpstreamClient: CurlMultiOwner {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         counters.count(result)
+        if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
         detach(transfer)
         if let slot = transfer.slot {
             transfer.slot = nil

@@ -1,0 +1,120 @@
+/// How much of the slots those transfers may have that no player waits for, and what they have.
+import HTTP
+import Posix
+import Reactor
+
+struct AheadShare: Sendable {
+    /// The most at once, all hosts together.
+    var limit = Int.max
+    /// The most at once to single hosts; others have the limit of all.
+    var hostLimits: [String: Int] = [:]
+    private(set) var inUse = 0
+    private(set) var byHost: [String: Int] = [:]
+
+    /// Whether one more may run.
+    var hasRoom: Bool { inUse < limit }
+
+    /// Whether one more may run to the host of a waiter; those of players always may.
+    func hasRoom(for entry: AdmissionQueue.Entry) -> Bool {
+        guard entry.lane >= .prefetch, let limit = hostLimits[entry.host] else { return true }
+        return (byHost[entry.host] ?? 0) < limit
+    }
+
+    /// Notes that transfers began or ended; those of players do not count.
+    mutating func count(_ lane: Lane, to host: String, by change: Int) {
+        guard lane >= .prefetch else { return }
+        inUse += change
+        let left = (byHost[host] ?? 0) + change
+        byHost[host] = left > 0 ? left : nil
+    }
+}
+
+/// What a controller of concurrency wants to know of one host, since it last asked.
+package struct AheadFigures: Sendable, Hashable {
+    /// Body bytes, those for players included.
+    package var bytes: Int64 = 0
+    /// Transfers ahead of players that came to a good end.
+    package var finished = 0
+    /// Those that broke, timed out or were turned away as too many.
+    package var errors = 0
+    /// First bytes that came, and the seconds that they took together.
+    package var answers = 0
+    package var answerSeconds = 0.0
+    /// Transfers ahead of players in flight at this moment.
+    package var inFlight = 0
+}
+
+/// Measures while anything runs ahead of players.
+struct AheadMeter {
+    private(set) var hosts: [String: AheadFigures] = [:]
+
+    mutating func add(bytes: Int, from host: String) {
+        hosts[host, default: AheadFigures()].bytes += Int64(bytes)
+    }
+
+    mutating func add(answerAfter seconds: Double, from host: String, isRefusal: Bool) {
+        hosts[host, default: AheadFigures()].answers += 1
+        hosts[host, default: AheadFigures()].answerSeconds += seconds
+        if isRefusal { hosts[host, default: AheadFigures()].errors += 1 }
+    }
+
+    mutating func add(_ result: TransferResult, from host: String) {
+        switch result {
+        case .success: hosts[host, default: AheadFigures()].finished += 1
+        case .failure(let error) where error.isOfTheLink:
+            hosts[host, default: AheadFigures()].errors += 1
+        case .failure: break
+        }
+    }
+
+    mutating func take() -> [String: AheadFigures] {
+        let taken = hosts
+        hosts = [:]
+        return taken
+    }
+}
+
+extension UpstreamError {
+    /// Whether fewer transfers at once might have spared it.
+    fileprivate var isOfTheLink: Bool {
+        switch kind {
+        case .connect, .connectTimeout, .reset, .truncated, .firstByteTimeout, .stalled: true
+        default: false
+        }
+    }
+}
+
+extension UpstreamClient {
+    /// Notes how long a head took that has just come.
+    func measureAnswer(_ transfer: Transfer) {
+        guard transfer.lane >= .prefetch else { return }
+        let seconds = Double((loop.now - transfer.hopStartedAt).nanoseconds) / 1e9
+        let status = transfer.parser.status.rawValue
+        meter.add(
+            answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)
+    }
+
+    /// Changes how many prefetch and background transfers may run at once: in all, and to single
+    /// hosts.
+    ///
+    /// Those in flight are left alone; those that wait are admitted at the end of this round.
+    package func limitAhead(_ all: Int, hosts: [String: Int] = [:]) {
+        queue.limitAhead(all, hosts: hosts)
+        setNeedsSettle()
+    }
+
+    /// Prefetch and background transfers in flight.
+    package var aheadInFlight: Int { queue.ahead.inUse }
+
+    /// Prefetch and background transfers that wait for a slot.
+    package var aheadWaiting: Int { queue.waiting(in: .prefetch) + queue.waiting(in: .background) }
+
+    /// What was measured by host since the last call; those with transfers in flight are all there.
+    package func takeAheadFigures() -> [String: AheadFigures] {
+        var taken = meter.take()
+        for (host, count) in queue.ahead.byHost {
+            taken[host, default: AheadFigures()].inFlight = count
+        }
+        return taken
+    }
+}

@@ -1,0 +1,71 @@
+/// The share of the slots that those transfers have which no player waits for.
+import Testing
+import Upstream
+
+@Suite struct AheadShareTests {
+    private typealias Entry = AdmissionQueue.Entry
+
+    /// A queue of 8 slots with so many waiters of a lane, all to host h.
+    private func queue(_ waiters: [(Lane, Int)]) -> AdmissionQueue {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits(slots: 8, expressCap: 2))
+        var id: UInt64 = 0
+        for (lane, count) in waiters {
+            for _ in 0..<count {
+                id += 1
+                _ = queue.enqueue(Entry(id: id, lane: lane, session: 0, host: "h"))
+            }
+        }
+        return queue
+    }
+
+    /// Takes every admission there is.
+    private func drain(_ queue: inout AdmissionQueue) -> [SlotToken] {
+        var tokens: [SlotToken] = []
+        while case .admit(let token)? = queue.next() { tokens.append(token) }
+        return tokens
+    }
+
+    @Test func `prefetch and background share one limit that playback knows nothing of`() {
+        var queue = queue([(.background, 3), (.prefetch, 3), (.playback, 3)])
+        queue.limitAhead(2)
+        #expect(drain(&queue).map(\.id) == [7, 8, 9, 4, 5])
+    }
+
+    @Test func `a host may have a limit of its own`() {
+        var queue = queue([(.background, 3)])
+        _ = queue.enqueue(Entry(id: 9, lane: .background, session: 0, host: "other"))
+        queue.limitAhead(8, hosts: ["h": 1])
+        #expect(drain(&queue).map(\.id) == [1, 9])
+    }
+
+    @Test func `a raised limit lets waiters go, a lowered one disturbs nobody`() {
+        var queue = queue([(.background, 6)])
+        queue.limitAhead(2)
+        var tokens = drain(&queue)
+        queue.limitAhead(4)
+        tokens += drain(&queue)
+        #expect(tokens.count == 4)
+        queue.limitAhead(1)
+        #expect(queue.next() == nil)
+        for token in tokens { queue.release(token) }
+        #expect(drain(&queue).count == 1)
+    }
+
+    @Test func `prefetch goes before background when a place is free`() {
+        var queue = queue([(.background, 3)])
+        queue.limitAhead(1)
+        let tokens = drain(&queue)
+        _ = queue.enqueue(Entry(id: 9, lane: .prefetch, session: 0, host: "h"))
+        #expect(queue.next() == nil)
+        queue.release(tokens[0])
+        #expect(drain(&queue).map(\.id) == [9])
+    }
+
+    @Test func `a transfer that becomes playback leaves its place to the next`() {
+        var queue = queue([(.prefetch, 2)])
+        queue.limitAhead(1)
+        #expect(drain(&queue).map(\.id) == [1])
+        queue.move(1, to: .playback)
+        #expect(drain(&queue).map(\.id) == [2])
+    }
+}
