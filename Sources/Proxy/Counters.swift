@@ -13,6 +13,7 @@ package final class Counters: Sendable {
         case bytesFromOrigin, bytesToPlayers, bytesFromStore
         case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
         case revived, keyVetoes, accessLogDropped
+        case bytesAhead
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -42,6 +43,7 @@ package final class Counters: Sendable {
             case .revived: "urls_revived_total"
             case .keyVetoes: "key_vetoes_total"
             case .accessLogDropped: "access_log_dropped_total"
+            case .bytesAhead: "ahead_bytes_total"
             }
         }
 
@@ -73,6 +75,7 @@ package final class Counters: Sendable {
             case .revived: "Requests whose token had died and that were found under a new URL."
             case .keyVetoes: "Origins whose merged URLs were found to differ."
             case .accessLogDropped: "Lines of the access log that the disk was too slow for."
+            case .bytesAhead: "Body bytes received from origins before any player asked for them."
             }
         }
     }

@@ -119,6 +119,8 @@ struct FetchRequest: Sendable {
     var revalidates = false
     let delivery: Delivery
     let lane: Lane
+    /// True where no player has asked for it yet.
+    var isAhead = false
     var terms = Terms()
 
     /// What HTTP's rules add to a wish.

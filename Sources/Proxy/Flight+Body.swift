@@ -36,7 +36,7 @@ extension Flight {
     ///
     /// Nobody has been told of the former object then.
     private func keepNothing(because error: SystemError) -> Bool {
-        guard !keepsNothing, !waiters.isEmpty, let former = object, let failed = writer,
+        guard !keepsNothing, !isAhead, !waiters.isEmpty, let former = object, let failed = writer,
             former.presentBytes == 0, let head = ObjectFacts.of(former)?.head
         else { return false }
         keepsNothing = true

@@ -47,6 +47,7 @@ extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         guard transfer === self.transfer, refusal == nil, writer != nil else { return .consumed }
         table.counters.add(.bytesFromOrigin, Int64(bytes.count))
+        if isAhead { table.counters.add(.bytesAhead, Int64(bytes.count)) }
         if gathered.capacity == 0 { gathered = table.takeBuffer() }
         gathered.append(contentsOf: bytes)
         if gathered.count >= Self.gatherLimit { flush() }
@@ -178,6 +179,7 @@ extension Flight: TransferDelegate {
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling
+        filledSince = table.loop.now
         isSniffing =
             start == 0 && former !== object && (resource.role == nil || isPlaylist)
             && head.status == .ok
@@ -188,8 +190,18 @@ extension Flight: TransferDelegate {
                 notStored: reason ?? (object.isStorable ? nil : .noRoom),
                 onlyHere: onlyHere)
         }
+        // Of no use to a player that has not asked yet.
+        if isAhead, !isPlaylist, !object.isStorable { return failUnkept() }
         if !isSniffing { publishIfMedia() }
         answer(isComplete: false)
+    }
+
+    private func failUnkept() {
+        let reason = outcome?.notStored ?? .noRoom
+        refuse(
+            ProxyFailure(
+                .origin, .badGateway,
+                "\(resource.url.redacted) may not be kept: \(reason.rawValue)"))
     }
 
     private func noStoreReason(_ head: StoredHead) -> Storability.NoStoreReason? {
@@ -217,7 +229,7 @@ extension Flight: TransferDelegate {
             isStorable: isStorable, expectsWholeBody: isWhole,
             // A page of a mount is no title; a playlist there is, and so is a file that is played.
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
-            kind: retentionKind(head))
+            kind: retentionKind(head), isRead: !isAhead)
         do throws(SystemError) {
             object = try table.store.create(description)
             return true

@@ -21,6 +21,7 @@ final class FlightTable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     private var flights: [ObjectKey: [Flight]] = [:]
+    let ahead: AheadTable
     private var spareBuffers: [[UInt8]] = []
     private var flightOfWish: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
@@ -41,6 +42,7 @@ final class FlightTable {
         isShared = core.isShared
         keys = core.keys
         playlistMemory = core.playlistMemory
+        ahead = AheadTable(gauge: core.ahead, loop: loop)
     }
 
     // MARK: Buffers
@@ -82,7 +84,11 @@ final class FlightTable {
         flightOfWish[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
-        if known == nil { flight.ask() }
+        if known == nil {
+            flight.ask()
+        } else if !request.isAhead {
+            flight.takeForPlayback(request.lane)
+        }
     }
 
     /// What came in while the wish was on its way here from another thread: asking for it again
@@ -105,6 +111,15 @@ final class FlightTable {
         return nil
     }
 
+    /// Those that run now.
+    var allFlights: some Sequence<Flight> { flights.values.lazy.joined() }
+
+    /// Those that fetch a key's resource.
+    func flights(of key: ObjectKey) -> [Flight] { flights[key] ?? [] }
+
+    /// The one that a wish waits for.
+    func flight(of id: FetchID) -> Flight? { flightOfWish[id] }
+
     /// Forgets a wish that was answered.
     func forget(_ id: FetchID) {
         flightOfWish[id] = nil
@@ -120,6 +135,7 @@ final class FlightTable {
         let key = flight.resource.key
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
+        ahead.setNeedsSettle(self)
     }
 
     /// Lets nothing be kept of what is fetched under these key texts.

@@ -15,6 +15,7 @@ struct FlightCore: Sendable {
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
+    let ahead: AheadGauge
 }
 
 /// The flights as other threads see them.

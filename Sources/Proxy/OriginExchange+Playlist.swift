@@ -65,7 +65,7 @@ extension OriginExchange {
         let base: AbsoluteURL
         do {
             body = try read(object)
-            base = try withOurUserinfo(AbsoluteURL(facts.head.finalURL))
+            base = try resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         } catch {
             return .failure(
                 ProxyFailure(
@@ -86,17 +86,6 @@ extension OriginExchange {
                     .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
                     originStatus: facts.head.status, allowsStale: true))
         }
-    }
-
-    /// User information is not stored; what the playlist names at the same origin needs it again.
-    private func withOurUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
-        guard let userinfo = resource.url.userinfoRange, base.origin == resource.url.origin else {
-            return base
-        }
-        var bytes = base.bytes
-        bytes.insert(
-            contentsOf: resource.url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
-        return try AbsoluteURL(bytes: bytes)
     }
 
     private func rewrite(
@@ -210,6 +199,15 @@ extension OriginExchange {
 }
 
 extension Resource {
+    /// The base of a playlist with this resource's user information, which is not stored, and
+    /// which what the playlist names at the same origin needs again.
+    func withUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
+        guard let userinfo = url.userinfoRange, base.origin == url.origin else { return base }
+        var bytes = base.bytes
+        bytes.insert(contentsOf: url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
+        return try AbsoluteURL(bytes: bytes)
+    }
+
     private func ownKeyText(_ session: Session) -> String {
         CacheKeyText.text(
             String(CacheKeyText.url(of: keyText)), session: "viewer \(session.id.text)")

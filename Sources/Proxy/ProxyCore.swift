@@ -4,6 +4,7 @@ import HLS
 import HTTP
 package import Logging
 package import Posix
+import Reactor
 package import Routing
 package import Store
 import Synchronization
@@ -30,6 +31,9 @@ package final class ProxyCore: Sendable {
     private let routes: Mutex<Router>
     let playlistMemory = PlaylistMemory()
     let revival = Revival()
+    let ahead = AheadGauge()
+    /// Where playlists are read that no player asked for.
+    let aheadThread: LoopThread
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
     let loopMark: String
     let rewritten: RewrittenBudget
@@ -59,12 +63,19 @@ package final class ProxyCore: Sendable {
         accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
         signer = settings.token.map(Signer.init(token:))
         routes = Mutex(Router(mounts: settings.mounts))
+        aheadThread = try LoopThread(name: "ahead") { _ in }
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared, keys: keys, playlistMemory: playlistMemory),
+                isShared: isShared, keys: keys, playlistMemory: playlistMemory, ahead: ahead),
             configuration: upstream)
+    }
+
+    /// Ends what runs ahead of players, then the upstream loop with all transfers; blocks.
+    package func stop() {
+        aheadThread.stopAndJoin()
+        flights.stop()
     }
 
     // MARK: Settings that may change while we run

@@ -33,6 +33,7 @@ final class Reader: BodySource {
     /// The number of ended fills when this reader last asked for a flight, and where it then was.
     private var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
+    private var didTellOfWaiting = false
     private var readerID: Readers.ID
     /// The offset that `core.readers` knows of.
     private var toldOffset: Int64
@@ -123,7 +124,11 @@ final class Reader: BodySource {
         {
             return breakOff(failure.error)
         }
-        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance { askForFlight(hole) }
+        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
+            askForFlight(hole)
+        } else {
+            tellOfWaiting()
+        }
         let bound = LoopBound(self, to: loop)
         let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }
         if lastAsked == nil { lastAsked = (hole.endedFills, offset) }
@@ -133,6 +138,13 @@ final class Reader: BodySource {
             isWaiting = true
             waiterID = waiter.id
         }
+    }
+
+    /// What was fetched ahead is playback from now on.
+    private func tellOfWaiting() {
+        guard !didTellOfWaiting, core.ahead.isRunning else { return }
+        didTellOfWaiting = true
+        core.flights.readerJoined(object)
     }
 
     private func awaken(_ loop: EventLoop) {

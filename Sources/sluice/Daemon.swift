@@ -68,7 +68,7 @@ final class Daemon {
             connections.follow(server)
             return server
         } catch {
-            core.flights.stop()
+            core.stop()
             desk.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
@@ -121,7 +121,7 @@ final class Daemon {
         }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
-        core.flights.stop()
+        core.stop()
         desk.stop()
         core.accessLog?.close()
         store.close()

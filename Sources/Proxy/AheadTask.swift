@@ -1,0 +1,187 @@
+/// One fetch that no player asked for, as a reader without a socket: it looks what is missing, has
+/// flights fill it, hole by hole, and tells how that ended.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+/// Lives on the upstream loop, in `AheadTable`.
+final class AheadTask {
+    var wish: BackgroundFetch.Wish
+    unowned let table: FlightTable
+    private let done: (BackgroundFetch.End) -> Void
+    private let startedAt: Monotonic
+    private var wishID: FetchID?
+    /// True while it is to start once no player waits any more.
+    private var isHeld = false
+    private var isOver = false
+    private var presentAtFirst: Int64 = 0
+    private var presentLast: Int64 = -1
+    private var total: Int64?
+
+    /// A transfer whose rest arrives within this time is finished although nobody wants it: to
+    /// stop it would save nothing.
+    static let finishWithin = Interval.milliseconds(100)
+
+    init(
+        _ wish: BackgroundFetch.Wish, table: FlightTable,
+        done: @escaping (BackgroundFetch.End) -> Void
+    ) {
+        self.wish = wish
+        self.table = table
+        self.done = done
+        startedAt = table.loop.now
+    }
+
+    private var first: Int64 { wish.range?.lowerBound ?? 0 }
+
+    // MARK: Looking
+
+    private enum Finding {
+        case present
+        /// The hole to fill next; the end is exclusive, nil for the body's.
+        case missing(StoredObject?, from: Int64, to: Int64?)
+    }
+
+    func start() {
+        let (finding, present) = look()
+        presentAtFirst = present
+        presentLast = present
+        act(on: finding)
+    }
+
+    /// What there is now, and how many of the wanted bytes.
+    private func look() -> (Finding, present: Int64) {
+        let resource = wish.resource
+        let nothing = Finding.missing(nil, from: first, to: wish.range?.upperBound)
+        guard let object = table.store.peek(resource.key), !object.isDiscarded,
+            let facts = ObjectFacts.of(object)
+        else { return (nothing, 0) }
+        total = object.total
+        switch resource.use(of: object, facts) {
+        case .unusable: return (nothing, 0)
+        case .text: return (.present, object.presentBytes)
+        case .media: break
+        }
+        let last = [wish.range?.upperBound, object.total].compactMap { $0 }.min()
+        let spans = object.spans
+        let asked = first..<max(first, last ?? spans.end)
+        let missing = spans.holes(in: asked).reduce(Int64(0)) { $0 + Int64($1.count) }
+        let present = Int64(asked.count) - missing
+        if object.isComplete { return (.present, present) }
+        let from = spans.contiguousEnd(from: first)
+        if let last, from >= last { return (.present, present) }
+        guard case .hole(let hole) = object.state(at: from) else { return (.present, present) }
+        var end = [last, hole.end].compactMap { $0 }.min()
+        // To the end of a body whose length is known: the range may stay open.
+        if end == object.total { end = nil }
+        return (.missing(object, from: from, to: end), present)
+    }
+
+    private func act(on finding: Finding) {
+        guard case .missing(let object, let start, let end) = finding else {
+            return finish { .stored($0) }
+        }
+        guard wish.resource.policy != .offline else {
+            return fail(
+                ProxyFailure(
+                    .us, .gatewayTimeout,
+                    "\(wish.resource.url.redacted) is not stored, and its policy is offline"))
+        }
+        if wish.yields, table.hasPlayback {
+            isHeld = true
+            return
+        }
+        ask(object, from: start, to: end)
+    }
+
+    // MARK: Asking
+
+    private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
+        var request = FetchRequest(
+            resource: wish.resource, wanted: .span(start: start, end: end), object: object,
+            delivery: .completion, lane: wish.lane)
+        request.isAhead = true
+        let id = FetchID()
+        wishID = id
+        // The reply comes on this loop, as everything here.
+        let bound = LoopBound(self, to: table.loop)
+        table.fetch(request, id: id) { reply in
+            bound.enqueue { task, _ in task.hear(reply, id) }
+        }
+    }
+
+    private func hear(_ reply: FetchReply, _ id: FetchID) {
+        guard !isOver, wishID == id else { return }
+        wishID = nil
+        switch reply {
+        case .failure(let failure): return fail(failure)
+        case .object(_, let outcome):
+            if let reason = outcome.notStored { return failUnkept(reason.rawValue) }
+        case .notModified, .head: break
+        }
+        let (finding, present) = look()
+        if case .missing = finding, present <= presentLast {
+            // The body ended, but what came is not there: gone again, or taken by something newer.
+            return failUnkept("it was replaced or evicted meanwhile")
+        }
+        presentLast = present
+        act(on: finding)
+    }
+
+    /// Stops for players, or goes on.
+    func makeWay(_ isBusy: Bool) {
+        guard !isOver else { return }
+        let waits = isBusy && wish.yields
+        if isHeld {
+            guard !waits else { return }
+            isHeld = false
+            return act(on: look().0)
+        }
+        guard let wishID, let flight = table.flight(of: wishID), flight.isAhead else { return }
+        if waits { flight.transfer?.pause() } else { flight.transfer?.resume() }
+    }
+
+    // MARK: Ends
+
+    func cancel() {
+        guard !isOver else { return }
+        if let wishID {
+            self.wishID = nil
+            if let flight = table.flight(of: wishID), flight.isOnlyAhead {
+                flight.waiters.removeAll { $0.id == wishID }
+                table.forget(wishID)
+                if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
+            } else {
+                table.cancel(wishID)
+            }
+        }
+        finish { .cancelled($0) }
+    }
+
+    private func failUnkept(_ reason: String) {
+        fail(
+            ProxyFailure(
+                .origin, .badGateway,
+                "\(wish.resource.url.redacted) cannot be kept in the store: \(reason)"))
+    }
+
+    private func fail(_ failure: ProxyFailure) {
+        finish { .failed(failure, $0) }
+    }
+
+    private func finish(_ end: (BackgroundFetch.Report) -> BackgroundFetch.End) {
+        guard !isOver else { return }
+        isOver = true
+        let present = look().present
+        done(
+            end(
+                BackgroundFetch.Report(
+                    broughtBytes: max(0, present - presentAtFirst), total: total,
+                    elapsed: table.loop.now - startedAt)))
+    }
+}

@@ -1,0 +1,105 @@
+/// A fetch that no player asked for: brings a resource, or a part of it, into the store, behind
+/// everything that players wait for.
+///
+/// What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
+import HLS
+import HTTP
+import Posix
+import Store
+import Synchronization
+import Upstream
+import URISyntax
+
+/// One such fetch, from `Flights.bring` to its one `End`.
+///
+/// Any thread may hold and cancel it; letting it go changes nothing.
+final class BackgroundFetch: Sendable {
+    /// What is to be brought.
+    struct Wish: Sendable {
+        let resource: Resource
+        /// The bytes that are wanted; nil for the whole body.
+        ///
+        /// An end beyond the body's means the body's.
+        var range: Range<Int64>?
+        /// `prefetch` or `background`.
+        var lane = Lane.prefetch
+        /// True holds the transfer back while any player waits for media, so that it takes none of
+        /// the line from them.
+        var yields = true
+    }
+
+    /// How it ended.
+    enum End: Sendable {
+        /// Every wanted byte is in the store.
+        case stored(Report)
+        /// What has come is kept.
+        case failed(ProxyFailure, Report)
+        /// What has come is kept.
+        case cancelled(Report)
+    }
+
+    /// What it brought.
+    struct Report: Sendable, Equatable {
+        /// Bytes that were not there before, whoever's transfer brought them.
+        var broughtBytes: Int64 = 0
+        /// The length of the whole body, if known.
+        var total: Int64?
+        /// From the wish to its end, waiting for slots and for players included.
+        var elapsed = Interval.zero
+    }
+
+    private static let last = Atomic<UInt64>(0)
+    let number: UInt64
+    private let flights: Flights
+
+    fileprivate init(_ flights: Flights) {
+        number = Self.last.add(1, ordering: .relaxed).newValue
+        self.flights = flights
+    }
+
+    /// Takes the wish back; never blocks.
+    ///
+    /// A transfer that nobody else wants ends at once, unless the rest of it is about to arrive;
+    /// `cancelled` follows if the fetch had not ended yet.
+    func cancel() {
+        flights.onLoop { [number] in $0.ahead.cancel(number) }
+    }
+
+    /// Lets it go on beside playback, or holds it back again.
+    func setYields(_ yields: Bool) {
+        flights.onLoop { [number] in $0.ahead.setYields(yields, number) }
+    }
+}
+
+extension Flights {
+    /// Starts a fetch that no player asked for.
+    ///
+    /// - Parameters:
+    ///   - wish: what to bring.
+    ///   - done: called once, on the upstream loop, and not at all where the daemon stops; it must
+    ///     not block.
+    func bring(
+        _ wish: BackgroundFetch.Wish, done: @escaping @Sendable (BackgroundFetch.End) -> Void
+    ) -> BackgroundFetch {
+        precondition(wish.lane >= .prefetch, "playback is for players")
+        let fetch = BackgroundFetch(self)
+        onLoop { [number = fetch.number] in $0.ahead.start(wish, number, in: $0, done: done) }
+        return fetch
+    }
+
+    /// Tells that a reader lives on what may be fetched ahead only.
+    func readerJoined(_ object: StoredObject) {
+        onLoop { [key = object.key, generation = object.generation] in
+            $0.readerJoined(key, generation: generation)
+        }
+    }
+}
+
+/// Whether anything is fetched ahead just now, for readers, which need not say that they wait else.
+final class AheadGauge: Sendable {
+    private let running = Atomic<Int>(0)
+
+    var isRunning: Bool { running.load(ordering: .relaxed) > 0 }
+
+    func add(_ count: Int) { running.add(count, ordering: .relaxed) }
+}

@@ -1,0 +1,235 @@
+/// Playlists as the daemon reads them for itself: for what runs ahead of players, for downloads and
+/// for recordings. With the headers and cookies of a session, from the store where they are fresh.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// A playlist that was read, and what it names.
+struct OwnPlaylist: Sendable {
+    /// As it was asked for.
+    let resource: Resource
+    /// The URL that it came from, after redirects.
+    let base: AbsoluteURL
+    /// As the origin sent it.
+    let body: [UInt8]
+    let summary: PlaylistSummary
+    /// In their order, with role, media sequence number, byte range and absolute URL.
+    let references: [ResourceReference]
+    /// For the playlists that this one names.
+    let variables: [String: String]
+    /// True where the origin did not work and this is what there was.
+    var isStale = false
+
+    /// What is to be read.
+    struct Wish: Sendable {
+        let url: AbsoluteURL
+        let session: Session
+        /// Those of the multivariant playlist that names it.
+        var variables: [String: String] = [:]
+        /// Fields that go to the origin beside the session's, such as a player's User-Agent.
+        var forwardedFields = Fields()
+        var lane = Lane.prefetch
+        /// False asks the origin even where what is stored is fresh.
+        var takesFresh = true
+    }
+}
+
+extension ProxyCore {
+    /// The resource of a URL in a session, as players ask for it under playback URLs.
+    func resource(
+        _ url: AbsoluteURL, _ session: Session, role: ResourceRole?, forwarding fields: Fields
+    ) -> Resource {
+        var fields = fields
+        fields.set("CDN-Loop", loopMark)
+        return Resource(
+            url: url, keyText: keyText(url, session: session, role: role), session: session,
+            role: role, policy: keys.policy(of: url, in: KeyPlace()), mayStore: true,
+            forwardedFields: fields, isMounted: false)
+    }
+
+    /// Reads a playlist for the daemon itself; any thread may call it.
+    ///
+    /// - Parameters:
+    ///   - wish: what to read.
+    ///   - reply: called once on the thread that reads playlists, unless the daemon stops first;
+    ///     it must not block for long.
+    func read(
+        _ wish: OwnPlaylist.Wish,
+        reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+    ) {
+        let isTaken = aheadThread.handle.enqueue { loop in
+            PlaylistReading(wish, core: self, loop: loop, reply: reply).start()
+        }
+        if !isTaken {
+            reply(.failure(ProxyFailure(.us, .serviceUnavailable, "the daemon is stopping")))
+        }
+    }
+}
+
+/// One reading, from the look into the store to its reply.
+///
+/// Bound to the thread that reads playlists.
+private final class PlaylistReading {
+    private let wish: OwnPlaylist.Wish
+    private let core: ProxyCore
+    private let loop: EventLoop
+    private let reply: @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+    private var resource: Resource
+    private var fallback: OwnPlaylist?
+    private var asked = 0
+
+    init(
+        _ wish: OwnPlaylist.Wish, core: ProxyCore, loop: EventLoop,
+        reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+    ) {
+        self.wish = wish
+        self.core = core
+        self.loop = loop
+        self.reply = reply
+        resource = core.resource(
+            wish.url, wish.session, role: .playlist, forwarding: wish.forwardedFields)
+    }
+
+    func start() {
+        guard !core.isOwn(wish.url) else {
+            return fail(
+                ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"))
+        }
+        guard let (object, facts) = stored() else { return ask(about: nil) }
+        guard let found = try? read(object, facts).get() else { return ask(about: nil) }
+        let question = resource.freshnessQuestion(facts, OriginExchange.facts(found.summary), given)
+        if case .stale = Freshness.decide(question) { return renew(object, facts, found) }
+        guard wish.takesFresh || resource.policy == .offline else {
+            return renew(object, facts, found)
+        }
+        reply(.success(found))
+    }
+
+    private var given: Asked {
+        Asked(fields: Fields(), now: loop.wallNow, isShared: core.isShared)
+    }
+
+    private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: OwnPlaylist) {
+        let question = resource.question(facts, OriginExchange.facts(found.summary), given)
+        if Freshness.mayServeStale(question) { fallback = found }
+        ask(about: object)
+    }
+
+    /// What is stored for this session.
+    private func stored() -> (StoredObject, ObjectFacts)? {
+        for candidate in [resource, resource.kept(for: wish.session)] {
+            guard let object = core.store.peek(candidate.key), let facts = ObjectFacts.of(object),
+                facts.head.isPlaylist, object.isComplete
+            else { continue }
+            resource = candidate
+            if !facts.isOneViewers || candidate.isKept(for: wish.session) {
+                return (object, facts)
+            }
+        }
+        return nil
+    }
+
+    // MARK: Asking
+
+    private func ask(about object: StoredObject?) {
+        guard resource.policy != .offline else {
+            return fail(
+                ProxyFailure(
+                    .us, .gatewayTimeout,
+                    "\(resource.url.redacted) is not stored, and the policy is offline"))
+        }
+        asked += 1
+        var request = FetchRequest(
+            resource: resource, wanted: .whole, object: object, revalidates: object != nil,
+            delivery: .completion, lane: wish.lane)
+        request.isAhead = true
+        let bound = LoopBound(self, to: loop)
+        core.flights.fetch(request, id: FetchID()) { reply in
+            bound.enqueue { reading, _ in reading.hear(reply) }
+        }
+    }
+
+    private func hear(_ reply: FetchReply) {
+        switch reply {
+        case .object(let object, let outcome):
+            hear(object, isCollapsed: outcome.isCollapsed)
+        case .notModified(let object):
+            hear(object, isCollapsed: false)
+        case .head:
+            fail(ProxyFailure(.origin, .badGateway, "\(wish.url.redacted): no usable answer"))
+        case .failure(let failure):
+            guard failure.allowsStale, var fallback else { return fail(failure) }
+            fallback.isStale = true
+            self.reply(.success(fallback))
+        }
+    }
+
+    private func hear(_ object: StoredObject, isCollapsed: Bool) {
+        guard let facts = ObjectFacts.of(object), facts.head.isPlaylist else {
+            return fail(
+                ProxyFailure(.origin, .badGateway, "\(wish.url.redacted): no playlist came"))
+        }
+        if isCollapsed, facts.isOneViewers, !resource.isKept(for: wish.session), asked < 2 {
+            // It came for another viewer, whose it is alone.
+            resource = resource.kept(for: wish.session)
+            return ask(about: nil)
+        }
+        reply(read(object, facts))
+    }
+
+    private func fail(_ failure: ProxyFailure) { reply(.failure(failure)) }
+
+    // MARK: Reading
+
+    private func read(
+        _ object: StoredObject, _ facts: ObjectFacts
+    ) -> Result<OwnPlaylist, ProxyFailure> {
+        let body: [UInt8]
+        let base: AbsoluteURL
+        do {
+            body = try readBody(of: object, count: Int(object.total ?? 0))
+            base = try resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
+        } catch {
+            return .failure(
+                ProxyFailure(
+                    .us, .internalServerError, "a stored playlist could not be read: \(error)"))
+        }
+        return parse(body, base)
+    }
+
+    private func parse(
+        _ body: [UInt8], _ base: AbsoluteURL
+    ) -> Result<OwnPlaylist, ProxyFailure> {
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.collectsReferences = true
+        options.inheritedVariables = wish.variables
+        do throws(PlaylistError) {
+            let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
+                false
+            }
+            return .success(
+                OwnPlaylist(
+                    resource: resource, base: base, body: body, summary: made.summary,
+                    references: made.references, variables: made.definedVariables))
+        } catch {
+            return .failure(
+                ProxyFailure(
+                    .origin, .badGateway, "\(wish.url.redacted): \(error.description)"))
+        }
+    }
+}
+
+extension ObjectFacts {
+    /// Whether the origin marked this as made for one viewer.
+    fileprivate var isOneViewers: Bool {
+        let control = CacheControl(head.fields)
+        return control.private != nil || control.noStore
+    }
+}
