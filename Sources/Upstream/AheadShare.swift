@@ -42,6 +42,8 @@ package struct AheadFigures: Sendable, Hashable {
     package var answerSeconds = 0.0
     /// Transfers ahead of players in flight at this moment.
     package var inFlight = 0
+
+    package init() {}
 }
 
 /// Measures while anything runs ahead of players.
