@@ -118,17 +118,7 @@ final class Reader: BodySource {
     private func waitForMore() {
         guard !isOver, !isWaiting else { return }
         guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
-        if object.isDiscarded, hole.fill == nil { return goOnElsewhere() }
-        if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
-            failure.endedFills > asked.endedFills, hole.fill == nil
-        {
-            return breakOff(failure.error)
-        }
-        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
-            askForFlight(hole)
-        } else {
-            tellOfWaiting()
-        }
+        guard seesTo(hole) else { return }
         let bound = LoopBound(self, to: loop)
         let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }
         if lastAsked == nil { lastAsked = (hole.endedFills, offset) }
@@ -138,6 +128,26 @@ final class Reader: BodySource {
             isWaiting = true
             waiterID = waiter.id
         }
+    }
+
+    /// Asks for a flight where none is near; false where there is nothing to wait for.
+    private func seesTo(_ hole: Hole) -> Bool {
+        if object.isDiscarded, hole.fill == nil {
+            goOnElsewhere()
+            return false
+        }
+        if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
+            failure.endedFills > asked.endedFills, hole.fill == nil
+        {
+            breakOff(failure.error)
+            return false
+        }
+        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
+            askForFlight(hole)
+        } else {
+            tellOfWaiting()
+        }
+        return true
     }
 
     /// What was fetched ahead is playback from now on.
@@ -188,7 +198,12 @@ final class Reader: BodySource {
             // Nothing fills the former object any more.
             guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
         case .object, .notModified, .head:
-            break
+            // The bytes may have come here before this word of them: the reader then waits at the
+            // next hole, for which it could not ask while a wish was open.
+            guard isWaiting, lastAsked?.offset != offset,
+                case .hole(let hole) = object.state(at: offset)
+            else { return }
+            _ = seesTo(hole)
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), hole.fill == nil else { return }
             breakOff(failure)
