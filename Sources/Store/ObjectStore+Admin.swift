@@ -5,6 +5,9 @@ import Reactor
 import Synchronization
 
 extension ObjectStore {
+    /// The folder; what is put beside the store's own files is left alone.
+    package var folderPath: String { core.folder.path }
+
     /// The numbers of now.
     package func statistics() -> StoreStatistics {
         var statistics = StoreStatistics()
