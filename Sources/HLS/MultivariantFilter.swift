@@ -28,6 +28,48 @@ package enum MultivariantFilter {
         package var isWhole: Bool { removedLines.isEmpty }
     }
 
+    /// The variant streams of a multivariant playlist, with the playlists of their sound.
+    ///
+    /// - Parameters:
+    ///   - body: the playlist.
+    ///   - references: what a rewrite of it found.
+    ///   - limits: what a playlist may cost.
+    /// - Throws: what a rewrite would throw.
+    package static func variants(
+        _ body: [UInt8], _ references: [ResourceReference], limits: PlaylistLimits = .standard
+    ) throws(PlaylistError) -> [OfflinePlan.Variant] {
+        let view = PlaylistView(try PlaylistText(body, limits: limits))
+        let urls = Dictionary(
+            references.map { ($0.line, $0.url) }, uniquingKeysWith: { first, _ in first })
+        var sounds: [String: [AbsoluteURL?]] = [:]
+        for tag in view.uses(of: .media) where tag.attributes.isValue("AUDIO", of: "TYPE") {
+            sounds[tag.attributes.text(of: "GROUP-ID") ?? "", default: []].append(urls[tag.line])
+        }
+        return view.uses(of: .streamInf).compactMap { tag in
+            guard let line = view.uris.first(where: { $0.line > tag.line })?.line,
+                let url = urls[line]
+            else { return nil }
+            let group = tag.attributes.text(of: "AUDIO")
+            let sound = group.flatMap { sounds[$0] } ?? []
+            // A rendition without a URI is in the variant itself.
+            let isInside = sound.contains { $0 == nil }
+            return OfflinePlan.Variant(
+                url: url, sound: isInside ? [] : sound.compactMap { $0 },
+                kinship: tag.attributes.text(of: "CODECS").map { codecs in
+                    "\(kin(codecs)) \(group ?? "")"
+                })
+        }
+    }
+
+    /// Codecs without the level, which differs between sizes of one coding (RFC 6381 section 3.3).
+    private static func kin(_ codecs: String) -> String {
+        codecs.split(separator: ",").map { codec in
+            let name = codec.filter { $0 != " " }
+            return name.hasPrefix("avc1.") && name.utf8.count == 11
+                ? String(name.dropLast(2)) : name
+        }.sorted().joined(separator: ",")
+    }
+
     /// Filters `body`, which came from `base`.
     ///
     /// `canPlay` says of each reference with the role `playlist` whether its playlist, its

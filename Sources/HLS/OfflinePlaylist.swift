@@ -58,6 +58,26 @@ package enum OfflinePlaylist {
             missing: segments.filter { missing.contains($0.line) })
     }
 
+    /// Cuts a list to what is listed, in the form `shortened`.
+    ///
+    /// - Parameters:
+    ///   - body: a whole media playlist.
+    ///   - list: what a rewrite of it found, with its references.
+    ///   - missing: the lines of the URIs of segments that go.
+    ///   - borrowed: what stands in for other segments, by the lines of their URIs; it follows
+    ///     without a discontinuity, since renditions of one title share their time line.
+    ///   - limits: what a playlist may cost.
+    /// - Returns: the list, with an EXT-X-ENDLIST.
+    /// - Throws: what a rewrite would throw.
+    package static func cut(
+        _ body: [UInt8], _ list: RewrittenPlaylist, missing: Set<Int>,
+        borrowed: [Int: AbsoluteURL], limits: PlaylistLimits = .standard
+    ) throws(PlaylistError) -> [UInt8] {
+        let text = try PlaylistText(body, limits: limits)
+        var writer = OfflineWriter(text, list, missing: missing, borrowed: borrowed)
+        return writer.shortened()
+    }
+
     /// The lines of the URIs of segments that cannot be played.
     private static func missingSegments(
         _ references: [ResourceReference], _ isPresent: (ResourceReference) -> Bool

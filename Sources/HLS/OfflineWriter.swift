@@ -11,6 +11,8 @@ struct OfflineWriter {
 
     private let text: PlaylistText
     private let missing: Set<Int>
+    /// URLs that stand in for segments, by the lines of their URIs.
+    private let borrowed: [Int: AbsoluteURL]
     private let references: [Int: ResourceReference]
     private let summary: PlaylistSummary
     private var output: [UInt8] = []
@@ -22,9 +24,13 @@ struct OfflineWriter {
     /// Whether the tag with the date may have gone with a segment.
     private var needsDate = false
 
-    init(_ text: PlaylistText, _ list: RewrittenPlaylist, missing: Set<Int>) {
+    init(
+        _ text: PlaylistText, _ list: RewrittenPlaylist, missing: Set<Int>,
+        borrowed: [Int: AbsoluteURL] = [:]
+    ) {
         self.text = text
         self.missing = missing
+        self.borrowed = borrowed
         summary = list.summary
         references = Dictionary(
             list.references.filter { $0.tag == .inf }.map { ($0.line, $0) },
@@ -122,7 +128,9 @@ struct OfflineWriter {
         case .discontinuitySequence:
             let number = (summary.discontinuitySequence ?? 0) + leadDiscontinuities
             append("#EXT-X-DISCONTINUITY-SEQUENCE:\(number)")
-        case .inf, .gap, .discontinuity, .programDateTime:
+        case .gap:
+            if !isMissing, block.uriLine.flatMap({ borrowed[$0] }) == nil { append(line) }
+        case .inf, .discontinuity, .programDateTime:
             if !isMissing { append(line) }
         case .byteRange:
             guard !isMissing else { return }
@@ -135,6 +143,7 @@ struct OfflineWriter {
             if line.number == block.uriLine {
                 guard !isMissing else { return }
                 writeIVs(block)
+                if let url = borrowed[line.number] { return append(url.text) }
             }
             append(line)
         }

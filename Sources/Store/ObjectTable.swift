@@ -54,6 +54,9 @@ struct TableShard: Sendable {
         return entries[slot].object
     }
 
+    /// The open object of a key, without a mark.
+    func look(_ key: ObjectKey) -> StoredObject? { slots[key.name].map { entries[$0].object } }
+
     func contains(_ name: UInt128) -> Bool { slots[name] != nil }
 
     /// Puts an object in place of what the key had.
