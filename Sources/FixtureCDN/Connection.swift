@@ -2,8 +2,8 @@
 import Glibc
 
 final class Connection {
-    private let cdn: FixtureCDN
-    private let descriptor: Int32
+    let cdn: FixtureCDN
+    let descriptor: Int32
     private let number: Int
     private var input: [UInt8] = []
 
@@ -88,14 +88,21 @@ final class Connection {
         if let delay = behaviour.firstByteDelay {
             guard Sockets.pause(descriptor, milliseconds: delay) else { return false }
         }
+        let path = behaviour.alias ?? request.path
+        if let (stream, name) = cdn.lowLatency(at: path) {
+            didFinish = false
+            let goesOn = serve(request, from: stream, named: name, behaviour, token)
+            finished = didFinish
+            return goesOn
+        }
         let responder = Responder(request: request, behaviour: behaviour)
-        let response = responder.respond(cdn.resource(at: behaviour.alias ?? request.path))
+        let response = responder.respond(cdn.resource(at: path))
         let goesOn = transmit(response, to: request, behaviour, token)
         finished = didFinish
         return goesOn
     }
 
-    private var didFinish = false
+    var didFinish = false
 
     /// Waits while a test holds this path at this number of body bytes (-1: before the head).
     private func waitForRelease(_ path: String, sent: Int) -> Bool {
@@ -106,7 +113,7 @@ final class Connection {
     }
 
     /// Sends head and body; false when the connection must end.
-    private func transmit(
+    func transmit(
         _ response: Response, to request: WireRequest, _ behaviour: Behaviour,
         _ token: RequestLog.Token?
     ) -> Bool {
@@ -225,7 +232,7 @@ final class Connection {
         return count == bytes.count
     }
 
-    private func send(_ bytes: ArraySlice<UInt8>) -> Bool {
+    func send(_ bytes: ArraySlice<UInt8>) -> Bool {
         Sockets.send(descriptor, bytes) == bytes.count
     }
 }

@@ -69,6 +69,8 @@ extension FixtureCDN {
             setBehaviour(request.query.pairs.count > 1 ? behaviour : nil, for: path)
         case ("/__live", let path?):
             return makeWindow(path, request.query)
+        case ("/__lowlatency", let path?):
+            return makeLowLatency(path, request.query)
         case ("/__advance", let path?):
             state.withLock { $0.windows[path] }?.advance(by: Int(request.query["by"] ?? "") ?? 1)
         case ("/__end", let path?):
@@ -76,6 +78,23 @@ extension FixtureCDN {
         default:
             return "{\"error\":\"unknown control path or no path argument\"}\n"
         }
+        return "{\"ok\":true}\n"
+    }
+
+    /// `/__lowlatency?path=P&from=Q&part=S&parts=N&ranges=1&dumb=1`: a low-latency stream of the
+    /// segments of the VOD playlist Q, in N parts of S seconds each, by the clock; `dumb=1` does not
+    /// hold reloads.
+    private func makeLowLatency(_ path: String, _ query: QueryArguments) -> String {
+        var settings = LowLatencyStream.Settings()
+        settings.isClocked = true
+        settings.partDuration = query["part"].flatMap { Double($0) } ?? 0.5
+        settings.partsPerSegment = query["parts"].flatMap { Int($0) } ?? 4
+        settings.partsAreRanges = query["ranges"] == "1"
+        settings.blocks = query["dumb"] != "1"
+        guard settings.partDuration > 0, settings.partsPerSegment > 0, let from = query["from"],
+            let stream = lowLatencyStream(of: from, settings: settings)
+        else { return "{\"error\":\"from= names no playlist of the folder\"}\n" }
+        _ = lowLatency(path, stream)
         return "{\"ok\":true}\n"
     }
 

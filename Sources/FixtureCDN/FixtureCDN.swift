@@ -3,7 +3,7 @@
 /// It serves the files of a folder, resources put into memory, synthetic bytes of any size under
 /// `/bytes/<name>/<size>`, and sliding live windows. Paths under `/__` are for scripts:
 /// `/__log` (one JSON object a line), `/__count[?path=P]`, `/__reset`, `/__set?path=P&<behaviour>`,
-/// `/__live?path=P&from=Q&window=N`, `/__advance?path=P&by=N`, `/__end?path=P`.
+/// `/__live?path=P&from=Q&window=N`, `/__lowlatency?path=P&from=Q&part=S&ranges=1`, `/__advance?path=P&by=N`, `/__end?path=P`.
 ///
 /// Every connection has a thread; all methods may be called from any thread and none blocks, except
 /// `stop()`, which waits for the connections to end.
@@ -22,6 +22,8 @@ package final class FixtureCDN: Sendable {
         var faultsUsed: [String: Int] = [:]
         var resources: [String: Resource] = [:]
         var windows: [String: LiveWindow] = [:]
+        /// By the path that all of a stream stands under.
+        var streams: [String: LowLatencyStream] = [:]
         var held: [String: Int] = [:]
     }
 
@@ -157,6 +159,41 @@ extension FixtureCDN {
     package func live(_ path: String, _ window: LiveWindow) -> LiveWindow {
         state.withLock { $0.windows[path] = window }
         return window
+    }
+
+    /// Puts a low-latency stream under a path that has no slash at its end.
+    package func lowLatency(_ path: String, _ stream: LowLatencyStream) -> LowLatencyStream {
+        state.withLock { $0.streams[path] = stream }
+        return stream
+    }
+
+    /// The stream that a path belongs to, and what stands behind the stream's own.
+    func lowLatency(at path: String) -> (LowLatencyStream, String)? {
+        state.withLock { state in
+            for (prefix, stream) in state.streams where path.hasPrefix(prefix + "/") {
+                return (stream, String(path.dropFirst(prefix.count + 1)))
+            }
+            return nil
+        }
+    }
+
+    /// A low-latency stream of the segments that a VOD playlist of the served folder names; nil
+    /// where there is none, or a segment is missing.
+    package func lowLatencyStream(
+        of playlist: String, settings: LowLatencyStream.Settings
+    ) -> LowLatencyStream? {
+        guard let folder, !playlist.contains(".."),
+            let source = Resource(file: folder + playlist, type: "")
+        else { return nil }
+        let bytes = ContentReader(source.content).read(0..<source.content.length)
+        let prefix = folder + playlist[...(playlist.lastIndex(of: "/") ?? playlist.startIndex)]
+        var segments: [Content] = []
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        where !line.hasPrefix("#") {
+            guard let segment = Resource(file: prefix + line, type: "") else { return nil }
+            segments.append(segment.content)
+        }
+        return segments.isEmpty ? nil : LowLatencyStream(segments, settings: settings)
     }
 
     /// What is under a path.

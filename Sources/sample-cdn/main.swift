@@ -17,7 +17,9 @@ let usage = """
     is answered: fb=MS rate=BPS reset=N trunc=N stall=N fails=T status=C chunked=1 eof=1 norange=1
     as=PATH etag=X gzip=1 type=T location=URL cookie=SET cc=V header=N:V needcookie=N=V
     needheader=N:V needtoken=T. For scripts: /__log /__count /__reset /__set?path=P&... and
-    /__live?path=P&from=PLAYLIST&window=N, which puts a sliding window under P.
+    /__live?path=P&from=PLAYLIST&window=N, which puts a sliding window under P, and
+    /__lowlatency?path=P&from=PLAYLIST&part=0.5&parts=4&ranges=1, which puts a low-latency stream
+    under P/master.m3u8.
 
     """
 

@@ -1,0 +1,143 @@
+/// A low-latency live stream (RFC 8216bis): segments in the making, cut into parts, with blocking
+/// reloads, delta updates, preload hints and rendition reports; moved on by the clock or by hand.
+///
+/// Under the prefix `/ll` it has `/ll/master.m3u8`, and for each rendition `/ll/<name>.m3u8`, its
+/// segments `/ll/<name>/s<number>.ts` and, where parts are files, `/ll/<name>/s<number>.p<part>.ts`.
+/// The segments of the media come again and again, behind an `EXT-X-DISCONTINUITY` each time.
+import Synchronization
+
+package final class LowLatencyStream: Sendable {
+    /// How a stream is cut and what its origin can do.
+    package struct Settings: Sendable {
+        /// Seconds.
+        package var partDuration = 0.5
+        package var partsPerSegment = 4
+        /// Complete segments in the list.
+        package var windowSize = 6
+        /// Whether parts are byte ranges of their segment, and no files of their own.
+        package var partsAreRanges = false
+        /// Whether time moves the stream on; else `advance(parts:)` and `advance(quarters:)` do.
+        package var isClocked = false
+        /// Whether reloads are held; false answers at once, as an origin does that knows nothing of
+        /// directives.
+        package var blocks = true
+        package var skips = true
+        package var dated = false
+        package var renditions = ["video"]
+        /// Parts that are there at the beginning.
+        package var firstParts = 8
+
+        package init() {}
+    }
+
+    private struct State {
+        /// Parts are made in four steps, each a quarter of its bytes.
+        var quarters: Int
+        var isEnded = false
+    }
+
+    package let settings: Settings
+    /// The bytes of the segments, repeated for ever.
+    private let media: @Sendable (Int) -> Content
+    private let mediaCount: Int
+    private let madeAt = Sockets.now()
+    private let state: Mutex<State>
+
+    /// A stream of these segments.
+    init(_ segments: [Content], settings: Settings) {
+        precondition(!segments.isEmpty && settings.partsPerSegment > 0)
+        self.settings = settings
+        mediaCount = segments.count
+        media = { segments[$0 % segments.count] }
+        state = Mutex(State(quarters: settings.firstParts * 4))
+    }
+
+    /// A stream of synthetic segments of `segmentBytes` each.
+    package convenience init(segmentBytes: Int, settings: Settings = Settings()) {
+        let segments = (0..<1_000).map { Content.synthetic(name: "ll\($0)", length: segmentBytes) }
+        self.init(segments, settings: settings)
+    }
+
+    // MARK: Moving on
+
+    package func advance(parts: Int = 1) { advance(quarters: parts * 4) }
+
+    /// Makes a part's next quarters.
+    package func advance(quarters: Int) { state.withLock { $0.quarters += quarters } }
+
+    /// Ends the stream where it is; a part in the making is not finished.
+    package func end() {
+        let quarters = produced
+        state.withLock {
+            $0.quarters = quarters / 4 * 4
+            $0.isEnded = true
+        }
+    }
+
+    var isEnded: Bool { state.withLock { $0.isEnded } }
+
+    /// Quarters of parts that are made.
+    var produced: Int {
+        let (made, isEnded) = state.withLock { ($0.quarters, $0.isEnded) }
+        guard settings.isClocked, !isEnded else { return made }
+        let quarter = settings.partDuration / 4 * 1e9
+        return made + Int(Double(Sockets.now() - madeAt) / quarter)
+    }
+
+    /// The number of the segment in the making, and of its next part.
+    package var position: (segment: Int, part: Int) {
+        let parts = produced / 4
+        return (parts / settings.partsPerSegment, parts % settings.partsPerSegment)
+    }
+
+    /// Seconds.
+    var targetDuration: Int {
+        max(1, Int((settings.partDuration * Double(settings.partsPerSegment)).rounded(.up)))
+    }
+
+    // MARK: Bytes
+
+    /// A segment as far as it is made; nil before its first byte and after it has left.
+    func segment(_ number: Int) -> (content: Content, available: Int, isWhole: Bool)? {
+        let made = produced - number * settings.partsPerSegment * 4
+        guard number >= 0, made > 0, number >= firstNumber - 4 else { return nil }
+        let content = media(number)
+        let whole = settings.partsPerSegment * 4
+        if made >= whole { return (content, content.length, true) }
+        return (content, offset(ofQuarter: made, content.length), false)
+    }
+
+    /// Where a part's bytes stand in its segment.
+    func range(ofPart part: Int, in number: Int) -> Range<Int> {
+        let length = media(number).length
+        return offset(ofQuarter: part * 4, length)..<offset(ofQuarter: part * 4 + 4, length)
+    }
+
+    /// Quarters end at multiples of a transport stream's packet.
+    private func offset(ofQuarter quarter: Int, _ length: Int) -> Int {
+        let all = settings.partsPerSegment * 4
+        return quarter >= all ? length : length * quarter / all / 188 * 188
+    }
+
+    /// The bytes of a part, as a test compares them.
+    package func bytes(ofPart part: Int, in number: Int) -> [UInt8] {
+        Array(ContentReader(media(number)).read(range(ofPart: part, in: number)))
+    }
+
+    /// The bytes of a whole segment.
+    package func bytes(ofSegment number: Int) -> [UInt8] {
+        let content = media(number)
+        return Array(ContentReader(content).read(0..<content.length))
+    }
+
+    // MARK: Lists
+
+    /// The number of the first segment in the list.
+    var firstNumber: Int { max(0, position.segment - settings.windowSize) }
+
+    /// Whether a segment begins the media anew.
+    func isDiscontinuous(_ number: Int) -> Bool { number > 0 && number % mediaCount == 0 }
+
+    /// Discontinuities before a segment's own.
+    func discontinuities(before number: Int) -> Int { number == 0 ? 0 : (number - 1) / mediaCount }
+}
