@@ -12,6 +12,7 @@ package final class Counters: Sendable {
         case originRequests, originFailures, originResumes, originRetries
         case bytesFromOrigin, bytesToPlayers, bytesFromStore
         case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
+        case originOutages, originProbes, offlineLists
         case revived, keyVetoes, accessLogDropped
         case bytesAhead
 
@@ -40,6 +41,9 @@ package final class Counters: Sendable {
             case .playlistsRewritten: "playlists_rewritten_total"
             case .notStored: "not_stored_total"
             case .readAheadPauses: "read_ahead_pauses_total"
+            case .originOutages: "origin_outages_total"
+            case .originProbes: "origin_probes_total"
+            case .offlineLists: "offline_lists_total"
             case .revived: "urls_revived_total"
             case .keyVetoes: "key_vetoes_total"
             case .accessLogDropped: "access_log_dropped_total"
@@ -72,6 +76,9 @@ package final class Counters: Sendable {
             case .playlistsRewritten: "Playlists parsed and rewritten."
             case .notStored: "Responses streamed without being kept because storing failed."
             case .readAheadPauses: "Origins held back because their readers were far behind."
+            case .originOutages: "Times that an origin was found to answer nobody."
+            case .originProbes: "Requests that only asked whether an origin answers again."
+            case .offlineLists: "Playlists answered in their offline form."
             case .revived: "Requests whose token had died and that were found under a new URL."
             case .keyVetoes: "Origins whose merged URLs were found to differ."
             case .accessLogDropped: "Lines of the access log that the disk was too slow for."

@@ -119,7 +119,7 @@ extension Flight {
         guard state != .ended else { return }
         if writer.offset < promisedEnd {
             // Framed as whole, but shorter than it said elsewhere: broken like any other.
-            return retry(after: UpstreamError(.truncated, host: resource.url.host))
+            return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)
         }
         if object.total == nil, case .span(_, nil) = wanted {
             if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }

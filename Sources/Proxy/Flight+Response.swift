@@ -20,6 +20,7 @@ enum FillEnd: Error {
 
 extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
+        table.probes.answered(redirect.from.origin)
         if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
         return table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""
@@ -27,6 +28,7 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer else { return }
+        table.probes.answered(head.finalURL.origin)
         guard resource.kind == nil else { return receiveUnderRules(head) }
         table.take(head.setCookies, of: resource.session)
         switch head.status.rawValue {
@@ -70,7 +72,11 @@ extension Flight: TransferDelegate {
             if refusal != nil { return retryRefused() }
             flush()
             guard state != .ended else { return }
-            retry(after: error)
+            let isDown = table.probes.failed(
+                error, at: transfer.currentURL, silentSince: transfer.silentSince)
+            // Telling those who wait may have ended this one too.
+            guard state != .ended else { return }
+            retry(after: error, isDown: isDown)
         }
     }
 

@@ -9,11 +9,13 @@ import URISyntax
 
 extension Flight {
     /// Goes on after a transfer that failed, by a range request where bytes have come already.
-    func retry(after error: UpstreamError) {
+    ///
+    /// With `isDown` nobody answers there: only a body that broke in the middle is tried for again.
+    func retry(after error: UpstreamError, isDown: Bool) {
         if case .cancelled = error.kind { return close(cause: error) }
         if isWhole { return transferWasWholeAfterAll() }
         let failure = ProxyFailure(error, subject: resource.url.redacted)
-        guard error.isRetryable, let resumption = resumption() else {
+        guard error.isRetryable, !isDown || writer != nil, let resumption = resumption() else {
             return fail(failure, cause: error)
         }
         if case .preempted = error.kind { return resume(resumption, after: .zero) }

@@ -2,6 +2,7 @@
 import CachePolicy
 import HLS
 import HTTP
+import Logging
 import Posix
 import Reactor
 import Routing
@@ -20,6 +21,10 @@ final class FlightTable {
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
+    let health: OriginHealth
+    let log: Logger
+    /// Made with the first failure or wish.
+    private(set) lazy var probes = OriginProbes(health, table: self)
     private var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
     private var spareBuffers: [[UInt8]] = []
@@ -42,6 +47,8 @@ final class FlightTable {
         isShared = core.isShared
         keys = core.keys
         playlistMemory = core.playlistMemory
+        health = core.health
+        log = core.log
         ahead = AheadTable(gauge: core.ahead, loop: loop)
     }
 
@@ -78,6 +85,9 @@ final class FlightTable {
             return reply(.object(object, outcome))
         }
         let known = flights[key]?.first { $0.covers(request) }
+        if known == nil, let refusal = probes.refusal(of: request) {
+            return reply(.failure(refusal))
+        }
         let flight = known ?? Flight(request, table: self)
         let waiting = Flight.Waiting(
             id: id, delivery: request.delivery, isCollapsed: known != nil, reply: reply)
@@ -196,6 +206,7 @@ final class FlightTable {
 
     /// Ends all transfers.
     func shutdown() {
+        probes.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()
     }

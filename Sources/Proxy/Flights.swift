@@ -1,5 +1,6 @@
 /// The upstream loop as the threads of the server see it: its start, its end, wishes sent to it.
 import HTTP
+import Logging
 import Posix
 import Reactor
 import Store
@@ -15,6 +16,8 @@ struct FlightCore: Sendable {
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
+    let health: OriginHealth
+    let log: Logger
     let ahead: AheadGauge
 }
 

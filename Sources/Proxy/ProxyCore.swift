@@ -30,6 +30,8 @@ package final class ProxyCore: Sendable {
     /// Replaced as a whole; a request that was routed before goes on as it began.
     private let routes: Mutex<Router>
     let playlistMemory = PlaylistMemory()
+    /// Which origins do not answer just now.
+    let health = OriginHealth()
     let revival = Revival()
     let ahead = AheadGauge()
     /// Where playlists are read that no player asked for.
@@ -68,7 +70,8 @@ package final class ProxyCore: Sendable {
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared, keys: keys, playlistMemory: playlistMemory, ahead: ahead),
+                isShared: isShared, keys: keys, playlistMemory: playlistMemory, health: health,
+                log: log, ahead: ahead),
             configuration: upstream)
     }
 

@@ -1,9 +1,9 @@
 /// One transfer as its starter sees it, and its state between libcurl's callbacks.
 import CCurl
 import HTTP
-import Posix
+package import Posix
 import Reactor
-import URISyntax
+package import URISyntax
 
 /// A transfer from `UpstreamClient.start` to `didFinish`; used on the upstream loop only.
 ///
@@ -117,6 +117,12 @@ package final class Transfer {
         self.lane = lane
         client?.moved(self)
     }
+
+    /// The URL of the current hop, without user information.
+    package var currentURL: AbsoluteURL { hop.url.withoutUserinfo }
+
+    /// When the current hop was sent, or its last byte came.
+    package var silentSince: Monotonic { lastByteAt }
 
     /// The host of the current hop, for messages and limits.
     var host: String { hop.url.asciiHost }

@@ -1,0 +1,162 @@
+/// Which origins do not answer just now: noticed with the first failure, so that everybody else is
+/// answered from the store without waiting for it again, and forgiven with the first answer.
+///
+/// | state | entered by | a stale response | what is not stored | lists |
+/// |---|---|---|---|---|
+/// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
+/// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
+/// | down | a connection nobody answers, or a second failure 200 ms later | serves at once | fails at once, or after one quick try | offline form |
+///
+/// A failure counts only if the origin has not answered anybody since the request went out: one
+/// broken file is no outage.
+import CachePolicy
+import HTTP
+import Posix
+import Synchronization
+import URISyntax
+import Upstream
+
+/// The origins that do not answer.
+///
+/// Any thread may ask; only the upstream loop changes it. With none marked, asking costs one load.
+final class OriginHealth: Sendable {
+    enum State: Int, Sendable, Comparable {
+        case up, suspected, down
+
+        static func < (a: State, b: State) -> Bool { a.rawValue < b.rawValue }
+    }
+
+    /// What is known of an origin that does not answer.
+    struct Mark: Sendable {
+        /// When the first failure was noticed.
+        let since: Monotonic
+        fileprivate(set) var state: State
+        /// What failed last, in the words of the failed transfer.
+        fileprivate(set) var reason: String
+        /// True where failures come at once, so that trying costs nothing.
+        fileprivate(set) var isQuick: Bool
+        /// When somebody last wanted something of it.
+        fileprivate(set) var wanted: Monotonic
+    }
+
+    /// A failed request, as far as it tells of its origin.
+    struct Failure: Sendable {
+        let origin: Origin
+        let error: UpstreamError
+        /// Since when nothing came: when the request went out, or its last byte came.
+        let silentSince: Monotonic
+        let now: Monotonic
+    }
+
+    private struct Book: Sendable {
+        var marks: [Origin: Mark] = [:]
+        var answers = RecentMap<Origin, Monotonic>(capacity: 1_024)
+    }
+
+    /// The most origins that are marked; a player that is sent through a list of dead hosts must
+    /// not fill memory.
+    private static let mostMarks = 256
+    /// Two failures closer together are one.
+    private static let confirmation = Interval.milliseconds(200)
+    /// A failure that took longer is one that players wait for.
+    private static let quick = Interval.milliseconds(400)
+
+    private let book = Mutex(Book())
+    private let count = Atomic<Int>(0)
+
+    // MARK: Asking
+
+    /// The state of an origin.
+    func state(of origin: @autoclosure () -> Origin) -> State {
+        guard count.load(ordering: .acquiring) > 0 else { return .up }
+        let origin = origin()
+        return book.withLock { $0.marks[origin]?.state ?? .up }
+    }
+
+    /// What is known of an origin; nil while it is up.
+    func mark(of origin: Origin) -> Mark? {
+        guard count.load(ordering: .acquiring) > 0 else { return nil }
+        return book.withLock { $0.marks[origin] }
+    }
+
+    /// The number of origins that are down.
+    var downCount: Int {
+        book.withLock { $0.marks.values.count { $0.state == .down } }
+    }
+
+    // MARK: Learning
+
+    /// Takes note of an answer.
+    ///
+    /// - Returns: the mark that is forgiven; nil where there was none.
+    func answered(_ origin: Origin, now: Monotonic) -> Mark? {
+        let forgiven = book.withLock { book in
+            book.answers[origin] = now
+            return book.marks.removeValue(forKey: origin)
+        }
+        if forgiven != nil { count.subtract(1, ordering: .releasing) }
+        return forgiven
+    }
+
+    /// Takes note of a failure.
+    ///
+    /// - Returns: the state before and after; nil where the failure says nothing of the origin.
+    func failed(_ failure: Failure) -> (before: State, after: State)? {
+        guard Self.counts(failure.error) else { return nil }
+        let took = failure.now - failure.silentSince
+        let isSure =
+            failure.error.kind == .connectTimeout || failure.error.kind == .firstByteTimeout
+        return book.withLock { book in
+            if let answer = book.answers[failure.origin], answer >= failure.silentSince {
+                return nil
+            }
+            let known = book.marks[failure.origin]
+            if known == nil, book.marks.count >= Self.mostMarks { return nil }
+            var mark =
+                known
+                ?? Mark(
+                    since: failure.now, state: .suspected, reason: "", isQuick: true,
+                    wanted: failure.now)
+            let isConfirmed = failure.now - mark.since >= Self.confirmation
+            if isSure || isConfirmed { mark.state = .down }
+            mark.reason = failure.error.message
+            mark.isQuick = took <= Self.quick
+            book.marks[failure.origin] = mark
+            if known == nil { count.add(1, ordering: .releasing) }
+            return (known?.state ?? .up, mark.state)
+        }
+    }
+
+    private static func counts(_ error: UpstreamError) -> Bool {
+        switch error.kind {
+        case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled: true
+        default: false
+        }
+    }
+
+    /// Notes that somebody wants something of a marked origin.
+    func want(_ origin: Origin, now: Monotonic) {
+        book.withLock { $0.marks[origin]?.wanted = now }
+    }
+
+    /// Forgets a mark without an answer, since nobody has asked for a long time.
+    func forget(_ origin: Origin) {
+        let mark = book.withLock { $0.marks.removeValue(forKey: origin) }
+        if mark != nil { count.subtract(1, ordering: .releasing) }
+    }
+}
+
+extension OriginHealth.Mark {
+    /// What a request for something that is not stored is told.
+    func refusal(of url: AbsoluteURL, now: Monotonic) -> ProxyFailure {
+        let seconds = max(1, (now - since).nanoseconds / 1_000_000_000)
+        var failure = ProxyFailure(
+            .origin, .gatewayTimeout,
+            "\(url.redacted) is not stored, and \(url.asciiHost) has not answered for \(seconds) s "
+                + "(\(reason)); it is asked every few seconds, so try again soon",
+            allowsStale: true)
+        failure.proxyError = .destinationUnavailable
+        failure.retryAfter = 2
+        return failure
+    }
+}

@@ -1,0 +1,228 @@
+/// Asks origins that do not answer whether they do again: in the background, one request at a time
+/// for each origin, ever more seldom, and at once when somebody wants something of it.
+import CachePolicy
+import HTTP
+import Logging
+import Posix
+import Reactor
+import Store
+import URISyntax
+import Upstream
+
+/// Watches over the health of origins; lives on the upstream loop.
+final class OriginProbes {
+    /// One origin that is being asked.
+    private final class Probe {
+        let origin: Origin
+        let url: AbsoluteURL
+        var delay: Interval
+        var timer: TimerID?
+        var asking: Asking?
+        var lastEnd: Monotonic
+
+        init(_ origin: Origin, _ url: AbsoluteURL, now: Monotonic) {
+            self.origin = origin
+            self.url = url
+            delay = OriginProbes.firstDelay
+            lastEnd = now
+        }
+    }
+
+    /// Hears what became of one request.
+    private final class Asking: TransferDelegate {
+        private let done: (TransferHead?, UpstreamError?) -> Void
+        private var head: TransferHead?
+        var transfer: Transfer?
+        let startedAt: Monotonic
+
+        init(now: Monotonic, _ done: @escaping (TransferHead?, UpstreamError?) -> Void) {
+            startedAt = now
+            self.done = done
+        }
+
+        func transfer(_ transfer: Transfer, didReceive head: TransferHead) { self.head = head }
+
+        func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
+        {
+            .consumed
+        }
+
+        func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
+            self.transfer = nil
+            if case .failure(let error) = result { return done(head, error) }
+            done(head, nil)
+        }
+    }
+
+    /// After the tries of the request that failed first.
+    fileprivate static let firstDelay = Interval.milliseconds(500)
+    /// Players should see the origin again within seconds of its return.
+    private static let longestDelay = Interval.seconds(4 as Int64)
+    /// Wishes do not hurry probes on more often than this.
+    private static let shortestPause = Interval.seconds(1 as Int64)
+    /// Nobody has wanted anything for so long: the next who does pays one more first failure.
+    private static let idleLimit = Interval.seconds(600 as Int64)
+    /// Probes under way over all origins: they hold slots while they wait.
+    private static let mostAtOnce = 4
+
+    private let health: OriginHealth
+    private unowned let table: FlightTable
+    private var probes: [Origin: Probe] = [:]
+
+    init(_ health: OriginHealth, table: FlightTable) {
+        self.health = health
+        self.table = table
+    }
+
+    private var now: Monotonic { table.loop.now }
+
+    // MARK: What flights tell
+
+    /// An origin has answered, whatever it said.
+    func answered(_ origin: Origin) {
+        guard let mark = health.answered(origin, now: now) else { return }
+        if let probe = probes.removeValue(forKey: origin) {
+            if let timer = probe.timer { table.loop.cancel(timer) }
+            probe.asking?.transfer?.cancel()
+        }
+        guard mark.state == .down else { return }
+        table.log.notice(
+            "an origin answers again",
+            metadata: [
+                "origin": "\(origin)", "after_ms": "\((now - mark.since).nanoseconds / 1_000_000)",
+            ])
+    }
+
+    /// A request has failed.
+    ///
+    /// - Returns: true where its origin counts as down, so that trying again is of no use.
+    func failed(_ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic) -> Bool {
+        let origin = url.origin
+        let failure = OriginHealth.Failure(
+            origin: origin, error: error, silentSince: silentSince, now: now)
+        guard let (before, after) = health.failed(failure) else { return false }
+        if probes[origin] == nil, let root = Self.root(of: url) {
+            let probe = Probe(origin, root, now: now)
+            probes[origin] = probe
+            schedule(probe)
+        }
+        if before < .down, after == .down {
+            table.counters.add(.originOutages)
+            table.log.warning(
+                "an origin does not answer; what is stored of it is served",
+                metadata: ["origin": "\(origin)", "reason": "\(error.message)"])
+            table.giveUp(on: origin, failure: ProxyFailure(error, subject: url.redacted))
+        }
+        return after == .down
+    }
+
+    /// The failure that a wish for what is not stored is told at once; nil where it may be tried.
+    func refusal(of request: FetchRequest) -> ProxyFailure? {
+        let url = request.resource.url
+        guard health.state(of: url.origin) == .down else { return nil }
+        let origin = url.origin
+        guard let mark = health.mark(of: origin) else { return nil }
+        health.want(origin, now: now)
+        // Where failing costs nothing, one wish at a time is as good as a probe.
+        if mark.isQuick, request.lane <= .playback, !request.revalidates,
+            !table.isAsking(origin)
+        {
+            return nil
+        }
+        hurry(origin)
+        return mark.refusal(of: url, now: now)
+    }
+
+    /// Ends all probes.
+    func shutdown() {
+        for probe in probes.values {
+            if let timer = probe.timer { table.loop.cancel(timer) }
+            probe.asking?.transfer?.cancel()
+        }
+        probes = [:]
+    }
+
+    // MARK: Asking
+
+    private static func root(of url: AbsoluteURL) -> AbsoluteURL? {
+        try? AbsoluteURL("\(url.origin)/")
+    }
+
+    private func schedule(_ probe: Probe) {
+        let spread = Int64.random(in: 0...(probe.delay.nanoseconds / 4))
+        let delay = Interval(nanoseconds: probe.delay.nanoseconds + spread)
+        probe.timer = table.loop.schedule(after: delay) { [weak self, weak probe] _ in
+            guard let self, let probe else { return }
+            probe.timer = nil
+            self.ask(probe)
+        }
+    }
+
+    private func hurry(_ origin: Origin) {
+        guard let probe = probes[origin], probe.asking == nil,
+            now - probe.lastEnd >= Self.shortestPause
+        else { return }
+        if let timer = probe.timer { table.loop.cancel(timer) }
+        probe.timer = nil
+        ask(probe)
+    }
+
+    private func ask(_ probe: Probe) {
+        guard let mark = health.mark(of: probe.origin) else {
+            probes[probe.origin] = nil
+            return
+        }
+        if now - mark.wanted > Self.idleLimit {
+            probes[probe.origin] = nil
+            return health.forget(probe.origin)
+        }
+        guard probes.values.count(where: { $0.asking != nil }) < Self.mostAtOnce else {
+            return schedule(probe)
+        }
+        table.counters.add(.originProbes)
+        // The origin's root, without anything of a session: it is asked whether it is there.
+        var request = TransferRequest(url: probe.url, lane: .background)
+        request.method = .head
+        request.followsRedirects = false
+        request.timeouts = TransferTimeouts(
+            connect: .seconds(2 as Int64), firstByte: .seconds(3 as Int64),
+            stall: .seconds(3 as Int64))
+        let asking = Asking(now: now) { [weak self, weak probe] head, error in
+            guard let self, let probe else { return }
+            self.ended(probe, head, error)
+        }
+        probe.asking = asking
+        asking.transfer = table.client.start(request, delegate: asking)
+    }
+
+    private func ended(_ probe: Probe, _ head: TransferHead?, _ error: UpstreamError?) {
+        let startedAt = probe.asking?.startedAt ?? now
+        probe.asking = nil
+        probe.lastEnd = now
+        guard probes[probe.origin] === probe else { return }
+        if head != nil { return answered(probe.origin) }
+        if let error { _ = failed(error, at: probe.url, silentSince: startedAt) }
+        probe.delay = min(
+            Interval(nanoseconds: probe.delay.nanoseconds * 2), Self.longestDelay)
+        schedule(probe)
+    }
+}
+
+extension FlightTable {
+    /// Whether a flight waits for the first word of an origin.
+    func isAsking(_ origin: Origin) -> Bool {
+        allFlights.contains { $0.state == .asking && $0.resource.url.origin == origin }
+    }
+
+    /// Tells everybody who waits for the first word of an origin that none will come.
+    ///
+    /// Bodies that broke in the middle are still taken up again, for as long as their players have
+    /// patience.
+    func giveUp(on origin: Origin, failure: ProxyFailure) {
+        let hopeless = allFlights.filter { flight in
+            flight.writer == nil && flight.resource.url.origin == origin
+                && (flight.state == .asking || flight.state == .backingOff)
+        }
+        for flight in hopeless { flight.fail(failure, cause: FillEnd.refused(failure)) }
+    }
+}
