@@ -1,0 +1,150 @@
+/// Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
+import HTTP
+import Lookahead
+import Posix
+import Reactor
+import Store
+import Synchronization
+import Upstream
+
+/// Ticks while anything is fetched ahead; lives on the upstream loop.
+final class ConcurrencyDriver {
+    private let loop: EventLoop
+    private let client: UpstreamClient
+    private let report: ConcurrencyReport
+    private weak var table: FlightTable?
+    private var limits: ConcurrencyLimits
+    private var isTicking = false
+    private var tickedAt: Monotonic
+    /// Whether the tick before found all at work that may work.
+    private var wasFull = false
+    private var roundTrip = 0.1
+    private var goodput = Goodput(halfLife: 4)
+
+    /// Starts at the plan's own beginning; `network` tells of a known one later.
+    init(
+        _ plan: ConcurrencyPlan, loop: EventLoop, client: UpstreamClient, report: ConcurrencyReport
+    ) {
+        self.loop = loop
+        self.client = client
+        self.report = report
+        limits = ConcurrencyLimits(plan)
+        tickedAt = loop.now
+        apply()
+    }
+
+    /// To be called when something is fetched ahead: measuring begins, if it did not yet.
+    func wake(in table: FlightTable) {
+        guard !isTicking else { return }
+        isTicking = true
+        self.table = table
+        tickedAt = loop.now
+        wasFull = false
+        _ = client.takeAheadFigures()
+        scheduleTick()
+    }
+
+    /// Begins anew on another network, with what is remembered of it.
+    func follow(network: NetworkMemory.Network?) {
+        limits.restart(at: network?.transfers)
+        goodput = Goodput(halfLife: 4)
+        apply()
+    }
+
+    /// Follows load, battery and the kind of link.
+    func follow(_ surroundings: Surroundings) {
+        limits.follow(ceiling: surroundings.ceiling(goodput: goodput.bytesPerSecond))
+        apply()
+    }
+
+    // MARK: Measuring
+
+    /// Four round trips, so that what a change does is seen in the sample after the next.
+    private var span: Interval {
+        Interval(seconds: min(1.5, max(0.25, roundTrip * 4)))
+    }
+
+    private func scheduleTick() {
+        loop.schedule(after: span) { [weak self] _ in self?.tick() }
+    }
+
+    private func tick() {
+        let figures = client.takeAheadFigures()
+        let seconds = Double((loop.now - tickedAt).nanoseconds) / 1e9
+        tickedAt = loop.now
+        // While players have the line, what runs beside them says nothing of it.
+        let isFull = client.aheadWaiting > 0 && table?.hasPlayback == false
+        note(figures, seconds, isFull: isFull && wasFull)
+        wasFull = isFull
+        apply()
+        guard client.aheadInFlight > 0 || client.aheadWaiting > 0 else {
+            isTicking = false
+            return
+        }
+        scheduleTick()
+    }
+
+    private func note(_ figures: [String: AheadFigures], _ seconds: Double, isFull: Bool) {
+        var all = AheadFigures()
+        var each: [String: LinkSample] = [:]
+        for (host, figure) in figures {
+            all.add(figure)
+            let isHostFull = isFull && figure.inFlight >= limits.limit(of: host)
+            each[host] = LinkSample(figure, seconds, isFull: isHostFull)
+        }
+        if all.answers > 0 {
+            roundTrip = roundTrip * 0.5 + all.answerSeconds / Double(all.answers) * 0.5
+        }
+        let isAllFull = isFull && all.inFlight >= limits.limit
+        if isFull, all.bytes > 0 { goodput.add(bytes: all.bytes, seconds: seconds) }
+        limits.note(LinkSample(all, seconds, isFull: isAllFull), each: each)
+    }
+
+    private func apply() {
+        client.limitAhead(limits.limit, hosts: limits.byHost)
+        report.note(
+            ConcurrencyReport.Figures(
+                plan: limits.plan, limit: limits.limit, inFlight: client.aheadInFlight,
+                goodput: Int64(goodput.bytesPerSecond ?? 0)))
+    }
+}
+
+extension AheadFigures {
+    fileprivate mutating func add(_ other: AheadFigures) {
+        bytes += other.bytes
+        finished += other.finished
+        errors += other.errors
+        answers += other.answers
+        answerSeconds += other.answerSeconds
+        inFlight += other.inFlight
+    }
+}
+
+extension LinkSample {
+    fileprivate init(_ figures: AheadFigures, _ seconds: Double, isFull: Bool) {
+        self.init(
+            seconds: seconds, bytes: figures.bytes, isFull: isFull,
+            roundTrip: figures.answers > 0 ? figures.answerSeconds / Double(figures.answers) : nil,
+            finished: figures.finished, errors: figures.errors)
+    }
+}
+
+/// What the controllers decided last, for whoever shows or remembers it.
+///
+/// Any thread may use it.
+final class ConcurrencyReport: Sendable {
+    struct Figures: Sendable {
+        var plan = ConcurrencyPlan.probe
+        /// Transfers that may run ahead of players.
+        var limit = ConcurrencyPlan.start
+        var inFlight = 0
+        /// Bytes a second of the last seconds at work.
+        var goodput: Int64 = 0
+    }
+
+    private let figures = Mutex(Figures())
+
+    var now: Figures { figures.withLock { $0 } }
+
+    func note(_ figures: Figures) { self.figures.withLock { $0 = figures } }
+}

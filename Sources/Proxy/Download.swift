@@ -1,0 +1,383 @@
+/// One download: a title, or a part of one, brought into the store whole and kept there.
+///
+/// Life cycle; everything happens on the downloads' thread.
+///
+///     queued ──▶ planning ──▶ running ──▶ checking ──▶ complete
+///                   │ ▲          │ ▲          │ what is missing is fetched again
+///                   └─┴─waiting◀─┴─┘          └──▶ running
+///                         the origin, the disk, quiet hours or the day's budget
+///     any of these ──pause──▶ paused ──resume──▶ queued
+///     planning, running, checking ──▶ failed ──resume──▶ queued
+///
+/// What has come is in the store and nowhere else: a download that is taken up again looks there.
+import HLS
+import HTTP
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// One of them; lives in `DownloadTable`.
+final class Download {
+    enum State: Sendable, Equatable {
+        case queued
+        case planning
+        case running
+        /// Goes on by itself; says what it waits for.
+        case waiting(String)
+        case checking
+        case paused
+        case complete
+        case failed(String)
+
+        /// Whether it takes part in what is fetched now, or will by itself.
+        var isActive: Bool {
+            switch self {
+            case .paused, .complete, .failed: false
+            default: true
+            }
+        }
+    }
+
+    let id: SessionID
+    let session: Session
+    var order: DownloadOrder
+    unowned let table: DownloadTable
+    var state = State.queued
+    var name: String
+    var plan = DownloadPlan()
+    /// Playlists that are still to be read, in their order.
+    var toRead: [ChosenPlaylist] = []
+    /// Pieces to be fetched, by their place in the plan, the next one last.
+    var pending: [Int] = []
+    var running: [Int: BackgroundFetch] = [:]
+    /// Bytes of each piece that is there.
+    var present: [Int: Int64] = [:]
+    /// What could not be had, and why.
+    var refused: [Int: String] = [:]
+    /// The playlists that were read, with where they are kept.
+    var playlists: [ObjectKey] = []
+    /// Bytes that this run brought.
+    var broughtBytes: Int64 = 0
+    var goodput = Goodput(halfLife: 3)
+    /// What the bytes of the last second are counted against.
+    var bytesAtTick: Int64 = 0
+    /// Bytes that the rate still allows; may fall below 0.
+    var credit: Double = 0
+    var failuresInARow = 0
+    /// When what failed is tried again.
+    var retryAt: Monotonic?
+    /// How often checking found something missing.
+    var checks = 0
+    /// Tells the replies of this run from those of one that was stopped.
+    var run = 0
+    /// What is shown of one that is not running: from its file.
+    var kept = Summary()
+
+    /// Figures that outlive a run.
+    struct Summary: Sendable, Equatable {
+        var pieces = 0
+        var bytes: Int64 = 0
+        var seconds = 0.0
+        var labels: [String] = []
+    }
+
+    init(_ order: DownloadOrder, id: SessionID, session: Session, table: DownloadTable) {
+        self.order = order
+        self.id = id
+        self.session = session
+        self.table = table
+        name = TitleName.derived(from: order.url)
+    }
+
+    // MARK: Planning
+
+    /// Reads the playlists and says what is needed.
+    func start() {
+        run += 1
+        state = .planning
+        plan = DownloadPlan()
+        toRead = []
+        pending = []
+        present = [:]
+        refused = [:]
+        playlists = []
+        checks = 0
+        table.save(self)
+        if Self.isFile(order.url) { return beginFile() }
+        read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
+    }
+
+    private static let fileExtensions: Set = [
+        "mp4", "m4v", "m4a", "mov", "mkv", "webm", "mp3", "aac", "ts", "flac", "wav",
+    ]
+
+    private static func isFile(_ url: AbsoluteURL) -> Bool {
+        let name = url.lastPathSegment
+        guard let dot = name.lastIndex(of: ".") else { return false }
+        return fileExtensions.contains(
+            HTTP.ASCII.lowercased(String(name[name.index(after: dot)...])))
+    }
+
+    private func read(
+        _ url: AbsoluteURL, variables: [String: String],
+        _ then: @escaping @Sendable (Download, OwnPlaylist) -> Void
+    ) {
+        var wish = OwnPlaylist.Wish(url: url, session: session, variables: variables)
+        wish.lane = .background
+        let bound = LoopBound(self, to: table.loop)
+        table.core.read(wish) { [run] result in
+            bound.enqueue { download, _ in
+                guard download.run == run, download.state == .planning else { return }
+                switch result {
+                case .success(let playlist): then(download, playlist)
+                case .failure(let failure): download.planningFailed(failure)
+                }
+            }
+        }
+    }
+
+    private func planningFailed(_ failure: ProxyFailure) {
+        if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty {
+            // No playlist, but an answer: a file.
+            return beginFile()
+        }
+        guard Self.isWorthWaiting(failure) else { return fail(failure.message) }
+        wait(for: failure.message)
+    }
+
+    private func planned(_ playlist: OwnPlaylist) {
+        playlists.append(playlist.resource.key)
+        if playlist.summary.kind == .media {
+            return add(playlist, label: "stream") { $0.begin() }
+        }
+        if let announced = TitleName.announced(in: playlist.body) { name = announced }
+        do {
+            let outline = try PlaylistOutline(playlist.body, base: playlist.base)
+            toRead = try DownloadChoice(order, outline).playlists()
+        } catch let fault as DownloadChoice.Fault {
+            return fail(fault.message)
+        } catch {
+            return fail("the playlist cannot be read: \(error)")
+        }
+        readNext(variables: playlist.variables)
+    }
+
+    private func readNext(variables: [String: String]) {
+        guard let next = toRead.first else { return begin() }
+        read(next.url, variables: variables) { download, playlist in
+            download.playlists.append(playlist.resource.key)
+            download.add(playlist, label: next.label) { download in
+                download.toRead.removeFirst()
+                download.readNext(variables: variables)
+            }
+        }
+    }
+
+    private func add(_ playlist: OwnPlaylist, label: String, _ then: (Download) -> Void) {
+        guard playlist.summary.kind == .media else {
+            return fail("a multivariant playlist names another multivariant playlist")
+        }
+        guard !playlist.summary.isLive else {
+            return fail(
+                "this is a live stream, which has no end to download to; keep it with `sluice record`"
+            )
+        }
+        plan.add(playlist.references, label: label, from: order.from, to: order.to)
+        then(self)
+    }
+
+    // MARK: Fetching
+
+    private func beginFile() {
+        plan.add(file: order.url, total: nil)
+        begin()
+    }
+
+    private func begin() {
+        guard !plan.pieces.isEmpty else {
+            return fail("nothing of the title lies between the times that were given")
+        }
+        plan.sort()
+        pending = Array(plan.pieces.indices.reversed())
+        table.pin(self)
+        guard state == .planning else { return }
+        state = .running
+        credit = 0
+        table.wake()
+        pump()
+    }
+
+    /// Starts as many pieces as may be; to be called whenever one ends, and now and then.
+    func pump() {
+        guard state == .running else { return }
+        let most = window
+        while running.count < most, let index = pending.last {
+            pending.removeLast()
+            fetch(index)
+        }
+        if running.isEmpty, pending.isEmpty { check() }
+    }
+
+    /// A few more than may run, so that a slot that gets free never waits for us.
+    private var window: Int {
+        guard retryAt == nil else { return 0 }
+        let most = min(table.core.concurrency.now.limit + 2, ConcurrencyPlan.most + 2)
+        guard let rate = table.rate(of: self) else { return most }
+        guard credit > 0 else { return 0 }
+        // Few at once, so that what is under way does not pass the rate by much.
+        return max(1, min(most, Int(rate / 1_000_000)))
+    }
+
+    private func fetch(_ index: Int) {
+        let piece = plan.pieces[index]
+        let resource = table.core.resource(
+            piece.url, session, role: piece.role, forwarding: Fields())
+        var wish = BackgroundFetch.Wish(resource: resource)
+        wish.range = piece.range
+        wish.lane = .background
+        let bound = LoopBound(self, to: table.loop)
+        running[index] = table.core.flights.bring(wish) { [run] end in
+            bound.enqueue { download, _ in
+                guard download.run == run else { return }
+                download.ended(index, end)
+            }
+        }
+    }
+
+    private func ended(_ index: Int, _ end: BackgroundFetch.End) {
+        running[index] = nil
+        switch end {
+        case .stored(let report):
+            count(report.broughtBytes)
+            failuresInARow = 0
+            let piece = plan.pieces[index]
+            let whole = report.total ?? report.broughtBytes
+            present[index] = piece.range.map { min($0.upperBound, whole) - $0.lowerBound } ?? whole
+            if piece.role == nil, let total = report.total { extendFile(to: total) }
+        case .failed(let failure, let report):
+            count(report.broughtBytes)
+            failed(index, failure)
+        case .cancelled(let report):
+            count(report.broughtBytes)
+            if state.isActive { pending.append(index) }
+        }
+        if state == .running { pump() }
+    }
+
+    private func count(_ bytes: Int64) {
+        broughtBytes += bytes
+        credit -= Double(bytes)
+        table.count(bytes)
+    }
+
+    /// The first part of a file told its length.
+    private func extendFile(to total: Int64) {
+        let known = plan.pieces.count
+        plan.add(file: order.url, total: total)
+        pending.insert(contentsOf: (known..<plan.pieces.count).reversed(), at: 0)
+    }
+
+    private func failed(_ index: Int, _ failure: ProxyFailure) {
+        if Self.isWorthWaiting(failure) {
+            pending.append(index)
+            guard state == .running else { return }
+            wait(for: failure.message)
+        } else {
+            refused[index] = failure.message
+            // A wrong token refuses everything: nothing is gained by asking for all of it.
+            if refused.count >= 10, present.isEmpty { finishRefused() }
+        }
+    }
+
+    /// Whether what failed may work later without anybody doing anything.
+    private static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
+        if failure.fault == .us { return failure.status != .internalServerError }
+        return failure.allowsStale || isFull(failure)
+    }
+
+    private static func isFull(_ failure: ProxyFailure) -> Bool {
+        failure.message.hasSuffix(": no-room")
+    }
+
+    // MARK: Waiting
+
+    /// Stands still, and goes on by itself: after a second, then two, up to half a minute.
+    func wait(for reason: String) {
+        failuresInARow += 1
+        let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
+        retryAt = table.loop.now + .seconds(seconds)
+        state = .waiting(reason)
+        // Those under way have a chance of their own; what they bring counts.
+        table.save(self)
+        table.wake()
+    }
+
+    /// Goes on after a wait, where it stood.
+    func goOn() {
+        retryAt = nil
+        guard !plan.pieces.isEmpty, toRead.isEmpty else {
+            // Planning broke off: it begins anew when its turn comes.
+            state = .queued
+            return
+        }
+        state = .running
+        table.save(self)
+        pump()
+    }
+
+    // MARK: Ends
+
+    /// Stops what is under way; what has come stays.
+    func stop(as state: State) {
+        run += 1
+        self.state = state
+        retryAt = nil
+        for (index, fetch) in running {
+            fetch.cancel()
+            pending.append(index)
+        }
+        running = [:]
+        table.save(self)
+    }
+
+    func fail(_ reason: String) {
+        stop(as: .failed(reason))
+    }
+
+    private func finishRefused() {
+        guard let first = refused.values.first else { return }
+        fail(
+            refused.count == 1
+                ? "one of \(plan.pieces.count) parts cannot be had: \(first)"
+                : "\(refused.count) of \(plan.pieces.count) parts cannot be had, the first: \(first)"
+        )
+    }
+
+    /// Looks whether every piece is really there, and only then says so.
+    private func check() {
+        guard refused.isEmpty else { return finishRefused() }
+        state = .checking
+        let missing = table.missing(in: self)
+        guard missing.isEmpty else {
+            checks += 1
+            guard checks < 3 else {
+                return fail(
+                    "\(missing.count) of \(plan.pieces.count) parts do not stay in the store; is the cache too small, or the disk damaged?"
+                )
+            }
+            for index in missing { present[index] = nil }
+            pending = missing.reversed()
+            state = .running
+            return pump()
+        }
+        kept = Summary(
+            pieces: plan.pieces.count, bytes: present.values.reduce(0, +), seconds: plan.seconds,
+            labels: plan.labels)
+        stop(as: .complete)
+        table.finished(self)
+    }
+}

@@ -1,0 +1,207 @@
+/// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
+import HTTP
+import Lookahead
+package import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// Takes orders and tells how they stand.
+///
+/// Any thread may use it.
+package final class DownloadDesk: Sendable {
+    private let core: ProxyCore
+    private let thread: LoopThread
+    private let table = Mutex<LoopBound<DownloadTable>?>(nil)
+
+    /// Starts the thread and takes up what an earlier run left.
+    ///
+    /// - Parameters:
+    ///   - core: what fetches and keeps.
+    ///   - folder: where orders are remembered; made when there is one.
+    ///   - rules: what holds for all of them.
+    /// - Throws: `SystemError` when there is no room for another thread.
+    package init(core: ProxyCore, folder: String, rules: DownloadRules) throws(SystemError) {
+        self.core = core
+        thread = try LoopThread(name: "downloads") { _ in }
+        thread.handle.enqueue { [self] loop in
+            let made = DownloadTable(core: core, folder: folder, rules: rules, loop: loop)
+            let bound = LoopBound(made, to: loop)
+            table.withLock { $0 = bound }
+        }
+    }
+
+    /// Ends the thread; what runs goes on in the next run of the daemon.
+    ///
+    /// Blocks.
+    package func stop() {
+        thread.stopAndJoin()
+        table.withLock { $0 = nil }
+    }
+
+    /// Whether a path is one of these.
+    static func answers(_ path: String) -> Bool {
+        path == "/api/downloads" || path.hasPrefix("/api/downloads/")
+    }
+
+    /// Answers a request; `done` is called on the downloads' thread.
+    func answer(
+        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+    ) {
+        let isTaken = thread.handle.enqueue { [self] loop in
+            guard let table = table.withLock({ $0 })?.value(on: loop) else {
+                return done(.failure(.serviceUnavailable, "the daemon is stopping"))
+            }
+            done(Self.answer(RequestHead(method: method, target: target), table))
+        }
+        if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
+    }
+
+    private static func answer(_ request: RequestHead, _ table: DownloadTable) -> HandAnswer {
+        let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
+        let isRead = request.method == .get || request.method == .head
+        switch (parts.count, isRead, request.method == .post) {
+        case (0, true, _): return .value(.ok, table.json)
+        case (0, _, true): return order(request.query ?? "", table)
+        case (1, true, _), (2, _, true):
+            guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
+                return .failure(.notFound, "there is no download \(parts[0])")
+            }
+            guard parts.count == 2 else { return .value(.ok, download.json) }
+            return change(download, parts[1], table)
+        default:
+            return .failure(
+                .methodNotAllowed,
+                "downloads are read with GET, and ordered and changed with POST")
+        }
+    }
+
+    private static func order(_ query: String, _ table: DownloadTable) -> HandAnswer {
+        do throws(TitleHands.Refusal) {
+            let core = table.core
+            let order = try DownloadOrder(query: query) { core.originURL($0) }
+            guard !core.isOwn(order.url) else {
+                return .failure(.badRequest, "the URL leads back to this daemon")
+            }
+            return .value(.created, table.add(order).json)
+        } catch {
+            return .failure(error.status, error.reason)
+        }
+    }
+
+    private static func change(
+        _ download: Download, _ verb: String, _ table: DownloadTable
+    ) -> HandAnswer {
+        switch verb {
+        case "pause": table.pause(download)
+        case "resume": table.resume(download)
+        case "cancel": table.cancel(download)
+        default:
+            return .failure(.notFound, "a download is told to pause, resume or cancel")
+        }
+        return .value(.ok, download.json)
+    }
+}
+
+extension DownloadTable {
+    /// The listing: downloads in the order of their orders, and what holds for all.
+    var json: JSONValue {
+        let concurrency = core.concurrency.now
+        return .object([
+            .init("downloads", .list(order.compactMap { downloads[$0]?.json })),
+            .init(
+                "concurrency",
+                .object([
+                    .init("plan", .text(concurrency.plan.description)),
+                    .init("limit", .number(Int64(concurrency.limit))),
+                    .init("in_flight", .number(Int64(concurrency.inFlight))),
+                    .init("goodput", .number(concurrency.goodput)),
+                ])),
+        ])
+    }
+}
+
+extension Download {
+    /// The member of a listing; figures are bytes, seconds and bytes a second.
+    var json: JSONValue {
+        let now = progress
+        return .object([
+            .init("id", .text(id.text)),
+            .init("name", .text(name)),
+            // Queries carry tickets, and those are no one else's.
+            .init("url", .text(order.url.redacted)),
+            .init("state", .text(stateName)),
+            .init("reason", reason.map(JSONValue.text) ?? .null),
+            .init(
+                "streams",
+                .list((plan.labels.isEmpty ? kept.labels : plan.labels).map(JSONValue.text))),
+            .init("pieces", .number(Int64(now.pieces))),
+            .init("pieces_done", .number(Int64(now.done))),
+            .init("percent", .number(now.percent)),
+            .init("bytes", .number(now.bytes)),
+            .init("brought_bytes", .number(broughtBytes)),
+            .init("seconds", .fraction(max(plan.seconds, kept.seconds))),
+            .init("rate", .number(now.rate)),
+            .init("transfers", .number(Int64(now.transfers))),
+            .init("seconds_left", .optional(now.secondsLeft)),
+        ])
+    }
+
+    private var stateName: String {
+        switch state {
+        case .queued: "queued"
+        case .planning: "planning"
+        case .running: "running"
+        case .waiting: "waiting"
+        case .checking: "checking"
+        case .paused: "paused"
+        case .complete: "complete"
+        case .failed: "failed"
+        }
+    }
+
+    private var reason: String? {
+        switch state {
+        case .waiting(let reason), .failed(let reason): reason
+        default: nil
+        }
+    }
+
+    private struct Progress {
+        var pieces = 0
+        var done = 0
+        var percent: Int64 = 0
+        var bytes: Int64 = 0
+        var rate: Int64 = 0
+        var transfers = 0
+        var secondsLeft: Int64?
+    }
+
+    private var progress: Progress {
+        var progress = Progress()
+        if state == .complete {
+            progress.pieces = kept.pieces
+            progress.done = kept.pieces
+            progress.percent = 100
+            progress.bytes = kept.bytes
+            return progress
+        }
+        progress.pieces = plan.pieces.count
+        progress.done = present.count
+        progress.bytes = present.values.reduce(0, +)
+        guard progress.pieces > 0 else { return progress }
+        // Below 100 until it is complete and checked.
+        progress.percent = min(99, Int64(progress.done * 100 / progress.pieces))
+        guard state == .running else { return progress }
+        progress.transfers = min(running.count, table.core.concurrency.now.limit)
+        progress.rate = Int64(goodput.bytesPerSecond ?? 0)
+        if progress.done > 0, progress.rate > 0 {
+            let mean = Double(progress.bytes) / Double(progress.done)
+            let left = mean * Double(progress.pieces - progress.done)
+            progress.secondsLeft = Int64((left / Double(progress.rate)).rounded(.up))
+        }
+        return progress
+    }
+}

@@ -1,0 +1,175 @@
+/// What a person asked to have downloaded, as a request's arguments and as lines of a file.
+import HTTP
+import Routing
+import URISyntax
+
+/// One order.
+struct DownloadOrder: Sendable, Equatable {
+    /// Which variant streams.
+    enum Variants: Sendable, Equatable {
+        case best
+        case worst
+        case all
+        /// The one of this height, in lines of the picture.
+        case height(Int)
+    }
+
+    /// Which renditions of a kind.
+    enum Languages: Sendable, Equatable {
+        /// The one that a player without wishes takes; for subtitles none.
+        case standard
+        case none
+        case all
+        case only(String)
+    }
+
+    var url: AbsoluteURL
+    /// Request headers of the session.
+    var headers: [Entry.Header] = []
+    var variants = Variants.best
+    var audio = Languages.standard
+    var subtitles = Languages.standard
+    /// Seconds of playing time where it begins and ends; nil for the title's own.
+    var from: Double?
+    var to: Double?
+    /// The most bytes a second; nil for what the line gives.
+    var rate: Int64?
+
+    init(url: AbsoluteURL) { self.url = url }
+
+    /// What a player would start the title from.
+    var entry: Entry { Entry(url: url, headers: headers) }
+
+    // MARK: Arguments
+
+    /// Reads one setting.
+    ///
+    /// - Returns: what is wrong with it, for the one who gave it; nil where it is good.
+    mutating func set(_ name: String, _ value: String) -> String? {
+        switch name {
+        case "variant": return setVariants(value)
+        case "audio": return setLanguages(value, \.audio)
+        case "subtitles": return setLanguages(value, \.subtitles)
+        case "from", "to":
+            guard let seconds = Self.time(value) else {
+                return "\(name) is a time such as 90, 1:30 or 1:02:03, not '\(value)'"
+            }
+            if name == "from" { from = seconds } else { to = seconds }
+            if let from, let to, to <= from { return "to has to be later than from" }
+            return nil
+        case "rate":
+            guard let bytes = Int64(value), bytes >= 1_000 else {
+                return "rate is a number of bytes a second, 1000 or more, not '\(value)'"
+            }
+            rate = bytes
+            return nil
+        default: return "there is no setting '\(name)' of a download"
+        }
+    }
+
+    private mutating func setVariants(_ value: String) -> String? {
+        switch value {
+        case "best": variants = .best
+        case "worst": variants = .worst
+        case "all": variants = .all
+        default:
+            let digits = value.hasSuffix("p") ? String(value.dropLast()) : value
+            guard let height = Int(digits), (1...100_000).contains(height) else {
+                return "variant is best, worst, all or a height such as 720, not '\(value)'"
+            }
+            variants = .height(height)
+        }
+        return nil
+    }
+
+    private mutating func setLanguages(
+        _ value: String, _ place: WritableKeyPath<DownloadOrder, Languages>
+    ) -> String? {
+        switch value {
+        case "default": self[keyPath: place] = .standard
+        case "none": self[keyPath: place] = .none
+        case "all": self[keyPath: place] = .all
+        default:
+            let isTag = value.utf8.allSatisfy { byte in
+                byte == 0x2D || byte >= 0x80 || (0x30...0x39).contains(byte)
+                    || (0x41...0x5A).contains(byte & 0xDF)
+            }
+            guard isTag, !value.isEmpty, value.utf8.count <= 64 else {
+                return "a language is a tag such as en or pt-BR, not '\(value)'"
+            }
+            self[keyPath: place] = .only(value)
+        }
+        return nil
+    }
+
+    /// Seconds of `90`, `90.5`, `1:30` or `1:02:03`; nil for anything else.
+    static func time(_ text: String) -> Double? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard (1...3).contains(parts.count) else { return nil }
+        var seconds = 0.0
+        for part in parts {
+            guard let value = Double(part), value >= 0, value < 1e7, part.first != "+" else {
+                return nil
+            }
+            seconds = seconds * 60 + value
+        }
+        return seconds
+    }
+
+    // MARK: A file's lines
+
+    /// The settings as names and values, which `set` reads.
+    var settings: [(name: String, value: String)] {
+        var settings: [(name: String, value: String)] = []
+        switch variants {
+        case .best: settings.append(("variant", "best"))
+        case .worst: settings.append(("variant", "worst"))
+        case .all: settings.append(("variant", "all"))
+        case .height(let height): settings.append(("variant", String(height)))
+        }
+        for (name, languages) in [("audio", audio), ("subtitles", subtitles)] {
+            switch languages {
+            case .standard: break
+            case .none: settings.append((name, "none"))
+            case .all: settings.append((name, "all"))
+            case .only(let language): settings.append((name, language))
+            }
+        }
+        if let from { settings.append(("from", String(from))) }
+        if let to { settings.append(("to", String(to))) }
+        if let rate { settings.append(("rate", String(rate))) }
+        return settings
+    }
+}
+
+extension DownloadOrder {
+    /// Reads a request's arguments.
+    ///
+    /// - Parameters:
+    ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
+    ///   - origin: the origin's URL that a text means.
+    /// - Throws: `TitleHands.Refusal` with what is wrong.
+    init(query: String, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
+        let items = QueryItem.items(of: query)
+        guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
+            throw .missing("url")
+        }
+        guard let url = origin(text) else { throw .noURL }
+        self.init(url: url)
+        var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
+        for item in items where item.rawName != "url" && item.rawName != "token" {
+            if item.rawName.hasPrefix("h_") {
+                entry += "&\(item.rawName)=\(item.rawValue ?? "")"
+            } else if let fault = set(item.rawName, item.value()) {
+                throw TitleHands.Refusal(status: .badRequest, reason: fault)
+            }
+        }
+        // The same rules for headers as when a player starts.
+        switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
+        case .entry(let entry): headers = entry.headers
+        case .refused(let status, let reason):
+            throw TitleHands.Refusal(status: status, reason: reason)
+        default: throw .noURL
+        }
+    }
+}

@@ -1,0 +1,125 @@
+/// What has to be in the store for a download to be whole.
+import HLS
+import URISyntax
+
+/// A resource, or a range of one, that a download needs.
+struct DownloadPiece: Sendable, Hashable {
+    let url: AbsoluteURL
+    /// Nil for a file without a playlist.
+    let role: ResourceRole?
+    /// Nil for the whole resource.
+    let range: Range<Int64>?
+    /// Playing time; 0 for keys and initialization sections.
+    var seconds: Double
+    /// Playing time before it.
+    var start: Double
+}
+
+/// The pieces of a title, in the order in which they are fetched.
+struct DownloadPlan: Sendable {
+    private(set) var pieces: [DownloadPiece] = []
+    /// Playing time of the longest playlist.
+    private(set) var seconds = 0.0
+    /// The streams and renditions that are in it, for people.
+    private(set) var labels: [String] = []
+    private var known: Set<Identity> = []
+
+    private struct Identity: Hashable {
+        let url: AbsoluteURL
+        let range: Range<Int64>?
+    }
+
+    /// Adds what a media playlist names within `from..<to`.
+    ///
+    /// Keys and initialization sections that no chosen segment uses are left out.
+    mutating func add(
+        _ references: [ResourceReference], label: String, from: Double?, to: Double?
+    ) {
+        labels.append(label)
+        var clock = 0.0
+        var kept = 0.0
+        let structure = structure(of: references)
+        for reference in references {
+            guard reference.tag == .inf, !reference.isGap else { continue }
+            let seconds = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
+            let start = clock
+            clock += seconds
+            if let from, clock <= from { continue }
+            if let to, start >= to { break }
+            for (url, range, role) in structure(reference) {
+                add(
+                    DownloadPiece(url: url, role: role, range: range, seconds: 0, start: start))
+            }
+            add(
+                DownloadPiece(
+                    url: reference.url, role: reference.role,
+                    range: Self.range(reference.byteRange),
+                    seconds: seconds, start: start))
+            kept += seconds
+        }
+        self.seconds = max(self.seconds, kept)
+    }
+
+    /// What a segment needs beside itself: the key in force and the initialization section, and the
+    /// key of that one.
+    private func structure(of references: [ResourceReference]) -> (ResourceReference) -> [(
+        AbsoluteURL, Range<Int64>?, ResourceRole
+    )] {
+        // A playlist may name several keys of a segment, of which the context holds one: all keys
+        // between two segments are taken with the segment that follows.
+        var keysBefore: [Int: [AbsoluteURL]] = [:]
+        for reference in references where reference.role == .key {
+            keysBefore[reference.mediaSequence, default: []].append(reference.url)
+        }
+        return { segment in
+            var needs: [(AbsoluteURL, Range<Int64>?, ResourceRole)] = []
+            for key in keysBefore[segment.mediaSequence] ?? [] { needs.append((key, nil, .key)) }
+            if let key = segment.keyURL { needs.append((key, nil, .key)) }
+            if let map = segment.mapURL {
+                needs.append((map, Self.range(segment.mapByteRange), .initialization))
+            }
+            return needs
+        }
+    }
+
+    private static func range(_ range: SubRange?) -> Range<Int64>? {
+        range.map { Int64($0.offset)..<Int64($0.end) }
+    }
+
+    private mutating func add(_ piece: DownloadPiece) {
+        guard known.insert(Identity(url: piece.url, range: piece.range)).inserted else { return }
+        pieces.append(piece)
+    }
+
+    /// Adds a file without a playlist: in parts that can be fetched side by side, once its length
+    /// is known; the first part tells it.
+    mutating func add(file url: AbsoluteURL, total: Int64?) {
+        if labels.isEmpty { labels.append("file") }
+        guard let total, total > 0 else {
+            return add(
+                DownloadPiece(
+                    url: url, role: nil, range: 0..<Self.part, seconds: 0, start: 0))
+        }
+        var offset: Int64 = 0
+        while offset < total {
+            let end = min(total, offset + Self.part)
+            // The first part was asked for before the length was known.
+            add(
+                DownloadPiece(
+                    url: url, role: nil, range: offset..<end, seconds: 0, start: Double(offset)))
+            offset = end
+        }
+    }
+
+    /// Bytes of one part of a file: half a second of a fast line.
+    static let part: Int64 = 4 << 20
+
+    /// Brings the pieces of all playlists into the order of playing, so that what has come can be
+    /// played from its start.
+    mutating func sort() {
+        let order = pieces.indices.sorted { a, b in
+            (pieces[a].start, a) < (pieces[b].start, b)
+        }
+        pieces = order.map { pieces[$0] }
+    }
+}

@@ -1,0 +1,275 @@
+/// All downloads: which run, what holds them back, what is remembered of them.
+import Glibc
+import HTTP
+import Logging
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// Lives on the downloads' own thread, which may wait for the disk.
+final class DownloadTable {
+    /// Downloads that run side by side; others wait for their turn.
+    private static let mostRunning = 4
+
+    let core: ProxyCore
+    let loop: EventLoop
+    let rules: DownloadRules
+    private let files: DownloadFiles
+    private(set) var downloads: [SessionID: Download] = [:]
+    private(set) var order: [SessionID] = []
+    private var day: DownloadFiles.Day
+    private var unsavedBytes: Int64 = 0
+    private var isTicking = false
+    private var tickedAt: Monotonic
+
+    init(core: ProxyCore, folder: String, rules: DownloadRules, loop: EventLoop) {
+        self.core = core
+        self.loop = loop
+        self.rules = rules
+        files = DownloadFiles(folder: folder)
+        day = files.readDay()
+        tickedAt = loop.now
+        for saved in files.readAll() { take(saved) }
+        if !downloads.isEmpty { wake() }
+    }
+
+    private func take(_ saved: SavedDownload) {
+        let session = core.sessions.session(for: saved.order.entry)
+        let download = Download(saved.order, id: session.id, session: session, table: self)
+        download.name = saved.name
+        download.kept = saved.summary
+        download.state = saved.state
+        downloads[session.id] = download
+        order.append(session.id)
+    }
+
+    // MARK: Orders
+
+    /// Adds an order, or gives one for the same title new settings; it starts when its turn comes.
+    func add(_ new: DownloadOrder) -> Download {
+        let session = core.sessions.session(for: new.entry)
+        if let known = downloads[session.id] {
+            known.order = new
+            known.stop(as: .queued)
+            wake()
+            return known
+        }
+        let download = Download(new, id: session.id, session: session, table: self)
+        downloads[session.id] = download
+        order.append(session.id)
+        save(download)
+        wake()
+        return download
+    }
+
+    func pause(_ download: Download) {
+        guard download.state.isActive else { return }
+        download.stop(as: .paused)
+        wake()
+    }
+
+    func resume(_ download: Download) {
+        switch download.state {
+        case .paused, .failed:
+            download.failuresInARow = 0
+            download.stop(as: .queued)
+            wake()
+        case .waiting:
+            download.failuresInARow = 0
+            download.retryAt = loop.now
+            wake()
+        default: break
+        }
+    }
+
+    /// Forgets a download; what has come of it stays in the cache, like anything that was played.
+    func cancel(_ download: Download) {
+        download.stop(as: .paused)
+        downloads[download.id] = nil
+        order.removeAll { $0 == download.id }
+        files.remove(download.id)
+        _ = try? core.store.unpin(title: download.id.number)
+        wake()
+    }
+
+    // MARK: The second's work
+
+    /// Has the table look once a second for as long as anything is active.
+    func wake() {
+        schedule(after: .zero)
+        guard !isTicking else { return }
+        isTicking = true
+        tickedAt = loop.now
+        tick()
+    }
+
+    private func schedule(after delay: Interval) {
+        loop.schedule(after: delay) { [weak self] _ in self?.look() }
+    }
+
+    private func tick() {
+        loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+            guard let self else { return }
+            let seconds = Double((loop.now - tickedAt).nanoseconds) / 1e9
+            tickedAt = loop.now
+            for download in downloads.values { measure(download, seconds) }
+            look()
+            saveDay(atOnce: false)
+            guard downloads.values.contains(where: \.state.isActive) else {
+                isTicking = false
+                return saveDay(atOnce: true)
+            }
+            tick()
+        }
+    }
+
+    private func measure(_ download: Download, _ seconds: Double) {
+        if download.state == .running {
+            download.goodput.add(
+                bytes: download.broughtBytes - download.bytesAtTick, seconds: seconds)
+        }
+        download.bytesAtTick = download.broughtBytes
+        if let rate = rate(of: download) {
+            // No more than two seconds' worth is saved up.
+            download.credit = min(Double(rate) * 2, download.credit + Double(rate) * seconds)
+        }
+    }
+
+    /// Starts what may start, holds what may not go on.
+    private func look() {
+        let obstacle = obstacle()
+        var running = 0
+        for id in order {
+            guard let download = downloads[id] else { continue }
+            if let obstacle, download.state.isActive {
+                if download.state != .waiting(obstacle) {
+                    download.stop(as: .waiting(obstacle))
+                }
+                continue
+            }
+            switch download.state {
+            case .queued where running < Self.mostRunning: download.start()
+            case .waiting where (download.retryAt ?? loop.now) <= loop.now: download.goOn()
+            case .running: download.pump()
+            default: break
+            }
+            if download.state.isActive, download.state != .queued { running += 1 }
+        }
+    }
+
+    /// What keeps all downloads from going on now; nil when nothing does.
+    private func obstacle() -> String? {
+        let now = LocalTime(.now())
+        if let hours = rules.quietHours, hours.contains(minute: now.minute) {
+            return "quiet hours last until \(hours.endText)"
+        }
+        day.turn(to: now.day)
+        if let budget = rules.dailyBytes, day.bytes >= budget {
+            return "the day's budget of \(budget) bytes is used up; it goes on tomorrow"
+        }
+        return nil
+    }
+
+    /// Bytes a second that a download may take: its own rate and a share of everybody's.
+    func rate(of download: Download) -> Int64? {
+        let count = Int64(max(1, downloads.values.count { $0.state == .running }))
+        let shared = rules.rate.map { $0 / count }
+        return [download.order.rate, shared].compactMap { $0 }.min()
+    }
+
+    /// Counts what came against the day's budget.
+    func count(_ bytes: Int64) {
+        day.bytes += bytes
+        unsavedBytes += bytes
+    }
+
+    private func saveDay(atOnce: Bool) {
+        guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 64 << 20) else { return }
+        unsavedBytes = 0
+        files.write(day)
+    }
+
+    // MARK: The store
+
+    /// Keeps the title from eviction, what will come of it too.
+    func pin(_ download: Download) {
+        do throws(SystemError) {
+            try core.store.pin(
+                title: download.id.number, url: download.order.url.normalisedForKey, keys: [])
+        } catch {
+            download.fail("the title cannot be pinned: \(error)")
+        }
+    }
+
+    /// The pieces that are not in the store, or not whole; blocks on the disk.
+    func missing(in download: Download) -> [Int] {
+        download.plan.pieces.indices.filter { index in
+            let piece = download.plan.pieces[index]
+            let resource = core.resource(
+                piece.url, download.session, role: piece.role, forwarding: Fields())
+            guard let object = core.store.peek(resource.key), !object.isDiscarded else {
+                return true
+            }
+            if object.isComplete { return false }
+            guard let range = piece.range else { return true }
+            let end = min(range.upperBound, object.total ?? range.upperBound)
+            return !object.spans.contains(range.lowerBound..<end)
+        }
+    }
+
+    /// Pins what the title shares with others as well, now that it is known.
+    func finished(_ download: Download) {
+        let keys = download.plan.pieces.map { piece in
+            core.resource(piece.url, download.session, role: piece.role, forwarding: Fields()).key
+        }
+        do throws(SystemError) {
+            try core.store.pin(
+                title: download.id.number, url: download.order.url.normalisedForKey,
+                keys: Array(Set(keys + download.playlists)))
+        } catch {
+            download.fail("the title cannot be pinned: \(error)")
+        }
+        core.log.notice(
+            "a download is complete",
+            metadata: [
+                "title": "\(download.id.text)", "pieces": "\(download.plan.pieces.count)",
+                "bytes": "\(download.kept.bytes)",
+            ])
+    }
+
+    // MARK: Files
+
+    /// Writes what has to outlive the daemon; says in the log where that cannot be.
+    func save(_ download: Download) {
+        do throws(SystemError) {
+            try files.write(SavedDownload(download), of: download.id)
+        } catch {
+            core.log.error(
+                "a download's state cannot be kept",
+                metadata: ["title": "\(download.id.text)", "error": "\(error)"])
+        }
+    }
+}
+
+/// The time of day where the daemon runs.
+struct LocalTime {
+    /// As in 2026-11-21.
+    let day: String
+    /// Since midnight.
+    let minute: Int
+
+    init(_ time: WallTime) {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        let month = Int(parts.tm_mon) + 1
+        let date = Int(parts.tm_mday)
+        day =
+            "\(Int(parts.tm_year) + 1900)-\(month < 10 ? "0" : "")\(month)-\(date < 10 ? "0" : "")\(date)"
+        minute = Int(parts.tm_hour) * 60 + Int(parts.tm_min)
+    }
+}

@@ -1,0 +1,285 @@
+/// `sluice download`: orders, watches and steers downloads of the daemon.
+import ArgumentParser
+import Glibc
+import HTTP
+
+struct DownloadCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "download", abstract: "Download a title, to play it without the network.",
+        discussion: """
+            The daemon fetches all that the title needs, keys and initialization sections included, and keeps it \
+            from eviction. It goes on when this command is interrupted, after a restart, and on another network; \
+            what has come is never fetched twice. Parts are fetched side by side: how many at once is found out \
+            while it runs. Players go first.
+            """,
+        subcommands: [
+            DownloadAdd.self, DownloadList.self, DownloadPause.self, DownloadResume.self,
+            DownloadCancel.self,
+        ],
+        defaultSubcommand: DownloadAdd.self)
+}
+
+struct DownloadAdd: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Download a title and show how it gets on (the default).",
+        discussion: """
+            Ends with 0 when every part is in the store and was looked at there. A live stream cannot be \
+            downloaded: keep it with `sluice record`. A URL that is no playlist is downloaded as a file.
+            """)
+
+    @Argument(help: "The URL that a player would start from, the origin's or ours.")
+    var url: String
+
+    @Option(
+        help: ArgumentHelp(
+            "best, worst, all, or the height of the picture; default best.",
+            valueName: "best|worst|HEIGHT|all"))
+    var variant: String?
+
+    @Option(help: "Language of the audio, all or none; default what a player would take.")
+    var audio: String?
+
+    @Option(help: "Language of the subtitles, or all; default only forced ones.")
+    var subtitles: String?
+
+    @Option(help: "Where to begin: 90, 1:30 or 1:02:03.")
+    var from: String?
+
+    @Option(help: "Where to end.")
+    var to: String?
+
+    @Option(help: "The most bytes a second, such as 2MB; default what the line gives.")
+    var rate: String?
+
+    @Option(
+        name: .customLong("header"),
+        help: ArgumentHelp(
+            "A request header for the origin; may be given several times.", valueName: "NAME:VALUE")
+    )
+    var headers: [String] = []
+
+    @Flag(help: "Give the order and do not wait for its end.")
+    var detach = false
+
+    @Flag(help: "Print the download as JSON, once at its end.")
+    var json = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let text = try daemon.client().send("POST", "/api/downloads?" + arguments())
+        let download: DownloadLine = try decodeJSON(text)
+        if detach {
+            if json { print(text, terminator: "") } else { print("download \(download.id) begins") }
+            return
+        }
+        try DownloadWatch(client: daemon.client(), json: json).follow(download.id)
+    }
+
+    private func arguments() throws -> String {
+        var pairs = [("url", url)]
+        for (name, value) in [
+            ("variant", variant), ("audio", audio), ("subtitles", subtitles), ("from", from),
+            ("to", to),
+        ] {
+            if let value { pairs.append((name, value)) }
+        }
+        if let rate {
+            guard let bytes = SettingsReader.parseBytes(rate) else {
+                throw ValidationError("--rate is a size such as 2MB, not '\(rate)'")
+            }
+            pairs.append(("rate", String(bytes)))
+        }
+        for header in headers {
+            guard let colon = header.firstIndex(of: ":") else {
+                throw ValidationError("--header is NAME:VALUE, not '\(header)'")
+            }
+            let value = header[header.index(after: colon)...].drop { $0 == " " }
+            pairs.append(("h_" + header[..<colon], String(value)))
+        }
+        return pairs.map { "\($0.0)=\(PercentCoding.queryComponent($0.1))" }.joined(separator: "&")
+    }
+}
+
+/// Shows one download until it ends.
+struct DownloadWatch {
+    let client: AdminClient
+    let json: Bool
+
+    /// - Throws: `ExitCode` where it fails, after having said why.
+    func follow(_ id: String) throws {
+        let isTerminal = isatty(STDERR_FILENO) == 1
+        var lastReason: String?
+        while true {
+            let text = try client.send("GET", "/api/downloads/\(id)")
+            let download: DownloadLine = try decodeJSON(text)
+            if isTerminal { show(download) }
+            if download.state == "waiting", download.reason != lastReason, !isTerminal {
+                printError("waiting: \(download.reason ?? "")")
+            }
+            lastReason = download.reason
+            guard ["complete", "failed", "paused"].contains(download.state) else {
+                usleep(200_000)
+                continue
+            }
+            if isTerminal { printError("") }
+            if json { print(text, terminator: "") }
+            return try end(download)
+        }
+    }
+
+    private func end(_ download: DownloadLine) throws {
+        switch download.state {
+        case "complete":
+            guard !json else { return }
+            print(
+                "\(download.name) is complete: \(download.pieces) parts, \(Words.size(download.bytes)), all in the store"
+            )
+        case "failed":
+            printError("sluice: the download failed: \(download.reason ?? "")")
+            printError("what has come is kept; `sluice download resume \(download.id)` goes on")
+            throw ExitCode.failure
+        default:
+            if !json { print("paused; `sluice download resume \(download.id)` goes on") }
+        }
+    }
+
+    private func show(_ download: DownloadLine) {
+        var line = "\r\(download.bar)"
+        if let reason = download.reason {
+            line += " \(download.state): \(reason)"
+        } else {
+            line += " " + download.figures
+        }
+        line += "\u{1B}[K"
+        _ = write(STDERR_FILENO, line, line.utf8.count)
+    }
+}
+
+/// A download as the API tells it.
+struct DownloadLine: Decodable {
+    let id: String
+    let name: String
+    let state: String
+    let reason: String?
+    let streams: [String]
+    let pieces: Int
+    let done: Int
+    let percent: Int
+    let bytes: Int64
+    let rate: Int64
+    let transfers: Int
+    let secondsLeft: Int64?
+
+    enum CodingKeys: String, CodingKey {
+        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers
+        case done = "pieces_done"
+        case secondsLeft = "seconds_left"
+    }
+
+    /// As in `[########----]  66 %`.
+    var bar: String {
+        let filled = percent * 30 / 100
+        return "[" + String(repeating: "#", count: filled)
+            + String(repeating: "-", count: 30 - filled) + "] \(percent) %"
+    }
+
+    /// Rate, transfers and time left.
+    var figures: String {
+        var parts = ["\(done)/\(pieces)", Words.size(bytes)]
+        if state != "running" { return ([state] + parts).joined(separator: "  ") }
+        parts += ["\(Words.size(rate))/s", "\(transfers) at once"]
+        if let secondsLeft { parts.append("\(Self.clock(secondsLeft)) left") }
+        return parts.joined(separator: "  ")
+    }
+
+    private static func clock(_ seconds: Int64) -> String {
+        let rest = seconds % 60
+        return "\(seconds / 60):\(rest < 10 ? "0" : "")\(rest)"
+    }
+}
+
+struct DownloadList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List downloads and how they get on.")
+
+    @Flag(help: "Print them as JSON.")
+    var json = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let text = try daemon.client().send("GET", "/api/downloads")
+        if json { return print(text, terminator: "") }
+        let page: Page = try decodeJSON(text)
+        for download in page.downloads {
+            let streams = download.streams.joined(separator: ", ")
+            let about = streams.isEmpty ? download.name : "\(download.name) (\(streams))"
+            print("\(download.id)  \(download.bar)  \(about)")
+            print(
+                "              \(download.reason.map { "\(download.state): \($0)" } ?? download.figures)"
+            )
+        }
+        if page.downloads.isEmpty { print("there are no downloads") }
+    }
+
+    private struct Page: Decodable {
+        let downloads: [DownloadLine]
+    }
+}
+
+/// Which download a command means.
+struct DownloadTarget: ParsableArguments {
+    @Argument(help: "The download's number in `sluice download list`.")
+    var id: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    /// Tells the daemon; prints how the download stands then.
+    func tell(_ verb: String) throws -> DownloadLine {
+        let name = PercentCoding.queryComponent(id)
+        return try decodeJSON(try daemon.client().send("POST", "/api/downloads/\(name)/\(verb)"))
+    }
+}
+
+struct DownloadPause: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause", abstract: "Hold a download; what has come is kept.")
+
+    @OptionGroup var target: DownloadTarget
+
+    func run() throws {
+        print("\(try target.tell("pause").name) is paused")
+    }
+}
+
+struct DownloadResume: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Go on with a download that is paused or has failed.")
+
+    @Flag(help: "Wait for its end and show how it gets on.")
+    var watch = false
+
+    @OptionGroup var target: DownloadTarget
+
+    func run() throws {
+        let download = try target.tell("resume")
+        guard watch else { return print("\(download.name) goes on") }
+        try DownloadWatch(client: target.daemon.client(), json: false).follow(download.id)
+    }
+}
+
+struct DownloadCancel: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "Forget a download.",
+        discussion: """
+            What has come of it stays in the cache like anything that was played, until its room is needed; \
+            `sluice purge` removes it at once.
+            """)
+
+    @OptionGroup var target: DownloadTarget
+
+    func run() throws {
+        print("\(try target.tell("cancel").name) is no longer downloaded")
+    }
+}
