@@ -99,11 +99,12 @@ struct LiveWindow {
             let key = isNone ? nil : references[line.number]?.url ?? builder.context.keyURL
             builder.context = TimeShiftContext(
                 mapKeys: builder.context.mapKeys, map: builder.context.map, keys: keys,
-                urls: (key, builder.context.mapURL))
+                urls: (key, builder.context.mapURL), mapRange: builder.context.mapRange)
         case .map:
             builder.context = TimeShiftContext(
                 mapKeys: keys, map: Array(text.bytes[line.range]), keys: keys,
-                urls: (builder.context.keyURL, references[line.number]?.url))
+                urls: (builder.context.keyURL, references[line.number]?.url),
+                mapRange: references[line.number]?.byteRange)
         case .part: builder.parts += bytes(line)
         case .dateRange:
             let id = AttributeList(text.bytes, in: value).text(of: "ID") ?? ""

@@ -39,7 +39,7 @@ extension TimeShift {
     }
 
     /// The segment that the origin gave this number in the present epoch.
-    private func known(_ originNumber: Int) -> TimeShiftSegment? {
+    func known(_ originNumber: Int) -> TimeShiftSegment? {
         guard let last = segments.last else { return nil }
         let index = segments.endIndex - 1 - (last.originNumber - originNumber)
         guard segments.indices.contains(index), segments[index].epoch == epoch else { return nil }

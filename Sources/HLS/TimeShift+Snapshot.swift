@@ -32,11 +32,11 @@ extension TimeShift {
             let window = try? LiveWindow(
                 snapshot, base: base, options: PlaylistRewriter.Options(), context: .none)
         else { return }
-        restore(window, from: base)
+        restore(window)
     }
 
-    /// Takes up the segments of a snapshot, which came from `base`.
-    mutating func restore(_ window: LiveWindow, from base: AbsoluteURL) {
+    /// Takes up the segments of a snapshot.
+    mutating func restore(_ window: LiveWindow) {
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
@@ -44,8 +44,7 @@ extension TimeShift {
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
             note = seen.note ?? note
-            let isPlaceholder = seen.url?.origin == base.origin
-            let name = seen.url?.lastPathSegment ?? ""
+            let isPlaceholder = seen.url.map(Self.isPlaceholder) ?? false
             segments.append(
                 TimeShiftSegment(
                     number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
@@ -53,7 +52,7 @@ extension TimeShift {
                     url: isPlaceholder ? nil : seen.url, byteRange: seen.byteRange,
                     duration: seen.duration, date: seen.date ?? nextDate(seen),
                     isGap: seen.isGap, isPlaceholder: isPlaceholder,
-                    uri: isPlaceholder ? Array(name.utf8) : seen.uri,
+                    uri: seen.uri,
                     lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.date != nil,
                     context: seen.context))
             if !isPlaceholder {

@@ -60,6 +60,9 @@ package struct TimeShift: Sendable {
     private var placeOfDateRange: [String: Int] = [:]
     /// Of the newest segment, as the origin counts.
     var originDiscontinuity = 0
+    /// What is added to the first segment's numbers, to be in step with another rendition.
+    var firstOffset = 0
+    var firstDiscontinuity = 0
     private(set) var origin: Origin?
     /// The number of the last segment that each URL or range of one has named.
     var numbersByName: [SegmentName: Int] = [:]
@@ -68,10 +71,12 @@ package struct TimeShift: Sendable {
 
     /// Takes in `body`, a media playlist that came from `base`: its URL after redirects.
     ///
-    /// `variables` are those of the multivariant playlist. Delta updates may follow a whole list.
+    /// `variables` are those of the multivariant playlist; numbers and epochs are kept in step with
+    /// `sibling`, another rendition of the same presentation. Delta updates may follow a whole list.
     /// Never blocks. Throws what a rewrite would throw, and then changes nothing.
     package mutating func merge(
-        _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:]
+        _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
+        sibling: TimeShift? = nil
     ) throws(PlaylistError) -> Merge {
         var options = PlaylistRewriter.Options()
         options.inheritedVariables = variables
@@ -79,13 +84,16 @@ package struct TimeShift: Sendable {
         let window = try LiveWindow(
             body, base: base, options: options,
             context: isDelta ? segments.last?.context ?? .none : .none)
-        let merge = take(window, from: base.origin)
+        let merge = take(window, from: base.origin, sibling)
         if merge.relation != .stale { origin = base.origin }
         return merge
     }
 
     /// Forgets the oldest segments beyond `duration`, but none of the origin's newest window.
-    package mutating func trim(to duration: Duration) {
+    ///
+    /// - Returns: those that were forgotten.
+    @discardableResult
+    package mutating func trim(to duration: Duration) -> [TimeShiftSegment] {
         var kept = Duration.zero
         var first = segments.endIndex
         while first > segments.startIndex {
@@ -94,7 +102,10 @@ package struct TimeShift: Sendable {
             kept += segment.duration
             first -= 1
         }
-        dropSegments(before: max(first, segments.count - limits.segmentCount))
+        let index = max(first, segments.count - limits.segmentCount)
+        let dropped = Array(segments[..<index])
+        dropSegments(before: index)
+        return dropped
     }
 
     private mutating func dropSegments(before index: Int) {
@@ -111,7 +122,9 @@ package struct TimeShift: Sendable {
 
     // MARK: Merging
 
-    private mutating func take(_ window: LiveWindow, from source: Origin) -> Merge {
+    private mutating func take(
+        _ window: LiveWindow, from source: Origin, _ sibling: TimeShift?
+    ) -> Merge {
         let relation = relation(of: window, from: source)
         guard relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
@@ -121,7 +134,9 @@ package struct TimeShift: Sendable {
         isEnded = window.summary.hasEndList
         var missed = 0
         var fresh = window.segments[...]
-        if relation == .newEpoch {
+        if relation == .first {
+            begin(with: window, inStepWith: sibling)
+        } else if relation == .newEpoch {
             epoch += 1
             // A mirror with numbers of its own lists what is known already.
             if let last = segments.last,
@@ -129,13 +144,14 @@ package struct TimeShift: Sendable {
             {
                 fresh = window.segments[(index + 1)...]
             }
+            if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
         } else if let last = segments.last {
             fresh = window.segments.drop { $0.originNumber <= last.originNumber }
             if let next = fresh.first {
                 missed = fillHole(upTo: next.originNumber, after: last)
             }
         }
-        let start = segments.last.map { $0.number + 1 } ?? fresh.first?.originNumber ?? 0
+        let start = segments.last.map { $0.number + 1 } ?? fresh.first.map(firstNumber) ?? 0
         var reused: [AbsoluteURL] = []
         for segment in fresh {
             let made = make(segment)
@@ -154,34 +170,27 @@ package struct TimeShift: Sendable {
         guard missed > 0 else { return 0 }
         guard missed <= limits.placeholderCount else {
             // Nobody shifts back over a hole of this length: what is before it goes.
+            firstOffset = last.number - last.originNumber
+            firstDiscontinuity = last.discontinuity - originDiscontinuity
             dropSegments(before: segments.count)
             return missed
         }
-        let duration = summary.targetDuration ?? last.duration
-        for index in 1...missed {
-            let previous = segments[segments.endIndex - 1]
-            segments.append(
-                TimeShiftSegment(
-                    number: last.number + index, originNumber: last.originNumber + index,
-                    epoch: epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
-                    byteRange: nil, duration: duration,
-                    date: previous.date.map { $0 + previous.duration }, isGap: true,
-                    isPlaceholder: true, uri: Array("missing-\(last.number + index).ts".utf8),
-                    lines: [], hasOwnDate: false, context: last.context))
-        }
+        appendPlaceholders(missed, after: last)
         return missed
     }
 
+    func firstNumber(_ seen: LiveWindow.Segment) -> Int { seen.originNumber + firstOffset }
+
     private mutating func make(_ seen: LiveWindow.Segment) -> TimeShiftSegment {
         let last = segments.last
-        let number = last.map { $0.number + 1 } ?? seen.originNumber
+        let number = last.map { $0.number + 1 } ?? firstNumber(seen)
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
         // Between this one and the last there may have been some that nobody saw.
         let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
         let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
         let discontinuity =
             last.map { $0.discontinuity + max(seen.discontinuities, counts ? passed : 0) }
-            ?? seen.originDiscontinuity
+            ?? seen.originDiscontinuity + firstDiscontinuity
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
@@ -244,7 +253,7 @@ struct SegmentName: Hashable {
 
 extension PlaylistText {
     /// Whether a tag stands in the list.
-    func contains(_ name: Tag.Name) -> Bool {
+    package func contains(_ name: Tag.Name) -> Bool {
         lines.contains {
             if case .tag(let tag, _) = $0.kind { return tag.name == name }
             return false

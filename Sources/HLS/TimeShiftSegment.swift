@@ -34,6 +34,8 @@ package struct TimeShiftSegment: Sendable {
     /// The key and initialization section that its playback needs as well.
     package var keyURL: AbsoluteURL? { context.keyURL }
     package var mapURL: AbsoluteURL? { context.mapURL }
+    /// The bytes of the initialization section; nil for the whole resource.
+    package var mapRange: SubRange? { context.mapRange }
 }
 
 /// The key and map lines that a segment is played with; shared by segments under the same tags.
@@ -44,17 +46,19 @@ final class TimeShiftContext: Sendable, Equatable {
     let keys: KeysInForce
     let keyURL: AbsoluteURL?
     let mapURL: AbsoluteURL?
+    let mapRange: SubRange?
 
     init(
         mapKeys: KeysInForce = KeysInForce(), map: [UInt8]? = nil,
         keys: KeysInForce = KeysInForce(),
-        urls: (key: AbsoluteURL?, map: AbsoluteURL?) = (nil, nil)
+        urls: (key: AbsoluteURL?, map: AbsoluteURL?) = (nil, nil), mapRange: SubRange? = nil
     ) {
         self.mapKeys = mapKeys
         self.map = map
         self.keys = keys
         keyURL = urls.key
         mapURL = urls.map
+        self.mapRange = mapRange
     }
 
     static let none = TimeShiftContext()

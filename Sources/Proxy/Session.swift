@@ -15,10 +15,27 @@ package final class Session: Sendable {
     package let fields: Fields
     /// True when responses may differ by who asks: credentials were given at entry.
     package let hasCredentials: Bool
+    package let shift: Shift
 
-    package init(id: SessionID, fields: Fields) {
+    /// How far back a session sees a live stream.
+    package struct Shift: Hashable, Sendable {
+        /// The length of the window in seconds; nil for the origin's own.
+        package var window: Int?
+        /// Names the recording that the session is; its playlists are its own.
+        package var recording: String?
+
+        package static let none = Self()
+
+        /// As it is kept, a line for each; empty for none.
+        var text: String {
+            (window.map { "dvr=\($0)\n" } ?? "") + (recording.map { "recording=\($0)\n" } ?? "")
+        }
+    }
+
+    package init(id: SessionID, fields: Fields, shift: Shift = .none) {
         self.id = id
         self.fields = fields
+        self.shift = shift
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
     }
 
@@ -27,7 +44,7 @@ package final class Session: Sendable {
     ///
     /// Credentials may make a playlist its viewer's own; user information counts by its digest.
     func viewer(of url: AbsoluteURL) -> String? {
-        var viewer = hasCredentials ? id.text : ""
+        var viewer = hasCredentials || shift.recording != nil ? id.text : ""
         if let userinfo = url.userinfo {
             viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
         }
@@ -47,44 +64,53 @@ package final class SessionTable: Sendable {
         self.store = store
         for (id, blob) in store.loadSessions() {
             guard id.count == 6 else { continue }
-            let session = Session(id: SessionID(digest: id), fields: Self.decode(blob))
+            let session = Session(
+                id: SessionID(digest: id), fields: Self.decode(blob),
+                shift: Self.decodeShift(blob))
             sessions.withLock { $0[session.id] = session }
         }
     }
 
     /// The session of an entry: the same entry with the same headers is the same session.
-    package func session(for entry: Entry) -> Session {
+    package func session(for entry: Entry, recording: String? = nil) -> Session {
         var fields = Fields()
         for header in entry.headers { fields.append(header.name, header.value) }
-        let digest = Self.digest(of: entry.url, fields: fields)
+        let shift = Session.Shift(window: entry.window, recording: recording)
+        let digest = Self.digest(of: entry.url, fields: fields, shift)
         let id = SessionID(digest: digest)
         // A session without headers is rebuilt from its ID alone, so it need not be kept.
-        guard !fields.isEmpty else { return Session(id: id, fields: fields) }
+        guard !fields.isEmpty || shift != .none else { return Session(id: id, fields: fields) }
         let (session, isNew) = sessions.withLock { sessions -> (Session, Bool) in
             if let known = sessions[id] { return (known, false) }
-            let made = Session(id: id, fields: fields)
+            let made = Session(id: id, fields: fields, shift: shift)
             sessions[id] = made
             return (made, true)
         }
-        if isNew { store.saveSession(id: Array(digest.prefix(6)), blob: Self.encode(fields)) }
+        if isNew {
+            store.saveSession(
+                id: Array(digest.prefix(6)), blob: Array(shift.text.utf8) + Self.encode(fields))
+        }
         return session
     }
 
-    /// The session that an entry URL makes with these headers.
-    static func id(of url: AbsoluteURL, fields: Fields) -> SessionID {
-        SessionID(digest: digest(of: url, fields: fields))
+    /// Whether a session is the one that an entry URL makes with its headers.
+    static func starts(_ session: Session, at url: AbsoluteURL) -> Bool {
+        SessionID(digest: digest(of: url, fields: session.fields, session.shift)) == session.id
     }
 
     /// The sessions with headers that start at this URL.
     func ids(startingAt url: AbsoluteURL) -> [SessionID] {
         let known = sessions.withLock { Array($0.values) }
-        return known.filter { Self.id(of: url, fields: $0.fields) == $0.id }.map(\.id)
+        return known.filter { Self.starts($0, at: url) }.map(\.id)
     }
 
-    private static func digest(of url: AbsoluteURL, fields: Fields) -> [UInt8] {
+    private static func digest(
+        of url: AbsoluteURL, fields: Fields, _ shift: Session.Shift
+    ) -> [UInt8] {
         var text = url.normalisedForKey
         if let userinfo = url.userinfo { text += "\nuserinfo: \(userinfo)" }
         for (name, value) in fields { text += "\n\(name): \(value)" }
+        if shift != .none { text += "\n" + shift.text }
         return SHA256Digest.of(text)
     }
 
@@ -101,5 +127,15 @@ package final class SessionTable: Sendable {
         var fields = Fields()
         for line in blob.split(separator: 0x0A) { _ = fields.append(line: line) }
         return fields
+    }
+
+    /// Lines without a colon are no fields and were none to former versions either.
+    private static func decodeShift(_ blob: [UInt8]) -> Session.Shift {
+        var shift = Session.Shift()
+        for line in String(decoding: blob, as: UTF8.self).split(separator: "\n") {
+            if line.hasPrefix("dvr=") { shift.window = Int(line.dropFirst(4)) }
+            if line.hasPrefix("recording=") { shift.recording = String(line.dropFirst(10)) }
+        }
+        return shift
     }
 }

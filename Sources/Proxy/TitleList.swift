@@ -56,7 +56,8 @@ package struct TitleList: Sendable, Equatable {
         isMultivariant = read.summary.kind == .multivariant
         isLive = read.summary.isLive
         self.variables = read.definedVariables
-        name = isMultivariant ? TitleName.announced(in: body) : nil
+        name =
+            TitleName.recorded(in: body) ?? (isMultivariant ? TitleName.announced(in: body) : nil)
         children = isMultivariant ? Self.children(of: read.references, in: body) : []
         pieces = isMultivariant ? [] : Self.pieces(of: read.references)
     }

@@ -8,6 +8,20 @@ package enum TitleName {
     /// Longer names are cut; people read them in columns.
     private static let longest = 80
 
+    /// A comment of ours that says what a recording is called.
+    package static let comment = "#SLUICE-TITLE:"
+
+    /// What a recording's playlist is called; nil for any other.
+    package static func recorded(in playlist: [UInt8]) -> String? {
+        let start = Array(comment.utf8)
+        let lines = playlist.prefix(1_024).split(whereSeparator: { $0 == 0x0A || $0 == 0x0D })
+        guard let line = lines.prefix(3).first(where: { $0.starts(with: start) }) else {
+            return nil
+        }
+        let name = cleaned(String(decoding: line.dropFirst(start.count), as: UTF8.self))
+        return name.isEmpty ? nil : name
+    }
+
     /// The title that a multivariant playlist says, in EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
     /// where it says none.
     package static func announced(in playlist: [UInt8]) -> String? {

@@ -89,7 +89,7 @@ struct TitleReading {
         let starts = rows.filter { letters.contains($0.role) }.sorted { $0.created < $1.created }
         let exact = starts.first { row in
             guard let url = Self.url(of: row) else { return false }
-            return SessionTable.id(of: url, fields: session.fields) == session.id
+            return SessionTable.starts(session, at: url)
         }
         if let exact, let root = root(exact) { return root }
         let roots = starts.prefix(16).compactMap(root)

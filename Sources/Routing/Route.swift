@@ -10,6 +10,8 @@ package struct Entry: Hashable, Sendable {
     package var headers: [Header] = []
     /// The access token given as an argument, if any.
     package var token: String?
+    /// How far a live stream's window shall reach back, in seconds; nil for as far as the origin's.
+    package var window: Int?
 
     /// One header of a session.
     package struct Header: Hashable, Sendable {
@@ -22,10 +24,13 @@ package struct Entry: Hashable, Sendable {
         }
     }
 
-    package init(url: AbsoluteURL, headers: [Header] = [], token: String? = nil) {
+    package init(
+        url: AbsoluteURL, headers: [Header] = [], token: String? = nil, window: Int? = nil
+    ) {
         self.url = url
         self.headers = headers
         self.token = token
+        self.window = window
     }
 }
 
@@ -57,6 +62,7 @@ package struct Router: Sendable {
         guard path != "/" else { return true }
         let first = path.dropFirst().prefix { $0 != "/" }
         if ["proxy", "api", "metrics", "http:", "https:"].contains(String(first)) { return false }
+        if first.hasPrefix("dvr=") { return false }
         return first.utf8.count != 1
     }
 
@@ -78,9 +84,8 @@ package struct Router: Sendable {
             return rewritten(role, path.dropFirst(3), head)
         }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
-        if let url = Self.rawURL(in: head.target) {
-            return Self.entry(url, headers: [], token: nil)
-        }
+        if let url = Self.rawURL(in: head.target) { return Self.entry(url) }
+        if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
         if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
         if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
@@ -129,16 +134,35 @@ package struct Router: Sendable {
         return nil
     }
 
+    /// `/dvr=2h/https://host/path?query`: the window stands before the URL, since all behind it
+    /// is the origin's.
+    private func shiftedEntry(_ target: String) -> Route {
+        let argument = target.dropFirst("/dvr=".utf8.count).prefix { $0 != "/" }
+        let rest = target.dropFirst("/dvr=".utf8.count + argument.utf8.count)
+        guard let window = WindowLength.seconds(argument) else { return Self.noWindow }
+        guard let url = Self.rawURL(in: String(rest)) else {
+            return .refused(.badRequest, "behind dvr= stands the URL: /dvr=2h/https://host/...")
+        }
+        return Self.entry(url, window: window)
+    }
+
+    private static let noWindow = Route.refused(
+        .badRequest, "dvr= is a length of time up to 24h, such as 90m, 2h or 3600")
+
     private func queryEntry(_ query: String) -> Route {
         var url: String?
         var headers: [Entry.Header] = []
         var token: String?
+        var window: Int?
         for item in Self.entryItems(query) {
             let name = item.name()
             if name == "url", url == nil {
                 url = item.rawValue.map { Self.isBareURL($0) ? $0 : PercentCoding.decode($0) }
             } else if name == "token" {
                 token = item.value()
+            } else if name == "dvr" {
+                window = WindowLength.seconds(item.value())
+                guard window != nil else { return Self.noWindow }
             } else if name.hasPrefix("h_") {
                 let header = Entry.Header(name: String(name.dropFirst(2)), value: item.value())
                 if let fault = Self.fault(of: header) { return .refused(.badRequest, fault) }
@@ -149,13 +173,15 @@ package struct Router: Sendable {
             return .refused(
                 .badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
         }
-        return Self.entry(url, headers: headers, token: token)
+        return Self.entry(url, headers: headers, token: token, window: window)
     }
 
-    private static func entry(_ text: String, headers: [Entry.Header], token: String?) -> Route {
+    private static func entry(
+        _ text: String, headers: [Entry.Header] = [], token: String? = nil, window: Int? = nil
+    ) -> Route {
         do throws(URIError) {
             let url = Telemetry.stripped(try AbsoluteURL(text))
-            return .entry(Entry(url: url, headers: headers, token: token))
+            return .entry(Entry(url: url, headers: headers, token: token, window: window))
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")
         }
@@ -172,7 +198,8 @@ package struct Router: Sendable {
     private static func entryItems(_ query: String) -> [QueryItem] {
         var items: [QueryItem] = []
         for item in QueryItem.items(of: query) {
-            let isOurs = ["url", "token"].contains(item.rawName) || item.rawName.hasPrefix("h_")
+            let isOurs =
+                ["url", "token", "dvr"].contains(item.rawName) || item.rawName.hasPrefix("h_")
             if !isOurs, let last = items.last, last.rawName == "url", let value = last.rawValue,
                 isBareURL(value), value.contains("?")
             {

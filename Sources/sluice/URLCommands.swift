@@ -17,6 +17,12 @@ struct URLCommand: ParsableCommand {
         ))
     var header: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "How far back a live stream can be watched, such as 90m or 2h; at most 24h.",
+            valueName: "duration"))
+    var dvr: String?
+
     @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
     var daemon = "http://127.0.0.1:9000"
 
@@ -24,6 +30,9 @@ struct URLCommand: ParsableCommand {
     var token: String?
 
     func run() throws {
+        if let dvr, WindowLength.seconds(dvr) == nil {
+            throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
+        }
         do {
             _ = try AbsoluteURL(url)
         } catch {
@@ -31,7 +40,7 @@ struct URLCommand: ParsableCommand {
         }
         let base = daemon.hasSuffix("/") ? String(daemon.dropLast()) : daemon
         if header.isEmpty, token == nil {
-            print("\(base)/\(url)")
+            print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
             return
         }
         var query = "url=\(PercentCoding.queryComponent(url))"
@@ -42,6 +51,7 @@ struct URLCommand: ParsableCommand {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             query += "&h_\(line[..<colon])=\(PercentCoding.queryComponent(String(value)))"
         }
+        if let dvr { query += "&dvr=\(dvr)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
         print("\(base)/proxy?\(query)")
     }

@@ -72,7 +72,7 @@ import URISyntax
         #expect(shift.segments.map(\.number) == [5, 6, 7, 8, 9])
         #expect(
             Self.text(shift).contains(
-                "s6.ts\n#EXT-X-GAP\n#EXTINF:2,\nmissing-7.ts\n#EXT-X-GAP\n#EXTINF:2,\nmissing-8.ts\n#EXTINF:2,\n"
+                "s6.ts\n#EXT-X-GAP\n#EXTINF:2,\nhttp://missing.invalid/7.ts\n#EXT-X-GAP\n#EXTINF:2,\nhttp://missing.invalid/8.ts\n#EXTINF:2,\n"
             ))
     }
 

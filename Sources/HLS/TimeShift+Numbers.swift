@@ -1,0 +1,69 @@
+package import URISyntax
+
+/// How the numbers of a shifted list relate to the origin's and to those of other renditions.
+extension TimeShift {
+    /// Hosts below `invalid` exist nowhere (RFC 2606, 2).
+    private static let placeholderHost = "missing.invalid"
+
+    /// Whether a URL stands in a list for a segment that was never seen.
+    package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
+        url.asciiHost == placeholderHost
+    }
+
+    /// The number by which the origin knows what a player calls `number`, as in `_HLS_msn`.
+    ///
+    /// The number itself before the first window.
+    package func originNumber(of number: Int) -> Int {
+        guard let last = segments.last else { return number }
+        return number - (last.number - last.originNumber)
+    }
+
+    /// Whether a segment's bytes are those of a segment that is listed.
+    package func names(_ segment: TimeShiftSegment) -> Bool {
+        guard let number = numbersByName[SegmentName(segment.uri, segment.byteRange)] else {
+            return false
+        }
+        return self.segment(number: number) != nil
+    }
+
+    /// Takes over the numbers that another rendition's list has at the same place.
+    mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
+        guard let sibling, let other = sibling.segments.last, let first = window.segments.first,
+            // Renditions whose origin counts each for itself have nothing to keep in step.
+            abs(first.originNumber - other.originNumber) <= limits.placeholderCount
+        else { return }
+        firstOffset = other.number - other.originNumber
+        firstDiscontinuity = other.discontinuity - sibling.originDiscontinuity
+        epoch = sibling.epoch
+    }
+
+    /// Puts placeholders before the first segment of a new epoch where another rendition is ahead.
+    ///
+    /// - Returns: their number; 0 where this one leads, or the other has not begun the epoch yet.
+    mutating func catchUp(with sibling: TimeShift?, at next: LiveWindow.Segment) -> Int {
+        guard let sibling, sibling.epoch >= epoch, let last = segments.last,
+            let other = sibling.known(next.originNumber)
+        else { return 0 }
+        let missed = other.number - last.number - 1
+        guard missed > 0, missed <= limits.placeholderCount else { return 0 }
+        appendPlaceholders(missed, after: last)
+        return missed
+    }
+
+    mutating func appendPlaceholders(_ count: Int, after last: TimeShiftSegment) {
+        let duration = summary.targetDuration ?? last.duration
+        for index in 1...count {
+            let previous = segments[segments.endIndex - 1]
+            let number = last.number + index
+            segments.append(
+                TimeShiftSegment(
+                    number: number, originNumber: last.originNumber + index,
+                    epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
+                    byteRange: nil, duration: duration,
+                    date: previous.date.map { $0 + previous.duration }, isGap: true,
+                    isPlaceholder: true,
+                    uri: Array("http://\(Self.placeholderHost)/\(number).ts".utf8),
+                    lines: [], hasOwnDate: false, context: last.context))
+        }
+    }
+}

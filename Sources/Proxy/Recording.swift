@@ -1,0 +1,301 @@
+/// One recording: keeps a live stream going with no player, and leaves a film.
+///
+///     running ──time over, stopped, ended by the origin, no room──▶ finishing ──▶ done
+///        └───────────────nothing to record ─────────────────────────────────────▶ failed
+///
+/// Its session's playlists are its own: what a player of the recording gets while it runs is the
+/// window from its start on, and afterwards the playlists that `write` has left in the store.
+import CachePolicy
+import HLS
+import HTTP
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+import Upstream
+
+/// Bound to the keeper's loop.
+final class Recording {
+    private(set) var order: RecordingOrder
+    let session: Session
+    let core: ProxyCore
+    private let loop: EventLoop
+    private var followers: [TimeShiftFollower] = []
+    /// Keys of what it needs and what was fetched for other titles.
+    private var sharedKeys: Set<ObjectKey> = []
+    private var pinnedKeys: Set<ObjectKey>?
+    private var failuresForRoom = 0
+    private var deadline: Monotonic?
+    private var isStopped = false
+    /// Told when the books have changed.
+    var didChange: (() -> Void)?
+
+    /// What is under way at the end is waited for so long.
+    private static let patience = Interval.seconds(20)
+    /// An entry that cannot be read is read again after so long.
+    private static let retry = Interval.seconds(2)
+
+    init(_ order: RecordingOrder, _ core: ProxyCore, _ loop: EventLoop) {
+        self.order = order
+        self.core = core
+        self.loop = loop
+        session = core.sessions.session(for: order.entry, recording: order.id)
+    }
+
+    // MARK: Starting
+
+    /// Starts, or goes on where a former run stopped.
+    func start() {
+        pin()
+        if !order.lists.isEmpty { return follow() }
+        readEntry()
+    }
+
+    private func readEntry() {
+        guard !isStopped, order.state == .running else { return }
+        let bound = LoopBound(self, to: loop)
+        core.read(OwnPlaylist.Wish(url: order.choice.url, session: session, lane: .express)) {
+            result in bound.enqueue { recording, _ in recording.hear(result) }
+        }
+    }
+
+    private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {
+        guard !isStopped, order.state == .running, order.lists.isEmpty else { return }
+        switch result {
+        case .failure(let failure):
+            say(failure.message)
+            // What is no playlist does not become one.
+            guard failure.allowsStale || failure.retryAfter != nil else {
+                return end(.failed, failure.message)
+            }
+            loop.schedule(after: Self.retry) { [weak self] _ in self?.readEntry() }
+        case .success(let found):
+            choose(found)
+        }
+    }
+
+    private func choose(_ found: OwnPlaylist) {
+        guard found.summary.kind == .multivariant else {
+            guard found.summary.isLive else {
+                return end(
+                    .failed, "the playlist is complete, no live stream: download it instead")
+            }
+            order.lists = [
+                ChosenPlaylist(url: order.choice.url, label: "stream", isSubtitles: false)
+            ]
+            return follow()
+        }
+        do {
+            let outline = try PlaylistOutline(found.body, base: found.base)
+            order.lists = try DownloadChoice(order.choice, outline).playlists()
+        } catch {
+            return end(.failed, (error as? DownloadChoice.Fault)?.message ?? "\(error)")
+        }
+        order.isMultivariant = true
+        core.playlistMemory.remember(found.variables, of: session.id)
+        guard let body = filtered(found, to: Set(order.lists.map(\.url))) else {
+            return end(.failed, "the playlist names nothing that could be recorded")
+        }
+        do throws(SystemError) {
+            try core.store(
+                playlist: body, at: order.choice.url, base: found.base, of: session)
+        } catch {
+            return end(.failed, "the playlist cannot be kept: \(error)")
+        }
+        follow()
+    }
+
+    private func follow() {
+        say("")
+        for chosen in order.lists {
+            let list = core.timeShift.list(chosen.url, of: session)
+            let resource = core.resource(
+                chosen.url, session, role: .playlist, forwarding: Fields())
+            let follower = TimeShiftFollower(
+                list, of: resource, core: core, loop: loop, yields: false)
+            follower.fetches.didEnd = { [weak self] piece, failure in self?.note(piece, failure) }
+            follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
+            followers.append(follower)
+            if loop.wallNow < order.until, order.state == .running { follower.reload() }
+        }
+        didChange?()
+    }
+
+    // MARK: Running
+
+    private func note(_ follower: TimeShiftFollower) {
+        if let failure = follower.failure {
+            say(failure.message)
+        } else if follower.hasNoWindow, order.lists.count == 1 {
+            end(.failed, "the playlist is complete, no live stream: download it instead")
+        } else if followers.allSatisfy({ $0.failure == nil }) {
+            say("")
+        }
+    }
+
+    private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
+        guard failure == nil else {
+            guard !hasRoom else { return }
+            failuresForRoom += 1
+            if failuresForRoom >= 2 { finish("there is no room left in the cache or on its disk") }
+            return
+        }
+        failuresForRoom = 0
+        let key = core.storedKey(piece.url, session, role: piece.role)
+        if let object = core.store.peek(key), object.title != session.id.number {
+            sharedKeys.insert(key)
+        }
+    }
+
+    private var hasRoom: Bool {
+        let space = core.store.space()
+        if let free = space.free, free - (4 << 20) < space.minFree { return false }
+        return core.store.reserve(4 << 20)
+    }
+
+    /// Once a second.
+    func tick() {
+        switch order.state {
+        case .running:
+            if sharedKeys.count > (pinnedKeys?.count ?? 0) + 20 { pin() }
+            if loop.wallNow >= order.until { return finish("its time is over") }
+            let lists = followers.filter { !$0.hasNoWindow }
+            if !lists.isEmpty, lists.allSatisfy(\.hasEnded) { finish("the origin ended it") }
+        case .finishing:
+            let isIdle = followers.allSatisfy(\.fetches.isIdle)
+            if isIdle || deadline.map({ loop.now >= $0 }) ?? true { write() }
+        case .done, .failed: break
+        }
+    }
+
+    private func say(_ reason: String) {
+        guard order.reason != reason else { return }
+        order.reason = reason
+        didChange?()
+    }
+
+    // MARK: Ending
+
+    /// Fetches what is under way, and ends.
+    func finish(_ reason: String) {
+        guard order.state == .running else { return }
+        if order.lists.isEmpty {
+            let why = order.reason.isEmpty ? reason : order.reason
+            return end(.failed, "nothing was recorded: \(why)")
+        }
+        order.state = .finishing
+        order.reason = reason
+        deadline = loop.now + Self.patience
+        for follower in followers { follower.finish() }
+        didChange?()
+    }
+
+    private func write() {
+        for follower in followers { follower.stop() }
+        let lists = finishedLists()
+        guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
+        do throws(SystemError) {
+            for list in lists {
+                try core.store(playlist: list.bytes, at: list.url, base: list.url, of: session)
+            }
+        } catch {
+            return end(.failed, "the playlists cannot be written: \(error)")
+        }
+        let longest = lists.max { $0.seconds < $1.seconds }
+        order.seconds = longest?.seconds ?? 0
+        order.segments = lists.reduce(0) { $0 + $1.segments }
+        order.lost = lists.reduce(0) { $0 + $1.lost }
+        guard order.isMultivariant else { return end(.done, order.reason) }
+        let played = Set(lists.map(\.url))
+        let bound = LoopBound(self, to: loop)
+        core.read(OwnPlaylist.Wish(url: order.choice.url, session: session)) { result in
+            bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
+        }
+    }
+
+    /// Leaves in the entry what came to anything.
+    private func writeEntry(
+        _ result: Result<OwnPlaylist, ProxyFailure>, naming urls: Set<AbsoluteURL>
+    ) {
+        guard case .success(let found) = result, let body = filtered(found, to: urls) else {
+            return end(.failed, "the recorded playlists cannot be named any more")
+        }
+        do throws(SystemError) {
+            try core.store(
+                playlist: body, at: order.choice.url, base: found.base, of: session)
+        } catch {
+            return end(.failed, "the playlist cannot be written: \(error)")
+        }
+        end(.done, order.reason)
+    }
+
+    private func end(_ state: RecordingOrder.State, _ reason: String) {
+        for follower in followers { follower.stop() }
+        order.bytes += fetchedBytes
+        for list in order.lists { forget(list.url) }
+        followers = []
+        order.state = state
+        order.reason = reason
+        if state == .done { pin() } else { _ = try? core.store.unpin(title: session.id.number) }
+        core.log.notice(
+            "a recording has ended",
+            metadata: ["id": "\(order.id)", "state": "\(state.rawValue)", "reason": "\(reason)"])
+        didChange?()
+    }
+
+    private func forget(_ url: AbsoluteURL) {
+        core.timeShift.forget(core.timeShift.list(url, of: session))
+        core.timeShift.files.remove(url, session.id)
+    }
+
+    /// The daemon stops: what is under way is taken up at its next start.
+    func stop() {
+        isStopped = true
+        order.bytes += fetchedBytes
+        for follower in followers { follower.stop() }
+        followers = []
+    }
+
+    private var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.tally.bytes } }
+
+    private func pin() {
+        do throws(SystemError) {
+            try core.store.pin(
+                title: session.id.number, url: order.choice.url.normalisedForKey,
+                keys: Array(sharedKeys))
+            pinnedKeys = sharedKeys
+        } catch {
+            core.log.error("a recording cannot be pinned", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Telling
+
+    /// What is there of each list now.
+    var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
+        zip(order.lists, followers).map { chosen, follower in
+            let fetched = follower.fetches.stored
+            let (shift, gone) = follower.list.state.withLock {
+                ($0.shift, $0.missing.union($0.open))
+            }
+            var (segments, duration, lost) = (0, Duration.zero, 0)
+            for segment in shift.segments {
+                let isOld = segment.number < shift.windowStart
+                if fetched.contains(segment.number)
+                    || (isOld && !segment.isGap && !gone.contains(segment.number))
+                {
+                    segments += 1
+                    duration += segment.duration
+                } else if isOld {
+                    lost += 1
+                }
+            }
+            return (chosen.label, segments, duration / .seconds(1), lost)
+        }
+    }
+
+    var bytes: Int64 { order.bytes + fetchedBytes }
+}

@@ -1,0 +1,168 @@
+/// What a person asked to have recorded, and what has become of it: as lines of a file, so that a
+/// restart goes on with it.
+import HLS
+import HTTP
+import Posix
+import Routing
+import URISyntax
+
+/// One recording's books.
+struct RecordingOrder: Sendable, Equatable {
+    enum State: String, Sendable {
+        /// Its playlists are followed.
+        case running
+        /// The last segments are fetched and the playlists written.
+        case finishing
+        /// It plays from the store.
+        case done
+        /// Nothing that plays has come of it.
+        case failed
+
+        var isOver: Bool { self == .done || self == .failed }
+    }
+
+    /// Eight hexadecimal digits.
+    let id: String
+    /// URL, headers, variants and renditions.
+    var choice: DownloadOrder
+    /// For listings; nil for what the URL or the playlist tells.
+    var name: String?
+    var started: WallTime
+    var until: WallTime
+    var state = State.running
+    /// Why it ended, or what is wrong now; empty for nothing.
+    var reason = ""
+    /// The media playlists; empty until the entry was read.
+    var lists: [ChosenPlaylist] = []
+    /// Whether the entry names the lists, or is the only one itself.
+    var isMultivariant = false
+    /// Bytes fetched by former runs, or of all once it is over.
+    var bytes: Int64 = 0
+    /// Of the longest list, once it is over.
+    var seconds = 0.0
+    var segments = 0
+    var lost = 0
+
+    init(id: String, choice: DownloadOrder, started: WallTime, until: WallTime) {
+        self.id = id
+        self.choice = choice
+        self.started = started
+        self.until = until
+    }
+
+    /// What a player would start from.
+    var entry: Entry { choice.entry }
+
+    // MARK: Lines
+
+    private static let firstLine = "SLUICE RECORDING 1"
+
+    /// The file's text.
+    var text: String {
+        var lines = [Self.firstLine, "id \(id)", "url \(choice.url.text)"]
+        lines += choice.headers.map { "header \($0.name): \($0.value)" }
+        lines += choice.settings.map { "set \($0.name) \($0.value)" }
+        if let name { lines.append("name \(name)") }
+        lines += [
+            "started \(started.seconds)", "until \(until.seconds)", "state \(state.rawValue)",
+        ]
+        if !reason.isEmpty { lines.append("reason \(reason)") }
+        if isMultivariant { lines.append("multivariant 1") }
+        lines += lists.map { "list \($0.isSubtitles ? 1 : 0) \($0.url.text) \($0.label)" }
+        lines += ["bytes \(bytes)", "milliseconds \(Int(seconds * 1_000))"]
+        lines += ["segments \(segments)", "lost \(lost)", "END"]
+        return lines.map { $0.filter { $0 != "\n" } + "\n" }.joined()
+    }
+
+    /// Reads a file's text; nil for one that is not whole.
+    init?(text: String) {
+        let lines = text.split(separator: "\n")
+        guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else {
+            return nil
+        }
+        var values: [Substring: [Substring]] = [:]
+        for line in lines.dropFirst().dropLast() {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            values[parts[0], default: []].append(parts.count == 2 ? parts[1] : "")
+        }
+        func number(_ name: Substring) -> Int64 { values[name]?.first.flatMap { Int64($0) } ?? 0 }
+        guard let id = values["id"]?.first, let url = values["url"]?.first,
+            let parsed = try? AbsoluteURL(String(url)),
+            let state = values["state"]?.first.flatMap({ State(rawValue: String($0)) })
+        else { return nil }
+        var choice = DownloadOrder(url: parsed)
+        for line in values["header"] ?? [] {
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            let value = line[line.index(after: colon)...].drop { $0 == " " }
+            choice.headers.append(.init(name: String(line[..<colon]), value: String(value)))
+        }
+        for line in values["set"] ?? [] {
+            let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
+            guard parts.count == 2, choice.set(parts[0], parts[1]) == nil else { return nil }
+        }
+        self.init(
+            id: String(id), choice: choice, started: WallTime(seconds: number("started")),
+            until: WallTime(seconds: number("until")))
+        name = values["name"]?.first.map(String.init)
+        self.state = state
+        reason = values["reason"]?.first.map(String.init) ?? ""
+        isMultivariant = values["multivariant"] != nil
+        lists = (values["list"] ?? []).compactMap { line in
+            let parts = line.split(separator: " ", maxSplits: 2)
+            guard parts.count >= 2, let url = try? AbsoluteURL(String(parts[1])) else { return nil }
+            return ChosenPlaylist(
+                url: url, label: parts.count == 3 ? String(parts[2]) : "",
+                isSubtitles: parts[0] == "1"
+            )
+        }
+        bytes = number("bytes")
+        seconds = Double(number("milliseconds")) / 1_000
+        segments = Int(number("segments"))
+        lost = Int(number("lost"))
+    }
+}
+
+extension RecordingOrder {
+    /// The longest time that a recording runs, in seconds: a week.
+    static let longest = 7 * 86_400
+
+    /// Reads a request's arguments.
+    ///
+    /// - Parameters:
+    ///   - query: of the request: `url`, `for`, `name`, and what chooses renditions.
+    ///   - now: when it starts.
+    ///   - origin: the origin's URL that a text means.
+    /// - Throws: `TitleHands.Refusal` with what is wrong.
+    init(query: String, now: WallTime, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
+        let items = QueryItem.items(of: query)
+        let others = items.filter { $0.rawName != "for" && $0.rawName != "name" }
+        let rest = others.map { item in
+            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
+        }
+        var choice = try DownloadOrder(query: rest.joined(separator: "&"), origin: origin)
+        let fixed = ["from", "to", "rate"].filter { name in items.contains { $0.rawName == name } }
+        if let name = fixed.first {
+            throw TitleHands.Refusal(
+                status: .badRequest, reason: "there is no setting '\(name)' of a recording")
+        }
+        // Whoever records has no second chance to fetch a rendition.
+        if !items.contains(where: { $0.rawName == "audio" }) { choice.audio = .all }
+        if !items.contains(where: { $0.rawName == "subtitles" }) { choice.subtitles = .all }
+        guard let text = items.first(where: { $0.rawName == "for" })?.value() else {
+            throw .missing("for")
+        }
+        guard let seconds = WindowLength.seconds(text, longest: Self.longest) else {
+            throw TitleHands.Refusal(
+                status: .badRequest,
+                reason: "for is a length of time up to 7d, such as 30m, 2h or 1h30m, not '\(text)'")
+        }
+        let number = UInt32.random(in: 0x1000_0000 ... .max)
+        self.init(
+            id: String(number, radix: 16), choice: choice, started: now,
+            until: now + .seconds(Int64(seconds)))
+        if let name = items.first(where: { $0.rawName == "name" })?.value() {
+            let visible = name.filter { !$0.isNewline }.prefix(80)
+            self.name = visible.isEmpty ? nil : String(visible)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+/// All recordings: what runs, what has ended, and their books on disk.
+import Glibc
+import HLS
+import HTTP
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// Bound to the keeper's loop.
+final class Recorder {
+    private unowned let keeper: TimeShiftKeeper
+    private var running: [String: Recording] = [:]
+    private var over: [String: RecordingOrder] = [:]
+    private var core: ProxyCore { keeper.core }
+    private let folder: String
+
+    /// More than this many do not run beside each other.
+    static let mostRunning = 32
+    /// More than this many that are over are not told of; the oldest go first.
+    private static let mostOver = 1_000
+
+    init(_ keeper: TimeShiftKeeper) {
+        self.keeper = keeper
+        folder = keeper.core.store.folderPath + "/recordings"
+    }
+
+    // MARK: Life
+
+    /// Takes up what a former run has left.
+    func resume() {
+        for file in (try? listFolder(folder)) ?? [] where !file.isFolder {
+            let path = "\(folder)/\(file.name)"
+            guard let bytes = try? readWhole(path),
+                let order = RecordingOrder(text: String(decoding: bytes, as: UTF8.self))
+            else {
+                core.log.error(
+                    "the books of a recording are damaged", metadata: ["path": "\(path)"])
+                continue
+            }
+            if order.state.isOver {
+                over[order.id] = order
+            } else {
+                begin(order)
+            }
+        }
+    }
+
+    func stop() {
+        for recording in running.values {
+            recording.didChange = nil
+            recording.stop()
+            save(recording.order)
+        }
+        running = [:]
+    }
+
+    func tick() {
+        for recording in Array(running.values) { recording.tick() }
+    }
+
+    private func begin(_ order: RecordingOrder) {
+        let recording = Recording(order, core, keeper.loop)
+        running[order.id] = recording
+        core.keeper.note(running: recording.session.id, true)
+        recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
+        recording.start()
+    }
+
+    private func note(_ recording: Recording) {
+        let order = recording.order
+        save(order)
+        guard order.state.isOver, running[order.id] === recording else { return }
+        running[order.id] = nil
+        over[order.id] = order
+        core.keeper.note(running: recording.session.id, false)
+        guard over.count > Self.mostOver,
+            let oldest = over.values.min(by: { $0.started < $1.started })
+        else { return }
+        over[oldest.id] = nil
+        try? removeFile("\(folder)/\(oldest.id)")
+    }
+
+    private func save(_ order: RecordingOrder) {
+        do throws(SystemError) {
+            try makeFolder(folder)
+            try replaceFile("\(folder)/\(order.id)", with: Array(order.text.utf8), in: folder)
+        } catch {
+            core.log.error(
+                "the books of a recording cannot be kept", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Hands
+
+    /// Answers a request under `/api/recordings`; may block on the disk.
+    func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
+        let request = RequestHead(method: method, target: target)
+        let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
+        let isRead = method == .get || method == .head
+        switch (parts.count, parts.last) {
+        case (0, _) where isRead: return list()
+        case (0, _): return start(request.query ?? "")
+        case (1, let id?) where isRead: return told(id) { _ in }
+        case (2, "stop"): return told(parts[0]) { $0.finish("it was stopped") }
+        case (2, "forget"): return forget(parts[0])
+        default: return .failure(.notFound, "nothing is at this path; see / for what is")
+        }
+    }
+
+    private func list() -> HandAnswer {
+        let all =
+            running.values.map { ($0.order.started, json($0.order, $0)) }
+            + over.values.map { ($0.started, json($0, nil)) }
+        let sorted = all.sorted { $0.0 > $1.0 }.map(\.1)
+        return .value(.ok, .object([.init("recordings", .list(sorted))]))
+    }
+
+    private func start(_ query: String) -> HandAnswer {
+        guard running.count < Self.mostRunning else {
+            return .failure(
+                .serviceUnavailable, "\(running.count) recordings run already; stop one first")
+        }
+        do throws(TitleHands.Refusal) {
+            let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [core] in
+                core.originURL($0)
+            }
+            save(order)
+            begin(order)
+            return told(order.id) { _ in }
+        } catch {
+            return .failure(error.status, error.reason)
+        }
+    }
+
+    private func told(_ id: String, _ change: (Recording) -> Void) -> HandAnswer {
+        if let recording = running[id] {
+            change(recording)
+            return .value(.ok, json(recording.order, recording))
+        }
+        guard let order = over[id] else {
+            return .failure(.notFound, "no recording \(id) is known")
+        }
+        return .value(.ok, json(order, nil))
+    }
+
+    /// Removes a recording that is over, with all that was fetched for it alone.
+    private func forget(_ id: String) -> HandAnswer {
+        guard let order = over[id] else {
+            let isRunning = running[id] != nil
+            return .failure(
+                isRunning ? .conflict : .notFound,
+                isRunning
+                    ? "the recording \(id) runs; stop it first" : "no recording \(id) is known")
+        }
+        let session = core.sessions.session(for: order.entry, recording: order.id)
+        _ = try? core.store.unpin(title: session.id.number)
+        core.store.removeAll(where: { $0.title == session.id.number }, { _ in })
+        over[id] = nil
+        try? removeFile("\(folder)/\(id)")
+        return .value(.ok, json(order, nil))
+    }
+
+    // MARK: Telling
+
+    private func json(_ order: RecordingOrder, _ recording: Recording?) -> JSONValue {
+        let session =
+            recording?.session ?? core.sessions.session(for: order.entry, recording: order.id)
+        let lists = recording?.progress ?? []
+        let longest = lists.map(\.seconds).max()
+        return .object([
+            .init("id", .text(order.id)),
+            .init("name", .text(order.name ?? TitleName.derived(from: order.choice.url))),
+            .init("url", .text(order.choice.url.redacted)),
+            .init("state", .text(order.state.rawValue)),
+            .init("reason", .text(order.reason)),
+            .init("started", .number(order.started.seconds)),
+            .init("until", .number(order.until.seconds)),
+            .init("seconds", .fraction(longest ?? order.seconds)),
+            .init(
+                "segments",
+                .number(Int64(longest == nil ? order.segments : sum(lists.map(\.segments))))),
+            .init("lost", .number(Int64(longest == nil ? order.lost : sum(lists.map(\.lost))))),
+            .init("bytes", .number(recording?.bytes ?? order.bytes)),
+            .init("title", .text(session.id.text)),
+            .init("play", .text(link(order.choice.url, session))),
+            .init(
+                "lists",
+                .list(
+                    lists.map {
+                        .object([
+                            .init("label", .text($0.label)),
+                            .init("segments", .number(Int64($0.segments))),
+                            .init("seconds", .fraction($0.seconds)),
+                            .init("lost", .number(Int64($0.lost))),
+                        ])
+                    })),
+        ])
+    }
+
+    private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }
+
+    /// The path that a player starts it from.
+    private func link(_ url: AbsoluteURL, _ session: Session) -> String {
+        var path = Array("\(core.settings.basePath)/".utf8)
+        path.append(ResourceRole.playlist.letter)
+        path.append(0x2F)
+        let signer = core.signer
+        core.handle(for: url, session: session.id, epoch: .first)
+            .append(to: &path, sign: signer.map { signer in { signer.sign($0) } })
+        path.append(0x2F)
+        ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
+        return String(decoding: path, as: UTF8.self)
+    }
+}

@@ -1,0 +1,101 @@
+/// Puts playlists of our own into the store, so that a recording plays like anything else there.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Retention
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+extension ProxyCore {
+    /// Stores a playlist under the key that a session finds it by; blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - body: the playlist.
+    ///   - url: its URL.
+    ///   - base: what its references are relative to.
+    ///   - session: whose it is.
+    /// - Throws: `SystemError` where the disk has no room for it.
+    func store(
+        playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
+    ) throws(SystemError) {
+        let text = keyText(url, session: session, role: .playlist)
+        let now = WallTime.now()
+        var fields = Fields()
+        fields.append(.contentType, ContentTypes.playlist)
+        let head = StoredHead(
+            status: .ok, fields: fields, requestTime: now, responseTime: now,
+            finalURL: base.withoutUserinfo.text, isPlaylist: true)
+        let object = try store.create(
+            ObjectDescription(
+                key: ObjectKey(sha256Of: text), url: text, role: ResourceRole.playlist.letter,
+                head: head.encoded, total: Int64(body.count), created: now, isStorable: true,
+                title: session.id.number, kind: .structure))
+        guard object.isStorable else {
+            throw SystemError("create", code: 28, subject: "the store has no room")
+        }
+        var writer = FillWriter(object, from: 0, to: Int64(body.count))
+        let failure: SystemError? = body.withUnsafeBytes { bytes in
+            do throws(SystemError) {
+                try writer.append(bytes)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure {
+            writer.end(failure: failure)
+            throw failure
+        }
+        writer.end(failure: nil)
+        try store.publish(object)
+        store.finish(object)
+    }
+}
+
+extension Recording {
+    /// The line by which a playlist says what its title is called.
+    static func titleLine(_ name: String) -> [UInt8] { Array("\(TitleName.comment)\(name)\n".utf8) }
+
+    /// `body` with the recording's name in its second line.
+    func named(_ body: [UInt8]) -> [UInt8] {
+        guard let name = order.name, let end = body.firstIndex(of: 0x0A) else { return body }
+        return Array(body[...end]) + Self.titleLine(name) + Array(body[(end + 1)...])
+    }
+
+    /// The entry with what was chosen, or what can be played, of its variants and renditions.
+    func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
+        let result = try? MultivariantFilter.filter(found.body, base: found.base) { reference in
+            reference.role == .playlist && urls.contains(reference.url)
+        }
+        guard let result, result.isPlayable else { return nil }
+        return named(result.bytes)
+    }
+
+    /// What a list comes to once it is over.
+    struct Finished {
+        let url: AbsoluteURL
+        let bytes: [UInt8]
+        let segments: Int
+        let lost: Int
+        let seconds: Double
+    }
+
+    /// Reads every list as a film; blocks on the disk.
+    func finishedLists() -> [Finished] {
+        order.lists.compactMap { chosen in
+            let list = core.timeShift.list(chosen.url, of: session)
+            list.verify(core, all: true)
+            let (shift, missing) = list.state.withLock { ($0.shift, $0.missing.union($0.open)) }
+            let bytes = shift.playlist(ending: .recorded) { !missing.contains($0.number) }
+            let kept = shift.segments.filter { !$0.isGap && !missing.contains($0.number) }
+            guard !bytes.isEmpty, !kept.isEmpty else { return nil }
+            let seconds = kept.reduce(Duration.zero) { $0 + $1.duration } / .seconds(1)
+            return Finished(
+                url: chosen.url, bytes: named(bytes), segments: kept.count,
+                lost: shift.segments.count - kept.count, seconds: seconds)
+        }
+    }
+}

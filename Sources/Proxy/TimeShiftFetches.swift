@@ -1,0 +1,159 @@
+/// Brings the segments of a growing list into the store, with the keys and sections they need.
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+/// The fetches for one list.
+///
+/// Bound to the keeper's loop.
+final class TimeShiftFetches {
+    /// A resource, or a part of one.
+    struct Piece: Hashable {
+        let url: AbsoluteURL
+        let role: ResourceRole
+        let range: SubRange?
+        /// The segment that it was wanted for first.
+        let number: Int
+    }
+
+    /// What came of all so far.
+    struct Tally {
+        var storedSegments = 0
+        var bytes: Int64 = 0
+        var duration = Duration.zero
+        var lost = 0
+    }
+
+    private let core: ProxyCore
+    private let loop: EventLoop
+    private let session: Session
+    private let forwardedFields: Fields
+    private let yields: Bool
+    /// Told when a piece is stored, nil, or its fetch has failed; it is tried again then for a while.
+    var didEnd: ((Piece, ProxyFailure?) -> Void)?
+    private(set) var tally = Tally()
+    /// Numbers of the segments that are there.
+    private(set) var stored: Set<Int> = []
+
+    private var waiting: [Piece] = []
+    private var running: [Piece: BackgroundFetch] = [:]
+    private var attempts: [Piece: Int] = [:]
+    private var durations: [Int: Duration] = [:]
+    /// Keys and sections that were asked for already.
+    private var structure: Set<AbsoluteURL> = []
+    private var next = Int.min
+    private var isStopped = false
+
+    /// Pieces of one list that are fetched at once.
+    private static let mostRunning = 4
+    /// A piece that failed is tried again so often, each time a little later.
+    private static let mostAttempts = 6
+
+    init(_ core: ProxyCore, _ loop: EventLoop, for resource: Resource, yields: Bool) {
+        self.core = core
+        self.loop = loop
+        session = resource.session
+        forwardedFields = resource.forwardedFields
+        self.yields = yields
+    }
+
+    /// Whether everything that was wanted has come or was given up.
+    var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
+
+    /// Wants every segment of the origin's window that was not wanted before.
+    func want(_ shift: TimeShift) {
+        let start = max(next, shift.windowStart)
+        guard let last = shift.segments.last?.number, start <= last else { return }
+        for number in start...last {
+            guard let segment = shift.segment(number: number) else { continue }
+            want(segment)
+        }
+        next = last + 1
+        pump()
+    }
+
+    /// Goes on behind what a former run has wanted.
+    func skip(to number: Int) { next = max(next, number) }
+
+    private func want(_ segment: TimeShiftSegment) {
+        guard let url = segment.url, !segment.isGap else { return }
+        let number = segment.number
+        if let key = segment.keyURL, structure.insert(key).inserted {
+            waiting.append(Piece(url: key, role: .key, range: nil, number: number))
+        }
+        if let map = segment.mapURL, structure.insert(map).inserted {
+            waiting.append(
+                Piece(url: map, role: .initialization, range: segment.mapRange, number: number))
+        }
+        durations[number] = segment.duration
+        waiting.append(Piece(url: url, role: .segment, range: segment.byteRange, number: number))
+    }
+
+    private func pump() {
+        while !isStopped, running.count < Self.mostRunning, !waiting.isEmpty {
+            let piece = waiting.removeFirst()
+            guard running[piece] == nil else { continue }
+            let resource = core.resource(
+                piece.url, session, role: piece.role, forwarding: forwardedFields)
+            let range = piece.range.map { Int64($0.offset)..<Int64($0.end) }
+            let bound = LoopBound(self, to: loop)
+            running[piece] = core.flights.bring(
+                .init(resource: resource, range: range, lane: .prefetch, yields: yields)
+            ) { end in bound.enqueue { fetches, _ in fetches.hear(end, of: piece) } }
+        }
+    }
+
+    private func hear(_ end: BackgroundFetch.End, of piece: Piece) {
+        running[piece] = nil
+        guard !isStopped else { return }
+        switch end {
+        case .stored(let report):
+            attempts[piece] = nil
+            count(piece, report)
+            didEnd?(piece, nil)
+        case .failed(let failure, _): retry(piece, after: failure)
+        case .cancelled: attempts[piece] = nil
+        }
+        pump()
+    }
+
+    private func count(_ piece: Piece, _ report: BackgroundFetch.Report) {
+        core.counters.add(.shiftFetched)
+        tally.bytes += piece.range.map { Int64($0.length) } ?? report.total ?? report.broughtBytes
+        guard piece.role == .segment else { return }
+        tally.storedSegments += 1
+        stored.insert(piece.number)
+        tally.duration += durations.removeValue(forKey: piece.number) ?? .zero
+    }
+
+    private func retry(_ piece: Piece, after failure: ProxyFailure) {
+        let count = attempts[piece, default: 0] + 1
+        guard count < Self.mostAttempts else {
+            attempts[piece] = nil
+            durations[piece.number] = nil
+            if piece.role == .segment { tally.lost += 1 } else { structure.remove(piece.url) }
+            didEnd?(piece, failure)
+            return
+        }
+        attempts[piece] = count
+        didEnd?(piece, failure)
+        loop.schedule(after: .milliseconds(250 << Int64(count))) { [weak self] _ in
+            guard let self, attempts[piece] != nil else { return }
+            waiting.append(piece)
+            pump()
+        }
+    }
+
+    /// Takes back what is under way.
+    func stop() {
+        isStopped = true
+        for fetch in running.values { fetch.cancel() }
+        running = [:]
+        waiting = []
+        attempts = [:]
+    }
+}

@@ -1,0 +1,79 @@
+/// Snapshots of longer windows on disk, so that a restart forgets none.
+///
+/// One file for each list, replaced as a whole: a line that says whose it is, then what
+/// `TimeShift.snapshot` writes. A file that cannot be read is as none.
+import Glibc
+import HLS
+import HTTP
+import Posix
+import Routing
+import Store
+import URISyntax
+
+/// The folder of snapshots.
+struct TimeShiftFiles: Sendable {
+    /// All of them together take no more than this many bytes; the oldest go first.
+    static let mostBytes: Int64 = 256_000_000
+    private static let firstLine = "SLUICE WINDOW 1"
+
+    /// Nil where nothing is kept.
+    let folder: String?
+
+    init(folder: String?) {
+        self.folder = folder
+    }
+
+    private func path(_ url: AbsoluteURL, _ session: SessionID) -> String? {
+        guard let folder else { return nil }
+        let name = TimeShiftTable.withoutDirectives(url).normalisedForKey
+        let digest = SHA256Digest.of("\(session.text) \(name)").prefix(16)
+        let digits = digest.map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return "\(folder)/\(digits.joined())"
+    }
+
+    /// What was saved of a list; nil for nothing. Blocks on the disk.
+    func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
+        guard let path = path(url, session), let bytes = try? readWhole(path),
+            let end = bytes.firstIndex(of: 0x0A),
+            String(decoding: bytes[..<end], as: UTF8.self) == Self.firstLine
+        else { return nil }
+        let shift = TimeShift(snapshot: Array(bytes[(end + 1)...]))
+        return shift.segments.isEmpty ? nil : shift
+    }
+
+    /// Replaces what is saved of a list; blocks on the disk.
+    func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID) throws(SystemError) {
+        guard let folder, let path = path(url, session) else { return }
+        try makeFolder(folder)
+        try replaceFile(
+            path, with: Array((Self.firstLine + "\n").utf8) + shift.snapshot(), in: folder)
+    }
+
+    /// Forgets what is saved of a list.
+    func remove(_ url: AbsoluteURL, _ session: SessionID) {
+        guard let path = path(url, session) else { return }
+        try? removeFile(path)
+    }
+
+    /// Deletes what no window can use any more, and the oldest where there is too much.
+    func clean(now: WallTime) {
+        guard let folder, let files = try? listFolder(folder) else { return }
+        var found: [(path: String, bytes: Int64, changed: Int64)] = []
+        for file in files where !file.isFolder {
+            let path = "\(folder)/\(file.name)"
+            var status = stat()
+            guard stat(path, &status) == 0 else { continue }
+            found.append((path, Int64(status.st_size), Int64(status.st_mtim.tv_sec)))
+        }
+        var bytes: Int64 = 0
+        for file in found.sorted(by: { $0.changed > $1.changed }) {
+            bytes += file.bytes
+            let isOld = now.seconds - file.changed > 2 * Int64(WindowLength.longest)
+            if isOld || bytes > Self.mostBytes || file.path.hasSuffix(".new") {
+                try? removeFile(file.path)
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+/// Goes on with one live playlist as a player would, so that nothing of it is missed.
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Upstream
+import URISyntax
+
+/// Reloads a list at the pace of its target duration and merges what comes.
+///
+/// Bound to the keeper's loop.
+final class TimeShiftFollower {
+    let list: ShiftedList
+    let resource: Resource
+    let fetches: TimeShiftFetches
+    private let core: ProxyCore
+    private let loop: EventLoop
+    private var timer: TimerID?
+    private var isStopped = false
+    private var target = Duration.seconds(2)
+
+    /// Whether the segments are fetched, and not only their list.
+    var bringsSegments = true
+    private(set) var hasEnded = false
+    /// True for a playlist that was complete when it was first read, or is none of segments.
+    private(set) var hasNoWindow = false
+    private(set) var failure: ProxyFailure?
+    /// Told after each reload.
+    var didReload: (() -> Void)?
+
+    init(
+        _ list: ShiftedList, of resource: Resource, core: ProxyCore, loop: EventLoop, yields: Bool
+    ) {
+        self.list = list
+        self.resource = resource
+        self.core = core
+        self.loop = loop
+        fetches = TimeShiftFetches(core, loop, for: resource, yields: yields)
+    }
+
+    /// Reloads now and from now on.
+    func reload() {
+        guard !isStopped else { return }
+        let wish = OwnPlaylist.Wish(
+            url: list.url, session: list.session,
+            variables: core.playlistMemory.variables(of: list.session.id),
+            forwardedFields: resource.forwardedFields, lane: .express)
+        let bound = LoopBound(self, to: loop)
+        core.read(wish) { result in bound.enqueue { follower, _ in follower.hear(result) } }
+    }
+
+    private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {
+        guard !isStopped else { return }
+        var hasChanged = false
+        switch result {
+        case .failure(let failure): self.failure = failure
+        case .success(let found):
+            failure = found.isStale ? ProxyFailure(.origin, .badGateway, "no answer") : nil
+            if let duration = found.summary.targetDuration { target = duration }
+            hasChanged = take(found)
+        }
+        guard !isStopped else {
+            didReload?()
+            return
+        }
+        list.lookForKept(core)
+        let shift = list.shift
+        if bringsSegments { fetches.want(shift) }
+        hasEnded = shift.isEnded
+        // As a player does (RFC 8216, 6.3.4), but soon again where the origin failed: a short
+        // window may be gone in a few target durations.
+        if !hasEnded { schedule(hasChanged || failure != nil ? target : target / 2) }
+        didReload?()
+    }
+
+    private func take(_ found: OwnPlaylist) -> Bool {
+        guard
+            let outcome = try? list.merge(
+                found.body, base: found.base,
+                variables: core.playlistMemory.variables(of: list.session.id),
+                sibling: core.timeShift.sibling(of: list))
+        else { return false }
+        core.keeper.drop(outcome.dropped, of: list)
+        core.note(outcome)
+        // What is no live list has nothing to be followed.
+        guard outcome.isShifted else {
+            hasNoWindow = true
+            stop()
+            return false
+        }
+        return outcome.relation != .unchanged && outcome.relation != .stale
+    }
+
+    private func schedule(_ delay: Duration) {
+        let nanoseconds = Int64(delay / .nanoseconds(1))
+        let pace = Interval(nanoseconds: min(max(nanoseconds, 200_000_000), 30_000_000_000))
+        timer = loop.schedule(after: pace) { [weak self] _ in self?.reload() }
+    }
+
+    /// Reloads no more and takes back what is under way.
+    func stop() {
+        isStopped = true
+        if let timer { loop.cancel(timer) }
+        fetches.stop()
+    }
+
+    /// Reloads no more; what is under way comes to its end.
+    func finish() {
+        isStopped = true
+        if let timer { loop.cancel(timer) }
+    }
+}

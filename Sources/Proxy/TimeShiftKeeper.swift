@@ -1,0 +1,240 @@
+/// Looks after longer windows while nobody asks for them: goes on with their lists for a while,
+/// saves them, checks them against the store, and lets go what fell out of them.
+import HLS
+import HTTP
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// The keeper's thread, as others see it.
+package final class TimeShiftThread: Sendable {
+    private let thread: LoopThread
+    private let keeper = Mutex<LoopBound<TimeShiftKeeper>?>(nil)
+
+    /// Starts the thread.
+    init() throws(SystemError) {
+        thread = try LoopThread(name: "timeshift") { _ in }
+    }
+
+    /// Begins its work; recordings of former runs are taken up.
+    package func start(_ core: ProxyCore) {
+        thread.handle.enqueue { [self] loop in
+            let made = TimeShiftKeeper(core, loop)
+            keeper.withLock { $0 = LoopBound(made, to: loop) }
+            made.start()
+        }
+    }
+
+    /// Saves everything and ends the thread; blocks on the disk.
+    func stop() {
+        onKeeper { $0.stop() }
+        thread.stopAndJoin()
+        keeper.withLock { $0 = nil }
+    }
+
+    /// Runs `body` on the keeper's thread; not at all before `start` and after `stop`.
+    func onKeeper(_ body: @escaping @Sendable (TimeShiftKeeper) -> Void) {
+        thread.handle.enqueue { [self] loop in
+            guard let keeper = keeper.withLock({ $0 }) else { return }
+            body(keeper.value(on: loop))
+        }
+    }
+
+    /// Has the keeper go on with a list that a player has asked for.
+    func look(after list: ShiftedList, of resource: Resource) {
+        let isNew = list.state.withLock { state in
+            defer { state.isFollowed = true }
+            return !state.isFollowed
+        }
+        guard isNew else { return }
+        onKeeper { $0.follow(list, of: resource) }
+    }
+
+    private let running = Mutex<Set<SessionID>>([])
+
+    /// Notes that a recording runs, or has ended.
+    func note(running session: SessionID, _ isRunning: Bool) {
+        running.withLock { sessions in
+            if isRunning { sessions.insert(session) } else { sessions.remove(session) }
+        }
+    }
+
+    /// Whether a session's playlists are what was recorded, about which no origin is asked.
+    func isOver(_ session: Session) -> Bool {
+        session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
+    }
+
+    /// Answers a request under `/api/recordings`; `done` is called on the keeper's thread.
+    func answer(
+        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+    ) {
+        onKeeper { done($0.recorder.answer(method, target)) }
+    }
+
+    /// Lets go what has fallen out of a window.
+    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+        guard !segments.isEmpty else { return }
+        onKeeper { $0.drop(segments, of: list) }
+    }
+}
+
+/// Bound to its thread, which may block on the disk.
+final class TimeShiftKeeper {
+    let core: ProxyCore
+    let loop: EventLoop
+    private(set) lazy var recorder = Recorder(self)
+    private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
+    private var isStopped = false
+    private var ticks = 0
+
+    /// A session that no player has asked for anything is followed for so long.
+    private static let linger = Interval.seconds(300)
+    /// Lists that nobody uses are taken out of memory after so long.
+    private static let idle = Interval.seconds(900)
+    /// A list is compared with the index so often.
+    private static let verifyTicks = 120
+
+    init(_ core: ProxyCore, _ loop: EventLoop) {
+        self.core = core
+        self.loop = loop
+    }
+
+    func start() {
+        core.timeShift.files.clean(now: loop.wallNow)
+        recorder.resume()
+        tick()
+    }
+
+    /// Saves everything.
+    func stop() {
+        isStopped = true
+        recorder.stop()
+        for follower in followers.values { follower.stop() }
+        for list in core.timeShift.all { save(list) }
+    }
+
+    // MARK: Players' lists
+
+    func follow(_ list: ShiftedList, of resource: Resource) {
+        let id = ObjectIdentifier(list)
+        // A recording looks after its own.
+        guard !isStopped, followers[id] == nil, list.session.shift.recording == nil else { return }
+        let follower = TimeShiftFollower(list, of: resource, core: core, loop: loop, yields: true)
+        followers[id] = follower
+        follower.didReload = { [weak self, unowned follower] in self?.settle(follower) }
+        if list.state.withLock({ $0.isRestored || !$0.shift.segments.isEmpty }) {
+            list.verify(core)
+        }
+        follower.reload()
+    }
+
+    /// Decides, after a reload, how a list is gone on with.
+    private func settle(_ follower: TimeShiftFollower) {
+        let now = loop.now
+        let list = follower.list
+        let latest = followers.values.filter { $0.list.session.id == list.session.id }
+            .compactMap { $0.list.state.withLock { $0.lastAsked } }.max()
+        guard let latest, now - latest < Self.linger, !follower.hasEnded,
+            list.version != 0
+        else { return unfollow(follower) }
+        // Players that change to another rendition leave this one: its numbers are kept in step,
+        // its segments are the other's then.
+        let asked = list.state.withLock { $0.lastAsked } ?? latest
+        let target = list.shift.segments.last?.duration ?? .seconds(2)
+        let patience = Interval(nanoseconds: 4 * Int64(target / .nanoseconds(1)) + 1_000_000_000)
+        follower.bringsSegments = latest - asked < patience
+    }
+
+    private func unfollow(_ follower: TimeShiftFollower) {
+        follower.finish()
+        followers[ObjectIdentifier(follower.list)] = nil
+        follower.list.state.withLock { $0.isFollowed = false }
+        save(follower.list)
+    }
+
+    // MARK: Books
+
+    /// Once a second.
+    private func tick() {
+        guard !isStopped else { return }
+        ticks += 1
+        for list in core.timeShift.all {
+            saveIfDue(list)
+            if ticks % Self.verifyTicks == 0, list.state.withLock({ $0.isFollowed }) {
+                list.verify(core)
+            }
+            forgetIfIdle(list)
+        }
+        recorder.tick()
+        loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
+    }
+
+    /// A long list is saved less often: writing a day of segments costs tens of megabytes.
+    private func saveIfDue(_ list: ShiftedList) {
+        let now = loop.now
+        let isDue = list.state.withLock { state in
+            guard state.isUnsaved, !state.isOther else { return false }
+            guard let saved = state.savedAt else { return true }
+            let seconds = 3 + Int64(state.shift.segments.count) / 500
+            return now - saved >= .seconds(seconds)
+        }
+        if isDue { save(list) }
+    }
+
+    func save(_ list: ShiftedList) {
+        let now = loop.now
+        let shift = list.state.withLock { state -> TimeShift? in
+            guard state.isUnsaved, !state.isOther else { return nil }
+            state.isUnsaved = false
+            state.savedAt = now
+            return state.shift
+        }
+        guard let shift else { return }
+        do throws(SystemError) {
+            try core.timeShift.files.save(shift, list.url, list.session.id)
+        } catch {
+            list.state.withLock { $0.isUnsaved = true }
+            core.log.error(
+                "a longer window could not be saved",
+                metadata: ["list": "\(list.url.redacted)", "error": "\(error)"])
+        }
+    }
+
+    private func forgetIfIdle(_ list: ShiftedList) {
+        let now = loop.now
+        let isIdle = list.state.withLock { state in
+            guard !state.isFollowed, !state.isUnsaved, list.session.shift.recording == nil else {
+                return false
+            }
+            return state.lastAsked.map { now - $0 > Self.idle } ?? true
+        }
+        if isIdle { core.timeShift.forget(list) }
+    }
+
+    // MARK: What fell out
+
+    /// Takes segments out of the store that were kept for windows only, and are in none now.
+    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+        let pins = core.store.pins()
+        let pinnedTitles = Set(pins.map(\.title))
+        let pinnedKeys = Set(pins.flatMap(\.keys))
+        let others = core.timeShift.all.filter { $0 !== list }.map(\.shift)
+        for segment in segments {
+            // One resource with ranges holds what is still in the window.
+            guard let url = segment.url, segment.byteRange == nil,
+                !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)
+            else { continue }
+            let key = core.storedKey(url, list.session, role: .segment)
+            guard !pinnedKeys.contains(key), let object = core.store.peek(key),
+                !pinnedTitles.contains(object.title),
+                core.sessions.session(SessionID(object.title)).shift.window != nil
+            else { continue }
+            core.store.remove(key)
+            core.counters.add(.shiftDropped)
+        }
+    }
+}

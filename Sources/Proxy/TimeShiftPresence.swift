@@ -1,0 +1,121 @@
+/// Which segments of a longer window are really there: only what was fetched counts.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Store
+import Synchronization
+import URISyntax
+
+extension ProxyCore {
+    /// The resource of a segment, as players ask for it.
+    func resource(of segment: TimeShiftSegment, _ session: Session) -> Resource? {
+        segment.url.map { resource($0, session, role: .segment, forwarding: Fields()) }
+    }
+
+    /// The key that a resource of a role is stored under.
+    func storedKey(_ url: AbsoluteURL, _ session: Session, role: ResourceRole) -> ObjectKey {
+        ObjectKey(sha256Of: keyText(url, session: session, role: role))
+    }
+
+    /// Whether all that a segment needs to be played is stored, or on its way; opens files.
+    func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
+        guard let url = segment.url else { return false }
+        if let key = segment.keyURL, !isKept(key, session, role: .key, range: nil) { return false }
+        if let map = segment.mapURL, !isKept(map, session, role: .initialization, range: nil) {
+            return false
+        }
+        return isKept(url, session, role: .segment, range: segment.byteRange)
+    }
+
+    private func isKept(
+        _ url: AbsoluteURL, _ session: Session, role: ResourceRole, range: SubRange?
+    ) -> Bool {
+        guard let object = store.peek(storedKey(url, session, role: role)) else { return false }
+        // Sections and keys are used whole or by a range that their tag names; what was read of
+        // them is what is needed.
+        if object.isComplete || (role != .segment && object.presentBytes > 0) { return true }
+        guard let range else { return object.isFilling(from: 0) }
+        return object.spans.contains(Int64(range.offset)..<Int64(range.end))
+            || object.isFilling(from: Int64(range.offset))
+    }
+}
+
+extension ShiftedList {
+    /// A segment that left the origin's window is looked for this many segments longer: its fetch
+    /// may be under way.
+    private static let grace = 8
+
+    /// Looks for segments that have left the origin's window since the last look; some file opens.
+    ///
+    /// - Returns: true where what players get has changed.
+    @discardableResult
+    func lookForKept(_ core: ProxyCore) -> Bool {
+        let (shift, open) = state.withLock { state -> (TimeShift, Set<Int>) in
+            let end = min(state.shift.windowStart, (state.shift.segments.last?.number ?? -1) + 1)
+            if state.lookedTo < end {
+                state.open.formUnion(state.lookedTo..<end)
+                state.lookedTo = end
+            }
+            return (state.shift, state.open)
+        }
+        guard !open.isEmpty else { return false }
+        var kept: Set<Int> = []
+        var lost: Set<Int> = []
+        for number in open {
+            guard let segment = shift.segment(number: number) else {
+                kept.insert(number)
+                continue
+            }
+            if segment.isGap || segment.isPlaceholder {
+                lost.insert(number)
+            } else if core.isKept(segment, session) {
+                kept.insert(number)
+            } else if number < shift.windowStart - Self.grace {
+                lost.insert(number)
+            }
+        }
+        guard !kept.isEmpty || !lost.isEmpty else { return false }
+        state.withLock { state in
+            state.open.subtract(kept)
+            state.open.subtract(lost)
+            state.missing.formUnion(lost)
+            state.change()
+        }
+        return true
+    }
+
+    /// Compares everything before the origin's window with the index; blocks on the disk, for a
+    /// second or two with a day of segments. With `all` the window itself is looked at too.
+    func verify(_ core: ProxyCore, all: Bool = false) {
+        let shift = shift
+        let old = shift.segments.filter { (all || $0.number < shift.windowStart) && !$0.isGap }
+        var lost: Set<Int> = []
+        for start in stride(from: 0, to: old.count, by: 500) {
+            let some = old[start..<min(start + 500, old.count)]
+            let keys = some.map { segment in
+                segment.url.map { core.storedKey($0, session, role: .segment) }
+            }
+            let rows = core.store.entries(of: keys.compactMap { $0 })
+            var cursor = 0
+            for (segment, key) in zip(some, keys) {
+                guard key != nil else { continue }
+                let row = rows[cursor]
+                cursor += 1
+                // The index learns of what came just now a moment later, and knows no ranges.
+                if row?.isComplete != true, !core.isKept(segment, session) {
+                    lost.insert(segment.number)
+                }
+            }
+        }
+        let gaps = shift.segments.lazy.filter { $0.isGap }.map(\.number)
+        lost.formUnion(gaps)
+        state.withLock { state in
+            let known = state.missing.filter { $0 >= shift.windowStart }
+            guard lost.union(known) != state.missing else { return }
+            state.missing = lost.union(known)
+            state.open.subtract(state.missing)
+            state.change()
+        }
+    }
+}

@@ -1,0 +1,212 @@
+/// The windows of live playlists that reach farther back than the origin's, by session and playlist.
+///
+/// A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
+/// origin's windows are merged into it as they come, whoever asked for them: a player, or the
+/// `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
+import HLS
+import Posix
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// All of them.
+///
+/// Any thread may use it. A list that was not used for long is kept on disk only.
+final class TimeShiftTable: Sendable {
+    private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
+    let files: TimeShiftFiles
+
+    /// - Parameter folder: where snapshots are kept; nil keeps none.
+    init(folder: String?) {
+        files = TimeShiftFiles(folder: folder)
+    }
+
+    /// The list of a playlist, with what is remembered of it; reads a file the first time.
+    func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
+        let key = PlaylistMemory.Key(list: url, session: session.id)
+        if let known = lists.withLock({ $0[key] }) { return known }
+        let read = ShiftedList(
+            url: Self.withoutDirectives(url), session: session,
+            shift: files.load(url, session.id) ?? TimeShift(limits: session.shift.limits))
+        return lists.withLock { lists in
+            if let known = lists[key] { return known }
+            lists[key] = read
+            return read
+        }
+    }
+
+    /// The list of a playlist if one is in memory.
+    func known(_ url: AbsoluteURL, of session: SessionID) -> ShiftedList? {
+        let key = PlaylistMemory.Key(list: url, session: session)
+        return lists.withLock { $0[key] }
+    }
+
+    /// All lists in memory.
+    var all: [ShiftedList] { lists.withLock { Array($0.values) } }
+
+    /// The rendition of the same session that is the farthest, for a list to keep in step with.
+    func sibling(of list: ShiftedList) -> TimeShift? {
+        let others = all.filter { $0.session.id == list.session.id && $0 !== list }
+        return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
+            (left.epoch, left.segments.last?.number ?? 0)
+                < (right.epoch, right.segments.last?.number ?? 0)
+        }
+    }
+
+    /// Takes lists out of memory; whoever holds one goes on with what would be another one.
+    func forget(_ list: ShiftedList) {
+        let key = PlaylistMemory.Key(list: list.url, session: list.session.id)
+        lists.withLock { lists in
+            if lists[key] === list { lists[key] = nil }
+        }
+    }
+
+    /// A playlist's URL as it is without what a player asks of a single answer.
+    static func withoutDirectives(_ url: AbsoluteURL) -> AbsoluteURL {
+        guard let query = url.queryRange else { return url }
+        let start = Array("_HLS_".utf8)
+        let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+        let kept = items.filter { !$0.starts(with: start) }
+        guard kept.count < items.count else { return url }
+        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+}
+
+extension Session.Shift {
+    /// How far back lists reach; nil for all that was seen.
+    var duration: Duration? { window.map { .seconds($0) } }
+
+    var limits: TimeShift.Limits {
+        var limits = TimeShift.Limits()
+        // A week of 4 s segments.
+        if recording != nil { limits.segmentCount = 200_000 }
+        return limits
+    }
+}
+
+/// The longer window of one media playlist of one session.
+///
+/// Any thread may use it.
+final class ShiftedList: Sendable {
+    let url: AbsoluteURL
+    let session: Session
+
+    struct State {
+        var shift: TimeShift
+        /// Changes whenever what players get changes; 0 where they get the origin's text.
+        var version: UInt64 = 0
+        /// The stored object that was merged last.
+        var generation: UInt64 = 0
+        /// True for a playlist with no window to extend: multivariant, or complete when first seen.
+        var isOther = false
+        /// Numbers of segments that have left the origin's window and were not found kept yet.
+        var open: Set<Int> = []
+        /// Numbers of those that are not kept.
+        var missing: Set<Int> = []
+        /// Segments before this number were looked at when they left the window.
+        var lookedTo = 0
+        /// True while nothing was merged into what a former run had saved.
+        var isRestored = false
+        /// True while the keeper looks after it.
+        var isFollowed = false
+        var lastAsked: Monotonic?
+        /// When it was saved last, and whether it has changed since.
+        var savedAt: Monotonic?
+        var isUnsaved = false
+    }
+
+    let state: Mutex<State>
+
+    init(url: AbsoluteURL, session: Session, shift: TimeShift) {
+        self.url = url
+        self.session = session
+        var state = State(shift: shift)
+        if let last = shift.segments.last {
+            // Taken to be there until the index has been asked.
+            state.lookedTo = last.number + 1
+            state.isRestored = true
+            state.version = 1
+        }
+        self.state = Mutex(state)
+    }
+
+    /// What is remembered now.
+    var shift: TimeShift { state.withLock { $0.shift } }
+
+    var version: UInt64 { state.withLock { $0.isOther ? 0 : $0.version } }
+
+    /// Whether an object was merged already.
+    func hasMerged(_ generation: UInt64) -> Bool {
+        state.withLock { $0.generation == generation }
+    }
+
+    /// What a merge has brought.
+    struct Outcome: Sendable {
+        var relation = TimeShift.Relation.unchanged
+        /// Segments that fell out at the far end.
+        var dropped: [TimeShiftSegment] = []
+        var missed = 0
+        /// False for a playlist that has no window.
+        var isShifted = true
+    }
+
+    /// Takes in a window as the origin sent it.
+    ///
+    /// - Parameters:
+    ///   - body: the playlist.
+    ///   - base: the URL that it came from.
+    ///   - variables: those of the multivariant playlist.
+    ///   - generation: the stored object that it was read from; 0 for none.
+    ///   - sibling: another rendition, to keep numbers in step with.
+    /// - Throws: what a rewrite would throw; nothing has changed then.
+    func merge(
+        _ body: [UInt8], base: AbsoluteURL, variables: [String: String], generation: UInt64 = 0,
+        sibling: TimeShift?
+    ) throws(PlaylistError) -> Outcome {
+        let text = try PlaylistText(body)
+        return try state.withLock { state throws(PlaylistError) in
+            if generation != 0 { state.generation = generation }
+            var outcome = Outcome()
+            let isFirst = state.shift.segments.isEmpty
+            state.isOther = isFirst && (text.kind != .media || text.contains(.endList))
+            guard !state.isOther else {
+                outcome.isShifted = false
+                return outcome
+            }
+            let merge = try state.shift.merge(
+                body, base: base, variables: variables, sibling: sibling)
+            outcome.relation = merge.relation
+            outcome.missed = merge.missed
+            if let duration = session.shift.duration {
+                outcome.dropped = state.shift.trim(to: duration)
+            }
+            if isFirst || state.isRestored { state.lookedTo = state.shift.windowStart }
+            state.isRestored = false
+            if merge.relation != .unchanged && merge.relation != .stale { state.change() }
+            return outcome
+        }
+    }
+
+    /// What players get: the origin's text, extended back.
+    func playlist(ending: TimeShift.Ending) -> [UInt8] {
+        let (shift, missing) = state.withLock { ($0.shift, $0.missing.union($0.open)) }
+        return shift.playlist(ending: ending) { !missing.contains($0.number) }
+    }
+
+    /// Notes that a player asked for it.
+    func noteAsked(at now: Monotonic) {
+        state.withLock { $0.lastAsked = now }
+    }
+}
+
+extension ShiftedList.State {
+    mutating func change() {
+        version += 1
+        isUnsaved = true
+        let first = shift.segments.first?.number ?? 0
+        if let oldest = missing.min(), oldest < first { missing = missing.filter { $0 >= first } }
+    }
+}

@@ -1,0 +1,183 @@
+/// `sluice record`: keeps a live stream, which the daemon then plays as a film.
+import ArgumentParser
+import FoundationEssentials
+import Glibc
+import HTTP
+import Routing
+
+struct RecordCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "record", abstract: "Record a live stream with no player.",
+        discussion: """
+            The daemon follows the stream and fetches every segment of the chosen variant, with its audio, \
+            subtitles, keys and initialization sections. When the time is over, or the stream ends, the recording \
+            plays from the store as a film and is pinned; `sluice ls` lists it.
+            This command only watches: the recording goes on when it is interrupted, and after a restart of the \
+            daemon. Stop one early with --stop; what there is by then is kept.
+            """)
+
+    @Argument(help: "The URL of the stream: the origin's or ours.")
+    var url: String?
+
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("How long: 30m, 2h, 1h30m; at most 7d.", valueName: "duration"))
+    var length: String?
+
+    @Option(help: "Which variant stream: best, worst, all, or a height such as 720. Default: best.")
+    var variant: String?
+
+    @Option(help: "Audio: default, none, all or a language such as en. Default: all.")
+    var audio: String?
+
+    @Option(help: "Subtitles: default, none, all or a language such as en. Default: all.")
+    var subtitles: String?
+
+    @Option(help: "What it is to be called in listings.")
+    var name: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A request header for the origin; may be given several times.", valueName: "Name: value"
+        ))
+    var header: [String] = []
+
+    @Flag(help: "Start the recording and do not watch it.")
+    var detach = false
+
+    @Flag(help: "List the recordings, the newest first.")
+    var list = false
+
+    @Option(help: ArgumentHelp("End a recording now and keep what there is.", valueName: "id"))
+    var stop: String?
+
+    @Option(
+        help: ArgumentHelp("Remove a recording that is over, with its bytes.", valueName: "id"))
+    var forget: String?
+
+    @Flag(help: "Print JSON as the daemon gives it.")
+    var json = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        let wishes = [url != nil, list, stop != nil, forget != nil].filter { $0 }.count
+        guard wishes == 1 else {
+            throw ValidationError("give a URL to record, or one of --list, --stop and --forget")
+        }
+        guard url == nil || length != nil else {
+            throw ValidationError("how long is to be recorded? give --for, such as --for 2h")
+        }
+    }
+
+    private var client: AdminClient { daemon.client() }
+
+    func run() throws {
+        if list { return try printList() }
+        if let stop { return try change(stop, "stop", "stopped") }
+        if let forget { return try change(forget, "forget", "removed") }
+        let text = try client.send("POST", "/api/recordings?\(try query())")
+        let started: RecordingReport = try decodeJSON(text)
+        if detach {
+            print(json ? text : "recording \(started.id)\n", terminator: "")
+            return
+        }
+        if !json {
+            print("recording \(started.id); it goes on if this command is interrupted")
+        }
+        try watch(started.id)
+    }
+
+    private func query() throws -> String {
+        func item(_ name: String, _ value: String?) -> String {
+            value.map { "&\(name)=\(PercentCoding.queryComponent($0))" } ?? ""
+        }
+        var query = "url=\(PercentCoding.queryComponent(url ?? ""))" + item("for", length)
+        query += item("variant", variant) + item("audio", audio) + item("subtitles", subtitles)
+        query += item("name", name)
+        for line in header {
+            guard let colon = line.firstIndex(of: ":") else {
+                throw ValidationError("a header is written 'Name: value', not '\(line)'")
+            }
+            let value = line[line.index(after: colon)...].drop { $0 == " " }
+            query += item("h_\(line[..<colon])", String(value))
+        }
+        return query
+    }
+
+    // MARK: Watching
+
+    /// Prints what has come, until the recording is over.
+    private func watch(_ id: String) throws {
+        let isTerminal = isatty(STDOUT_FILENO) == 1
+        var last = ""
+        while true {
+            let text = try client.send("GET", "/api/recordings/\(id)")
+            let report: RecordingReport = try decodeJSON(text)
+            if report.isOver {
+                if json {
+                    print(text, terminator: "")
+                } else {
+                    if isTerminal, !last.isEmpty { print() }
+                    printEnd(report)
+                }
+                if report.state == "failed" { throw ExitCode.failure }
+                return
+            }
+            let line = report.line
+            if !json, line != last {
+                print(isTerminal ? "\r\u{1B}[K\(line)" : line, terminator: isTerminal ? "" : "\n")
+                fflush(nil)
+                last = line
+            }
+            usleep(500_000)
+        }
+    }
+
+    private func printEnd(_ report: RecordingReport) {
+        print(report.line)
+        guard report.state == "done" else { return }
+        print("play it:  \(client.base)\(report.play)")
+    }
+
+    private func printList() throws {
+        let text = try client.send("GET", "/api/recordings")
+        if json { return print(text, terminator: "") }
+        let page: Page = try decodeJSON(text)
+        if page.recordings.isEmpty { return print("no recordings") }
+        for report in page.recordings { print("\(report.id)  \(report.name): \(report.line)") }
+    }
+
+    private func change(_ id: String, _ verb: String, _ done: String) throws {
+        let known = id.allSatisfy { $0.isHexDigit } && !id.isEmpty
+        guard known else { throw ValidationError("a recording is named by its id in --list") }
+        let text = try client.send("POST", "/api/recordings/\(id)/\(verb)")
+        print(json ? text : "\(done) \(id)\n", terminator: "")
+    }
+
+    private struct Page: Decodable {
+        let recordings: [RecordingReport]
+    }
+}
+
+/// A recording as the daemon tells of it.
+private struct RecordingReport: Decodable {
+    let id: String
+    let name: String
+    let state: String
+    let reason: String
+    let seconds: Double
+    let segments: Int
+    let lost: Int
+    let bytes: Int64
+    let play: String
+
+    var isOver: Bool { state == "done" || state == "failed" }
+
+    /// `running  0:12:30, 376 segments, 1.2 GB, 2 lost: the origin does not answer`
+    var line: String {
+        var text = "\(state)  \(Words.length(seconds)), \(segments) segments, \(Words.size(bytes))"
+        if lost > 0 { text += ", \(lost) lost" }
+        return reason.isEmpty ? text : text + ": " + reason
+    }
+}
