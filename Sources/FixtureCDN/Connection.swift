@@ -6,6 +6,9 @@ final class Connection {
     let descriptor: Int32
     private let number: Int
     private var input: [UInt8] = []
+    /// Whether the link's handshake was waited for, and when it has sent all of this connection's.
+    var didShake = false
+    var linkFree: Int64 = 0
 
     init(cdn: FixtureCDN, descriptor: Int32, number: Int) {
         self.cdn = cdn
@@ -84,7 +87,7 @@ final class Connection {
         let behaviour = cdn.effectiveBehaviour(for: request)
         var finished = false
         defer { cdn.log.end(token, finished: finished) }
-        guard waitForRelease(request.path, sent: -1) else { return false }
+        guard waitForLink(), waitForRelease(request.path, sent: -1) else { return false }
         if let delay = behaviour.firstByteDelay {
             guard Sockets.pause(descriptor, milliseconds: delay) else { return false }
         }
@@ -168,7 +171,9 @@ final class Connection {
     private func sendBody(_ job: BodyJob) -> Bool {
         let reader = ContentReader(job.content)
         let rate = job.behaviour.rate
-        let piece = rate.map { min(64 * 1024, max(1, $0 / 50)) } ?? 64 * 1024
+        let piece = min(
+            rate.map { min(64 * 1024, max(1, $0 / 50)) } ?? 64 * 1024,
+            cdn.shaper.shape?.piece ?? 64 * 1024)
         let start = Sockets.now()
         var sent = 0
         while true {
@@ -182,7 +187,9 @@ final class Connection {
             let stop = nextStop(job, after: sent)
             let from = job.range.lowerBound + sent
             let bytes = reader.read(from..<(from + min(piece, stop - sent)))
-            guard !bytes.isEmpty, sendPiece(bytes, job) else { return false }
+            guard !bytes.isEmpty, waitForLink(bytes: bytes.count), sendPiece(bytes, job) else {
+                return false
+            }
             sent += bytes.count
             if let rate {
                 let due = start + Int64(Double(sent) / Double(rate) * 1e9)

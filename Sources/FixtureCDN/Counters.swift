@@ -67,6 +67,8 @@ extension FixtureCDN {
             var behaviour = Behaviour()
             behaviour.apply(request.query)
             setBehaviour(request.query.pairs.count > 1 ? behaviour : nil, for: path)
+        case ("/__shape", _):
+            return setShape(request.query)
         case ("/__live", let path?):
             return makeWindow(path, request.query)
         case ("/__lowlatency", let path?):

@@ -31,6 +31,7 @@ package final class FixtureCDN: Sendable {
     let folder: String?
     let state: Mutex<State>
     let log = RequestLog()
+    let shaper = Shaper()
 
     /// A CDN that is not listening yet; port 0 takes a free one at the first `start()` and keeps it.
     package init(folder: String? = nil, address: String = "127.0.0.1", port: UInt16 = 0) {

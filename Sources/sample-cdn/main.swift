@@ -3,7 +3,7 @@ import FixtureCDN
 import Glibc
 
 let usage = """
-    usage: sample-cdn --folder PATH [--port N] [--address A]
+    usage: sample-cdn --folder PATH [--port N] [--address A] [--shape NAME]
 
     Serves the files of PATH over HTTP/1.1 until SIGTERM or SIGINT, and prints one line
     "listening http://A:N/" when it is ready.
@@ -11,6 +11,7 @@ let usage = """
       --folder PATH   folder to serve
       --port N        port to listen on; 0, the default, takes a free one
       --address A     IPv4 address to listen on; default 127.0.0.1
+      --shape NAME    link to answer over: 3g, 4g, wifi, fibre or burst; default without limits
       --help          prints this
 
     Besides files: /bytes/<name>/<size> gives synthetic bytes. Arguments of any URL choose how it
@@ -19,7 +20,8 @@ let usage = """
     needheader=N:V needtoken=T. For scripts: /__log /__count /__reset /__set?path=P&... and
     /__live?path=P&from=PLAYLIST&window=N, which puts a sliding window under P, and
     /__lowlatency?path=P&from=PLAYLIST&part=0.5&parts=4&ranges=1, which puts a low-latency stream
-    under P/master.m3u8.
+    under P/master.m3u8. /__shape?profile=NAME&shared=BPS&single=BPS&connect=MS&latency=MS&every=MS
+    &outage=MS changes the link; /__shape alone takes it away.
 
     """
 
@@ -28,6 +30,7 @@ struct Options {
     var folder: String?
     var port: UInt16 = 0
     var address = "127.0.0.1"
+    var shape: LinkShape?
 }
 
 /// Writes to a descriptor without buffering, so that a reader on a pipe sees it at once.
@@ -49,13 +52,18 @@ func parse(_ arguments: [String]) -> Options {
             say(usage, to: STDOUT_FILENO)
             exit(0)
         }
-        guard ["--folder", "--port", "--address"].contains(flag) else {
+        guard ["--folder", "--port", "--address", "--shape"].contains(flag) else {
             complain("unknown argument \(flag) (see --help)", status: 64)
         }
         guard let value = rest.popFirst() else { complain("\(flag) needs a value", status: 64) }
         switch flag {
         case "--folder": options.folder = value
         case "--address": options.address = value
+        case "--shape":
+            guard let shape = LinkShape.profile(value) else {
+                complain("--shape is 3g, 4g, wifi, fibre or burst, not \(value)", status: 64)
+            }
+            options.shape = shape
         default:
             guard let port = UInt16(value) else {
                 complain("--port takes a number from 0 to 65535, not \(value)", status: 64)
@@ -81,6 +89,7 @@ sigaddset(&signals, SIGINT)
 pthread_sigmask(SIG_BLOCK, &signals, nil)
 
 let cdn = FixtureCDN(folder: folder, address: options.address, port: options.port)
+cdn.shape(options.shape)
 do {
     try cdn.start()
 } catch {
