@@ -9,6 +9,8 @@ package enum Disposition: Equatable, Sendable {
     case partial
     /// The origin could not be asked; what was stored was served although stale.
     case staleOnError
+    /// A playlist, cut to what can be played without the network.
+    case offline
     /// Stale, and used while the origin is asked behind it (RFC 5861 section 3).
     case staleWhileRevalidate
     /// The origin said that what was stored is still right.
@@ -26,14 +28,16 @@ package enum Disposition: Equatable, Sendable {
     package var isFirstHand: Bool {
         switch self {
         case .miss, .bypass, .refreshed: true
-        case .hit, .partial, .staleOnError, .staleWhileRevalidate, .revalidated, .collapsed: false
+        case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .revalidated,
+            .collapsed:
+            false
         }
     }
 
     /// Whether the origin was asked and said that this is right.
     package var hasOriginsWord: Bool {
         switch self {
-        case .hit, .partial, .staleOnError, .staleWhileRevalidate, .collapsed: false
+        case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .collapsed: false
         case .revalidated, .miss, .bypass, .refreshed: true
         }
     }
@@ -44,6 +48,7 @@ package enum Disposition: Equatable, Sendable {
         case .hit: "hit"
         case .partial: "partial"
         case .staleOnError: "stale"
+        case .offline: "offline"
         case .staleWhileRevalidate: "stale-while-revalidate"
         case .revalidated: "revalidated"
         case .miss: "miss"
@@ -67,6 +72,9 @@ package enum Disposition: Equatable, Sendable {
         case .staleOnError:
             value.hit = true
             value.detail = "origin-unreachable"
+        case .offline:
+            value.hit = true
+            value.detail = "offline"
         case .staleWhileRevalidate:
             value.hit = true
             value.detail = "stale-while-revalidate"
@@ -99,7 +107,7 @@ extension Freshness.StaleReason {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
         case .vary: .varyMiss
-        case .expired, .live, .noCache, .refreshPolicy: .stale
+        case .expired, .live, .noCache, .refreshPolicy, .epoch: .stale
         }
     }
 }

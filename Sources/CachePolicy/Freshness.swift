@@ -50,6 +50,8 @@ package enum Freshness: Equatable, Sendable {
         case requestMinFresh = "request-min-fresh"
         case requestNoStore = "request-no-store"
         case refreshPolicy = "refresh-policy"
+        /// A live list names it, and it may have been stored when the name stood for something else.
+        case epoch
         case vary
     }
 

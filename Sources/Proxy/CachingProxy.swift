@@ -119,10 +119,14 @@ package final class CachingProxy: RequestHandler {
         if let failure = tokenFault(request, given: entry.token) ?? methodFault(request) {
             return refuse(failure, exchange)
         }
+        var entry = entry
+        entry.url = entry.url.withoutDirectives
         let session = core.sessions.session(for: entry)
         let role: ResourceRole? =
             ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
-        let resource = open(entry.url, session, role, directives: [], exchange)
+        let directives = request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") }
+        let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
+        let resource = open(target, session, exchange)
         if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
     }
 
@@ -164,50 +168,41 @@ package final class CachingProxy: RequestHandler {
                     "the URL's short name is not known any more; reload the playlist"), exchange)
         }
         let session = core.sessions.session(handle.session)
-        let resource = open(url, session, role, directives: directives, exchange)
+        let target = PlaybackTarget(
+            url: url, role: role, directives: directives, epoch: handle.epoch)
+        let resource = open(target, session, exchange)
         if let resource { recent.remember(resource, for: exchange.request) }
     }
 
     /// Starts the exchange for a playback URL.
     ///
-    /// - Returns: The resource; nil where the request was refused.
+    /// - Returns: The resource; nil where the request was refused, or the next one for the same
+    ///   target may be about another.
     private func open(
-        _ url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, directives: [QueryItem],
-        _ exchange: Exchange
+        _ target: PlaybackTarget, _ session: Session, _ exchange: Exchange
     ) -> Resource? {
-        guard !core.isOwn(url) else {
+        guard !core.isOwn(target.url) else {
             refuse(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
             return nil
         }
-        guard let target = Self.url(url, adding: directives) else {
+        if TimeShift.isPlaceholder(target.url) {
+            refuse(
+                ProxyFailure(
+                    .origin, .notFound,
+                    "nobody saw this segment while the origin had it; play on behind the gap"),
+                exchange)
+            return nil
+        }
+        let directives = core.timeShift.translated(target.directives, for: target.url, session)
+        let target = PlaybackTarget(
+            url: target.url, role: target.role, directives: directives, epoch: target.epoch)
+        guard let resource = core.resource(for: target, session: session, exchange.request) else {
             refuse(
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
             return nil
         }
-        var forwarded = Fields()
-        if let agent = exchange.request.fields.first(.userAgent) {
-            forwarded.append(.userAgent, agent)
-        }
-        forwarded.append("CDN-Loop", core.cdnLoop(after: exchange.request))
-        let resource = Resource(
-            url: target,
-            keyText: core.keyText(target, session: session, role: role),
-            session: session, role: role, policy: core.keys.policy(of: target, in: KeyPlace()),
-            mayStore: directives.isEmpty,
-            forwardedFields: forwarded, isMounted: false)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
-        return resource
-    }
-
-    private static func url(_ url: AbsoluteURL, adding directives: [QueryItem]) -> AbsoluteURL? {
-        guard !directives.isEmpty else { return url }
-        var bytes = url.bytes
-        bytes.append(url.queryRange == nil ? 0x3F : 0x26)
-        let items = directives.map { item in
-            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
-        }
-        bytes.append(contentsOf: items.joined(separator: "&").utf8)
-        return try? AbsoluteURL(bytes: bytes)
+        return resource.isSteady ? resource : nil
     }
 }

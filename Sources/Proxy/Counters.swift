@@ -14,7 +14,9 @@ package final class Counters: Sendable {
         case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
         case originOutages, originProbes, offlineLists
         case revived, keyVetoes, accessLogDropped
-        case bytesAhead
+        case bytesAhead, aheadFetches
+        case epochsBegun, reloadsHeld, reloadsRepeated
+        case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -47,7 +49,15 @@ package final class Counters: Sendable {
             case .revived: "urls_revived_total"
             case .keyVetoes: "key_vetoes_total"
             case .accessLogDropped: "access_log_dropped_total"
+            case .shiftFetched: "time_shift_fetched_total"
+            case .shiftMissed: "time_shift_missed_total"
+            case .shiftEpochs: "time_shift_epochs_total"
+            case .shiftDropped: "time_shift_dropped_total"
             case .bytesAhead: "ahead_bytes_total"
+            case .aheadFetches: "ahead_fetches_total"
+            case .epochsBegun: "live_epochs_total"
+            case .reloadsHeld: "blocking_reloads_total"
+            case .reloadsRepeated: "blocking_reloads_repeated_total"
             }
         }
 
@@ -82,7 +92,15 @@ package final class Counters: Sendable {
             case .revived: "Requests whose token had died and that were found under a new URL."
             case .keyVetoes: "Origins whose merged URLs were found to differ."
             case .accessLogDropped: "Lines of the access log that the disk was too slow for."
+            case .shiftFetched: "Resources of live streams fetched for windows and recordings."
+            case .shiftMissed: "Segments of live streams that left before anybody saw them."
+            case .shiftEpochs: "Live playlists of a longer window that began to count anew."
+            case .shiftDropped: "Segments removed because they had left every window."
             case .bytesAhead: "Body bytes received from origins before any player asked for them."
+            case .aheadFetches: "Resources that look-ahead and feeds sent for before any player asked."
+            case .epochsBegun: "Live playlists that began to count anew, so that names were given again."
+            case .reloadsHeld: "Blocking playlist reloads sent to origins."
+            case .reloadsRepeated: "Blocking reloads asked again since the origin had not held them."
             }
         }
     }

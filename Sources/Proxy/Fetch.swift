@@ -29,16 +29,19 @@ final class Resource: Sendable {
     let mount: Mount?
     /// The key text without what a variant adds to it.
     let primaryText: String
+    /// What it has from a live list that names it.
+    let live: LiveTerms
 
     init(
         url: AbsoluteURL, keyText: String, session: Session, role: ResourceRole?, policy: Policy,
         mayStore: Bool, forwardedFields: Fields, isMounted: Bool, kind: CacheKind? = nil,
-        mount: Mount? = nil, primaryText: String? = nil
+        mount: Mount? = nil, primaryText: String? = nil, live: LiveTerms = .none
     ) {
         self.url = url
         self.keyText = keyText
         self.kind = kind
         self.mount = mount
+        self.live = live
         self.primaryText = primaryText ?? keyText
         key = ObjectKey(sha256Of: keyText)
         self.session = session
@@ -54,7 +57,7 @@ final class Resource: Sendable {
         Resource(
             url: url, keyText: text, session: session, role: role ?? self.role, policy: policy,
             mayStore: mayStore ?? self.mayStore, forwardedFields: forwardedFields,
-            isMounted: isMounted, kind: kind, mount: mount, primaryText: primaryText)
+            isMounted: isMounted, kind: kind, mount: mount, primaryText: primaryText, live: live)
     }
 
     /// Content codings are undone for text that is read here; media is asked for as it is, and
@@ -131,6 +134,8 @@ struct FetchRequest: Sendable {
         var conditions = Fields()
         /// Entity tags of stored variants, any of which may be the answer.
         var tags: [VariantIndex.Variant] = []
+        /// True where the list that is wanted is one that answers the delivery directives.
+        var isDelivery = false
         /// True where no other request's answer may be used, and none may use this one's.
         var isAlone = false
         /// True where a stale response will serve if the origin answers with a 5xx.

@@ -116,12 +116,12 @@ extension Flight {
             return
         }
         if isSniffing { sniff([], isAtEnd: true) }
-        guard state != .ended else { return }
+        guard state != .ended, !repeatsReload() else { return }
         if writer.offset < promisedEnd {
             // Framed as whole, but shorter than it said elsewhere: broken like any other.
             return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)
         }
-        if object.total == nil, case .span(_, nil) = wanted {
+        if object.total == nil, resource.live.growth == nil, case .span(_, nil) = wanted {
             if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
             object.markBodyEnd(writer.offset)
             // The player gets what there was; but what may have been cut is not kept, unless HTTP's
@@ -133,8 +133,10 @@ extension Flight {
         table.remove(self)
         writer.end(failure: nil)
         self.writer = nil
-        if object.isStorable, !object.isCurrent, !object.isDiscarded { publish(object) }
-        table.keys.learn(resource, object)
+        if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
+            publish(object)
+        }
+        if resource.live.growth == nil { table.keys.learn(resource, object) }
         table.store.finish(object)
         answer(isComplete: true)
     }

@@ -90,6 +90,10 @@ extension Flight: TransferDelegate {
             head.decodedCoding == nil
             ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
         let hasNoBody = head.status == .noContent || head.status == .resetContent
+        guard resource.live.growth == nil else {
+            // What is there now, and not what will have been there at the end.
+            return begin(head, from: 0, to: length, total: nil)
+        }
         begin(head, from: 0, to: nil, total: hasNoBody ? 0 : length)
     }
 
@@ -119,6 +123,10 @@ extension Flight: TransferDelegate {
                 ProxyFailure(
                     .origin, .badGateway,
                     "\(resource.url.redacted): a range of an encoded body cannot be used"))
+        }
+        guard resource.live.growth == nil else {
+            let end = last >= Self.openEnd ? nil : last + 1
+            return begin(head, from: first, to: end, total: nil)
         }
         begin(head, from: first, to: last + 1, total: total)
     }
@@ -162,7 +170,9 @@ extension Flight: TransferDelegate {
         endIsProven = head.provesItsEnd
         isVerifyingEnd = false
         let former = object
-        table.keys.watch(resource, stored, total: total, former: former)
+        if resource.live.growth == nil {
+            table.keys.watch(resource, stored, total: total, former: former)
+        }
         let reason = noStoreReason(stored)
         let writerBefore = writer
         writer = nil
@@ -251,7 +261,10 @@ extension Flight: TransferDelegate {
     private func retentionKind(_ head: StoredHead) -> RetentionKind {
         if head.isPlaylist { return .structure }
         let kind = RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
-        guard kind == .media, table.playlistMemory.isLive(resource.session.id) else { return kind }
+        // What is kept for time shift is worth as much as a film, and goes when it leaves the window.
+        guard kind == .media, resource.session.shift == .none,
+            table.playlistMemory.isLive(resource.session.id)
+        else { return kind }
         return .live
     }
 

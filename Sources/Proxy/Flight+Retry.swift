@@ -39,7 +39,7 @@ extension Flight {
         resume(resumption, after: max(delay, refusal.retryAfter ?? .zero))
     }
 
-    private enum Resumption {
+    enum Resumption {
         case again
         case from(Int64, to: Int64?)
         /// Nobody has seen the bytes yet: forget them and start over.
@@ -97,7 +97,7 @@ extension Flight {
         return delay
     }
 
-    private func resume(_ resumption: Resumption, after delay: Interval) {
+    func resume(_ resumption: Resumption, after delay: Interval) {
         state = .backingOff
         switch resumption {
         case .again:

@@ -51,6 +51,7 @@ final class Flight {
     /// Where this flight's first byte went, for what share of its work is done.
     var firstOffset: Int64 = 0
     let revalidates: Bool
+    let begunAt: Monotonic
     let terms: FetchRequest.Terms
     var object: StoredObject?
     var writer: FillWriter?
@@ -100,6 +101,7 @@ final class Flight {
         object = request.object
         isPlaylist = request.resource.role == .playlist
         lastProgress = table.loop.now
+        begunAt = table.loop.now
         isHandedOut = request.object != nil
         isAhead = request.isAhead
     }
@@ -117,6 +119,7 @@ final class Flight {
             return false
         }
         guard !terms.isAlone, !request.terms.isAlone, !isOutdated else { return false }
+        guard request.resource.live.delivery == resource.live.delivery else { return false }
         guard request.resource.mayStore == resource.mayStore else { return false }
         if let wantedObject = request.object, wantedObject !== object {
             // One without a name is not found again by a flight that does not know its object yet.
@@ -154,6 +157,10 @@ final class Flight {
         // A redirect is the origin's answer, to be passed on and stored like any other.
         request.followsRedirects = resource.kind == nil
         request.isTransparent = resource.kind != nil
+        if let hold = longestHold {
+            request.isHeld = true
+            request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
+        }
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
         table.counters.add(.originRequests)
         transfer = table.client.start(request, delegate: self)
@@ -179,7 +186,10 @@ final class Flight {
             appendTags(head, to: &fields)
         } else if let range = wanted.rangeField {
             fields.set(.range, range)
-            if let validator = head?.strongValidator { fields.set(.ifRange, validator) }
+            // A resource that grows has another validator with each part.
+            if let validator = head?.strongValidator, resource.live.growth == nil {
+                fields.set(.ifRange, validator)
+            }
         }
         return fields
     }
@@ -281,6 +291,7 @@ final class Flight {
     /// Under HTTP's rules by a strong validator or not at all (RFC 9111 section 3.4); a playlist's
     /// media also by its length. An end that is not known cannot be checked by anything else.
     func canBeJoined(_ object: StoredObject) -> Bool {
+        if resource.live.growth != nil { return true }
         if ObjectFacts.of(object)?.head.strongValidator != nil { return true }
         return object.total != nil && resource.kind == nil
     }

@@ -21,12 +21,16 @@ final class FlightTable {
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
+    let live: LiveMemory
+    /// How far stored lists have come, by their generation.
+    var positions = RecentMap<UInt64, LivePosition>(capacity: 1_024)
     let health: OriginHealth
     let log: Logger
     /// Made with the first failure or wish.
     private(set) lazy var probes = OriginProbes(health, table: self)
-    private var flights: [ObjectKey: [Flight]] = [:]
+    private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
+    let concurrency: ConcurrencyDriver
     private var spareBuffers: [[UInt8]] = []
     private var flightOfWish: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
@@ -47,9 +51,12 @@ final class FlightTable {
         isShared = core.isShared
         keys = core.keys
         playlistMemory = core.playlistMemory
+        live = core.live
         health = core.health
         log = core.log
         ahead = AheadTable(gauge: core.ahead, loop: loop)
+        concurrency = ConcurrencyDriver(
+            core.settings.concurrency, loop: loop, client: client, report: core.concurrency)
     }
 
     // MARK: Buffers
@@ -77,7 +84,12 @@ final class FlightTable {
     func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
+        if let object = currentList(for: request), let facts = ObjectFacts.of(object) {
+            let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
+            return reply(.object(object, outcome))
+        }
         let key = request.resource.key
+        if request.lane >= .prefetch { concurrency.wake(in: self) }
         if !request.terms.isAlone, let object = stored(for: request),
             let facts = ObjectFacts.of(object)
         {
@@ -105,7 +117,9 @@ final class FlightTable {
     /// would fetch the same bytes twice.
     private func stored(for request: FetchRequest) -> StoredObject? {
         let resource = request.resource
-        guard !request.revalidates, case .span(let start, _) = request.wanted else { return nil }
+        guard !request.revalidates, !request.terms.isDelivery,
+            case .span(let start, _) = request.wanted
+        else { return nil }
         guard let object = request.object ?? (resource.mayStore ? store.lookup(resource.key) : nil),
             !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
@@ -168,7 +182,9 @@ final class FlightTable {
         }
         let candidates = [flight.object, siblings.first, store.lookup(key)]
         return candidates.lazy.compactMap { $0 }.first { candidate in
-            !candidate.isDiscarded && Self.isSame(candidate, as: head, total: total)
+            !candidate.isDiscarded
+                && (flight.resource.live.growth != nil
+                    || Self.isSame(candidate, as: head, total: total))
         }
     }
 

@@ -16,9 +16,11 @@ struct FlightCore: Sendable {
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
+    let live: LiveMemory
     let health: OriginHealth
     let log: Logger
     let ahead: AheadGauge
+    let concurrency: ConcurrencyReport
 }
 
 /// The flights as other threads see them.

@@ -40,6 +40,7 @@ extension OriginExchange {
     ) {
         if let playlist {
             count(how.disposition)
+            core.tap.list(resource, object, exchange, core)
             return servePlaylist(playlist, facts, how)
         }
         serveMedia(object, facts, how)
@@ -54,6 +55,9 @@ extension OriginExchange {
         case .collapsed: core.counters.add(.collapsed)
         case .revalidated: core.counters.add(.revalidated)
         case .staleOnError, .staleWhileRevalidate: core.counters.add(.stale)
+        case .offline:
+            core.counters.add(.hits)
+            core.counters.add(.offlineLists)
         case .bypass: core.counters.add(.bypassed)
         }
         core.log.debug(
@@ -116,6 +120,8 @@ extension OriginExchange {
     private enum ChosenRange {
         case whole
         case part(ResolvedRange)
+        /// From this byte to an end that is not known yet (RFC 8673).
+        case open(Int64)
         case parts(Multipart)
         case unsatisfiable
     }
@@ -135,6 +141,7 @@ extension OriginExchange {
             return .parts(Multipart(ranges, total: total, contentType: type))
         }
         guard let total else {
+            if resource.live.growth != nil, let first = openStart(specs[0]) { return .open(first) }
             guard case .bounded(let first, let last) = specs[0], first > 0 || last < 1 << 20 else {
                 return .whole
             }
@@ -158,6 +165,13 @@ extension OriginExchange {
             status = .partialContent
             contentRange = ContentRange(range, total: object.total).description
         }
+        if case .open(let first) = part {
+            start = first
+            status = .partialContent
+            contentRange = ContentRange(
+                ResolvedRange(first: first, last: Flight.openEnd), total: nil
+            ).description
+        }
         if case .parts(let multipart) = part {
             return send(object, facts, multipart, builder, how)
         }
@@ -174,26 +188,34 @@ extension OriginExchange {
         fields.append(contentsOf: onlyHere)
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
+        reader.endsWithFill = end == nil && resource.live.growth != nil
         countBytes(how)
+        core.tap.read(resource, from: start, exchange, core)
         exchange.respond(
             ResponseHead(status: status, fields: fields),
             body: .source(reader, length: end.map { $0 - start }))
     }
 
+    /// Where a range starts that goes to the end of a resource which is still growing.
+    private func openStart(_ spec: ByteRangeSpec) -> Int64? {
+        switch spec {
+        case .from(let first): first
+        case .bounded(let first, let last) where last >= Flight.openEnd: first
+        default: nil
+        }
+    }
+
     /// Fails where a part is missing that nobody may be asked for.
     private func isForbidden(_ how: Serving) -> Bool {
-        guard how.disposition == .partial, resource.policy == .offline else { return false }
-        fail(
-            ProxyFailure(
-                .us, .gatewayTimeout,
-                "\(resource.url.redacted) is stored only in part, and the policy is offline"))
-        return true
+        how.disposition == .partial && how.status == nil && failPartOfMissing()
     }
 
     /// Counts the bytes of an answer once it is out.
     func countBytes(_ how: Serving) {
         let isHit = how.disposition == .hit
+        let told = core.tap.isOn ? (resource, exchange) : nil
         exchange.onFinish = { [core] outcome in
+            if outcome.ending == .aborted, let told { core.tap.left(told.0, told.1, core) }
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }

@@ -74,8 +74,9 @@ extension OriginExchange {
         }
         let links = LinkWriter(
             session: resource.session.id, prefix: key.prefix, signer: core.signer,
-            handle: core.handle(for:session:))
+            handle: core.handle(for:session:epoch:))
         do throws(PlaylistError) {
+            try noteNames(body, base: base, object, facts)
             let text = try transformed(body, base: base, to: form)
             let prepared = try rewrite(text, base: base, links, form)
             facts.keep(prepared, for: key, within: core.rewritten)
@@ -92,34 +93,35 @@ extension OriginExchange {
         _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter, _ form: PlaylistForm
     ) throws(PlaylistError) -> PreparedPlaylist {
         var hasMap = false
+        let epochs = core.live.epochs(in: resource.listKey)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
         let map = { (reference: ResourceReference, output: inout [UInt8]) -> Bool in
             let isOwn: Bool
-            if let judged, judged.url.sharesAuthority(with: reference.url) {
+            let neighbour = reference.place.neighbour
+            if let judged, judged.url.sharesAuthority(with: neighbour) {
                 isOwn = judged.isOwn
             } else {
-                isOwn = self.core.isOwn(reference.url)
-                judged = (reference.url, isOwn)
+                isOwn = self.core.isOwn(neighbour)
+                judged = (neighbour, isOwn)
             }
             // What leads to us already is left alone: a second handle around it would loop.
             if isOwn { return false }
             if reference.hasMap { hasMap = true }
-            links.append(reference.url, role: reference.role, hasMap: reference.hasMap, to: &output)
+            let epoch = epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form)
+            links.append(reference, in: epoch, to: &output)
             return true
         }
         if resource.role == .json {
             let bytes = try JSONRewriter.rewrite(body, base: base, map: map)
             return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false), form: form)
         }
-        let list = PlaylistMemory.Key(list: resource.url, session: resource.session.id)
-        var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
-        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
-        options.assumesMap = core.playlistMemory.hasMap(list)
-        let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
+        let made = try PlaylistRewriter.rewrite(
+            body, base: base, options: rewriteOptions, map: map)
         core.counters.add(.playlistsRewritten)
-        if resource.mayStore, !resource.isMounted { core.revival.remember(resource) }
+        if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
+            core.revival.remember(resource)
+        }
         if made.summary.kind == .media {
             let slides = made.summary.isLive && made.summary.playlistType != .event
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
@@ -127,9 +129,22 @@ extension OriginExchange {
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
-            core.playlistMemory.rememberMap(list)
+            core.playlistMemory.rememberMap(memoryKey)
         }
         return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary), form: form)
+    }
+
+    private var memoryKey: PlaylistMemory.Key {
+        PlaylistMemory.Key(list: resource.url, session: resource.session.id)
+    }
+
+    /// What is known of the playlist beside its text.
+    var rewriteOptions: PlaylistRewriter.Options {
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
+        options.assumesMap = core.playlistMemory.hasMap(memoryKey)
+        return options
     }
 
     static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
@@ -221,6 +236,6 @@ extension Resource {
         Resource(
             url: url, keyText: ownKeyText(session), session: session, role: role,
             policy: policy, mayStore: mayStore, forwardedFields: forwardedFields,
-            isMounted: isMounted)
+            isMounted: isMounted, live: live)
     }
 }

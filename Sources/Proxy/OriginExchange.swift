@@ -25,6 +25,8 @@ final class OriginExchange {
     var fallback: StoredObject?
     var staleReason: Freshness.StaleReason?
     var isPartlyStored = false
+    /// What the playlist is without the network, once that was asked for.
+    var offline: OfflineForm?
     /// How often the resource was looked for because its token had died.
     var revivals = 0
     /// Fields of the answer that were not kept.
@@ -44,10 +46,12 @@ final class OriginExchange {
     /// Answers from the store if that may be, else asks the flights.
     func start() {
         guard resource.kind == nil else { return startUnderRules() }
+        if resource.live.delivery != nil, resource.policy != .offline { return startDelivery() }
         guard let object = core.store.lookup(resource.key), let facts = ObjectFacts.of(object)
         else {
             return fetchMissing()
         }
+        learnLength(of: object)
         switch resource.use(of: object, facts) {
         case .text: startText(object, facts)
         case .unusable: fetchMissing()
@@ -58,6 +62,7 @@ final class OriginExchange {
     func startText(_ object: StoredObject, _ facts: ObjectFacts) {
         guard object.isComplete else { return fetchMissing() }
         if isAnothers(facts), resource.policy != .offline { return startForSession(object) }
+        if takesOfflineForm(facts) { return startOffline(object, facts) }
         switch prepare(object, facts) {
         case .success(let prepared): decide(object, facts, playlist: prepared)
         case .failure(let failure):
@@ -93,7 +98,7 @@ final class OriginExchange {
     }
 
     func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
-        switch Freshness.decide(freshnessQuestion(facts, playlist)) {
+        switch freshness(facts, playlist) {
         case .fresh(let ttl):
             serve(object, facts, playlist: playlist, as: .init(disposition: .hit, ttl: ttl))
         case .staleWhileRevalidate(let ttl):
@@ -101,6 +106,8 @@ final class OriginExchange {
             serve(
                 object, facts, playlist: playlist,
                 as: .init(disposition: .staleWhileRevalidate, ttl: ttl))
+        case .stale(let reason) where reason != .epoch && mayServeUnasked(facts, playlist):
+            serve(object, facts, playlist: playlist, as: .init(disposition: .staleOnError, ttl: -1))
         case .stale(let reason):
             fallback = object
             staleReason = reason
@@ -119,6 +126,11 @@ final class OriginExchange {
         }
     }
 
+    private func freshness(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness {
+        if playlist == nil, isOfFormerEpoch(facts) { return .stale(.epoch) }
+        return Freshness.decide(freshnessQuestion(facts, playlist))
+    }
+
     /// Asks the origin about a response that is served meanwhile (RFC 5861 section 3).
     private func renewBehind(_ object: StoredObject) {
         let request = FetchRequest(
@@ -130,6 +142,7 @@ final class OriginExchange {
     func fetchMissing() {
         if startAtSuccessor() { return }
         guard resource.policy != .offline else { return failOffline() }
+        if isGivenAway { return failGivenAway() }
         guard resource.kind == nil else { return fetchMissing(isAlone: false) }
         fetch(missingRequest)
     }
@@ -171,7 +184,7 @@ final class OriginExchange {
         else { return .whole }
         switch specs[0] {
         case .bounded(let first, let last):
-            return .span(start: first, end: last == .max ? nil : last + 1)
+            return .span(start: first, end: last >= Flight.openEnd ? nil : last + 1)
         case .from(0): return .whole
         case .from(let first): return .span(start: first, end: nil)
         case .suffix(let length): return length > 0 ? .suffix(length) : .whole
@@ -215,7 +228,9 @@ final class OriginExchange {
         case .head(let head, let length):
             answer(head, length: length)
         case .failure(let failure):
-            if !revive(after: failure) { serveStale(instead: failure) }
+            if !revive(after: failure), !serveFormerList(instead: failure) {
+                serveStale(instead: failure)
+            }
         }
     }
 
@@ -261,7 +276,11 @@ final class OriginExchange {
             guard case .success(let made) = prepare(fallback, facts) else { return fail(failure) }
             playlist = made
         }
-        guard Freshness.mayServeStale(question(facts, playlist)) else { return fail(failure) }
+        // A longer window is worth watching, however long its origin is gone.
+        let isShifted = playlist.map { $0.form.timeShift != 0 } ?? false
+        guard isShifted || Freshness.mayServeStale(question(facts, playlist)) else {
+            return fail(failure)
+        }
         serve(fallback, facts, playlist: playlist, as: .init(disposition: .staleOnError, ttl: -1))
     }
 }

@@ -1,6 +1,7 @@
 /// The one place where a playlist becomes another one before its URIs are rewritten: origin's text,
 /// then time shift, then what can be played without the network.
 import HLS
+import Routing
 import Store
 import URISyntax
 
@@ -21,7 +22,23 @@ extension OriginExchange {
     /// The form in which a stored playlist is served now; asked for with every request, so it must
     /// cost no more than a look into a table.
     func form(of object: StoredObject, _ facts: ObjectFacts) -> PlaylistForm {
-        .origin
+        var form = PlaylistForm.origin
+        form.timeShift = shiftVersion(of: object, facts)
+        if case .cut(let text)? = offline { form.offline = text.number }
+        return form
+    }
+
+    /// The epoch that a name of the served list is in.
+    ///
+    /// - Parameters:
+    ///   - reference: the name, in the served form.
+    ///   - epochs: those of the origin's last window, where they are not the first.
+    ///   - form: what is served.
+    /// - Returns: the epoch to write into the link.
+    func epoch(
+        of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch], _ form: PlaylistForm
+    ) -> Epoch {
+        reference.role == .playlist ? .first : epochs[reference.url] ?? .first
     }
 
     /// The text of a playlist in the form that is served; URIs stay the origin's.
@@ -36,6 +53,8 @@ extension OriginExchange {
         _ text: [UInt8], base: AbsoluteURL, to form: PlaylistForm
     ) throws(PlaylistError) -> [UInt8] {
         guard form != .origin else { return text }
+        if form.offline != 0, case .cut(let cut)? = offline { return cut.bytes }
+        if form.timeShift != 0, let longer = shifted() { return longer }
         return text
     }
 }

@@ -40,6 +40,9 @@ final class Reader: BodySource {
     /// Where reading of this object began, for what retention is told.
     private var firstOffset: Int64
     private let receivedAt: Monotonic
+    /// True for a part of a resource that grows: its end is the end of the transfer that brings it.
+    var endsWithFill = false
+    private let failuresBefore: UInt64
 
     var wake: ((EventLoop) -> Void)? {
         didSet { if wake != nil { waitForMore() } }
@@ -59,6 +62,7 @@ final class Reader: BodySource {
         readerID = core.readers.enter(object.generation, from: range.start, to: range.end)
         toldOffset = range.start
         firstOffset = range.start
+        failuresBefore = object.lastFailure?.endedFills ?? 0
     }
 
     // MARK: BodySource
@@ -75,8 +79,9 @@ final class Reader: BodySource {
         case .end:
             // An end before the promised one is a broken promise.
             return end == nil ? .end : .broken
-        case .hole:
-            return .wait
+        case .hole(let hole):
+            guard endsWithFill, hole.fill == nil else { return .wait }
+            return (object.lastFailure?.endedFills ?? 0) > failuresBefore ? .broken : .end
         }
     }
 
@@ -118,6 +123,7 @@ final class Reader: BodySource {
     private func waitForMore() {
         guard !isOver, !isWaiting else { return }
         guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
+        if endsWithFill, hole.fill == nil { return wakeNow() }
         guard seesTo(hole) else { return }
         let bound = LoopBound(self, to: loop)
         let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }

@@ -8,6 +8,8 @@
 /// Rules:
 /// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places beside
 ///   the slots, and a slot as everybody does once those places are taken;
+/// - what an origin holds on purpose, such as a blocking playlist reload, has places of its own and
+///   takes neither slots nor express places;
 /// - a freed slot goes to the most urgent lane; inside a lane sessions take turns and a session's
 ///   transfers go in the order they came;
 /// - no host ever has more than `perHost` transfers, express included; those that wait for their
@@ -28,6 +30,10 @@ package struct AdmissionQueue {
     package struct Limits: Sendable {
         package var slots: Int
         package var expressCap: Int
+        /// The most requests that origins hold on purpose.
+        ///
+        /// Default 512, one for each rendition of as many streams.
+        package var heldCap = 512
         /// 0: none.
         package var perHost: Int
         /// The most waiters, all lanes together.
@@ -47,6 +53,8 @@ package struct AdmissionQueue {
         package var lane: Lane
         package let session: UInt64
         package let host: String
+        /// Whether the origin will hold it on purpose; such ones wait in the express lane.
+        package var isHeld = false
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
             self.id = id
@@ -87,6 +95,8 @@ package struct AdmissionQueue {
     private(set) var ahead = AheadShare()
     /// The most slots that were ever held at once.
     package private(set) var peakSlotsInUse = 0
+    /// Requests in flight that origins hold on purpose.
+    package private(set) var heldInUse = 0
     /// Express places in use.
     package private(set) var expressInUse = 0
 
@@ -161,7 +171,7 @@ extension AdmissionQueue {
             preconditionFailure("the slot of transfer \(token.id) was given back twice")
         }
         holders[token.id] = nil
-        if holder.usesExpressPlace { expressInUse -= 1 } else { slotsInUse -= 1 }
+        count(holder, by: -1)
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
         ahead.count(holder.entry.lane, to: holder.host, by: -1)
@@ -206,6 +216,9 @@ extension AdmissionQueue {
     ///
     /// Call until nil after every change.
     package mutating func next() -> Action? {
+        if heldInUse < limits.heldCap, let entry = take(from: .express, isHeld: true) {
+            return admit(entry, usesExpressPlace: false)
+        }
         if expressInUse < limits.expressCap, let entry = take(from: .express) {
             return admit(entry, usesExpressPlace: true)
         }
@@ -217,13 +230,15 @@ extension AdmissionQueue {
         return preemption()
     }
 
-    private mutating func take(from lane: Lane) -> Entry? {
+    private mutating func take(from lane: Lane, isHeld: Bool = false) -> Entry? {
         guard lanes[lane.rawValue].count > 0, lane < .prefetch || ahead.hasRoom else { return nil }
         // Moved out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[lane.rawValue])
         let id = queue.take { id in
-            waiters[id].map { hasRoom($0.host) && ahead.hasRoom(for: $0) } ?? false
+            waiters[id].map {
+                $0.isHeld == isHeld && hasRoom($0.host) && ahead.hasRoom(for: $0)
+            } ?? false
         }
         swap(&queue, &lanes[lane.rawValue])
         return id.flatMap { waiters.removeValue(forKey: $0) }
@@ -235,10 +250,20 @@ extension AdmissionQueue {
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
         holders[entry.id] = holder
         hostCounts[entry.host, default: 0] += 1
-        if usesExpressPlace { expressInUse += 1 } else { slotsInUse += 1 }
+        count(holder, by: 1)
         preemptible += Self.isPreemptible(holder) ? 1 : 0
         ahead.count(entry.lane, to: entry.host, by: 1)
         return .admit(SlotToken(id: entry.id, serial: nextSerial))
+    }
+
+    private mutating func count(_ holder: Holder, by change: Int) {
+        if holder.entry.isHeld {
+            heldInUse += change
+        } else if holder.usesExpressPlace {
+            expressInUse += change
+        } else {
+            slotsInUse += change
+        }
     }
 
     /// A transfer whose end would let an express or playback waiter go.

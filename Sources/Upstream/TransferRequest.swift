@@ -76,6 +76,9 @@ package struct TransferRequest: Sendable {
     /// False: asks for the identity coding and delivers whatever comes as it is.
     package var decodesContent: Bool
     package var lane: Lane
+    /// Whether the origin is asked to hold the request until it has something to say; such
+    /// requests take no slot.
+    package var isHeld: Bool
     /// Whose request it is: sessions take turns inside a lane.
     package var session: UInt64
     /// Whether 301, 302, 303, 307 and 308 with a Location are followed.
@@ -90,6 +93,7 @@ package struct TransferRequest: Sendable {
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {
         self.url = url
         self.lane = lane
+        isHeld = false
         self.session = session
         method = .get
         fields = Fields()

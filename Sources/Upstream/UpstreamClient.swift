@@ -85,6 +85,7 @@ package final class UpstreamClient {
         now.slotsInUse = queue.slotsInUse
         now.peakSlotsInUse = queue.peakSlotsInUse
         now.expressInUse = queue.expressInUse
+        now.heldInUse = queue.heldInUse
         now.waiting = Lane.allCases.map { queue.waiting(in: $0) }
         now.openHandles = attached.count
         return now
@@ -105,9 +106,12 @@ package final class UpstreamClient {
     }
 
     func entry(for transfer: Transfer) -> AdmissionQueue.Entry {
-        AdmissionQueue.Entry(
-            id: transfer.id, lane: transfer.lane, session: transfer.request.session,
-            host: transfer.host)
+        let isHeld = transfer.request.isHeld
+        var entry = AdmissionQueue.Entry(
+            id: transfer.id, lane: isHeld ? .express : transfer.lane,
+            session: transfer.request.session, host: transfer.host)
+        entry.isHeld = isHeld
+        return entry
     }
 }
 

@@ -29,6 +29,8 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var peakSlotsInUse = 0
     /// Express places in use.
     package var expressInUse = 0
+    /// Requests that origins hold on purpose.
+    package var heldInUse = 0
     /// Waiting transfers by `Lane.rawValue`.
     package var waiting = Array(repeating: 0, count: Lane.allCases.count)
     /// libcurl handles at work.

@@ -1,0 +1,297 @@
+/// Since when each name in live playlists stands for what it stands for now. Pure: readings of lists
+/// go in, epochs come out.
+///
+/// Origins that are started anew count from 0 again and give the names of segments a second time;
+/// others write segments into a ring of names. What is stored under a name is believed only if it
+/// came after the name was first seen to mean what it means now:
+///
+/// | a reading of a list, next to the one before | its names |
+/// |---|---|
+/// | goes on | stand for what they stood for |
+/// | may have gone on (`doubtful`) | are asked about before what is stored is used |
+/// | counts anew, or dates its segments anew (`reset`) | stand for something new: a new epoch |
+import CachePolicy
+import HLS
+import Posix
+import Routing
+import Store
+import URISyntax
+
+/// The names of all live lists of one daemon.
+struct EpochLedger: Sendable {
+    /// What a reading was, next to the one before; the raw value is what `why` shows.
+    enum Relation: String, Sendable {
+        case first
+        /// The same bytes, or a reading that came before the last.
+        case same
+        case goesOn = "goes-on"
+        case doubtful
+        case reset
+    }
+
+    /// When a reading was asked for and when it came.
+    struct Times: Sendable {
+        let requested: WallTime
+        let received: WallTime
+    }
+
+    /// What is known of one list; what is kept across restarts.
+    struct List: Sendable, Equatable {
+        var epoch = Epoch.first
+        /// Media sequence numbers of the last window; `end` is exclusive.
+        var start = 0
+        var end = 0
+        var targetDuration = Interval.seconds(6)
+        /// When segments of the last window begin, in milliseconds since 1970, by number; of one
+        /// only after a restart.
+        var dates: [Int: Int] = [:]
+        var discontinuitySequence = 0
+        /// When the last reading came.
+        var received = WallTime(nanoseconds: 0)
+    }
+
+    /// What is known of one name.
+    private struct Name: Sendable {
+        var epoch: Epoch
+        /// What is stored is of this epoch if it came later.
+        var since: WallTime
+        var lastSeen: WallTime
+        var list: ObjectKey
+        /// Nil where it stands in many places.
+        var sequence: Int?
+    }
+
+    private struct Reading: Sendable {
+        var generation: UInt64 = 0
+        var relation = Relation.first
+        /// Keys of the last window's names, so that only new ones are hashed.
+        var keys: [AbsoluteURL: ObjectKey] = [:]
+        var keyVersion: UInt64 = 0
+    }
+
+    private(set) var lists: [ObjectKey: List] = [:]
+    private var readings: [ObjectKey: Reading] = [:]
+    private var names = RecentMap<ObjectKey, Name>(capacity: 65_536)
+
+    /// False while every name is in its first epoch.
+    private var hasEpochs = false
+
+    /// The most lists that are known; the one that was read longest ago goes first.
+    static let mostLists = 1_024
+
+    // MARK: Asking
+
+    /// The epoch that a name is in now.
+    func epoch(of name: ObjectKey) -> Epoch { names[name]?.epoch ?? .first }
+
+    /// What is stored under a name is believed if it came after this; nil where no live list that
+    /// was read in this run names it.
+    func since(_ name: ObjectKey) -> WallTime? { names[name]?.since }
+
+    /// The list that named a name last.
+    func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.list }
+
+    /// The epochs of the names in a list's last window, without those that are in their first.
+    func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
+        guard hasEpochs, let reading = readings[list] else { return [:] }
+        return reading.keys.compactMapValues { key in
+            names[key].flatMap { $0.epoch == .first ? nil : $0.epoch }
+        }
+    }
+
+    /// What the last reading of a list was; nil for one not read in this run.
+    func relation(of list: ObjectKey) -> Relation? { readings[list]?.relation }
+
+    /// The keys of the last window's names, where rules have not changed since.
+    func knownKeys(of list: ObjectKey, version: UInt64) -> [AbsoluteURL: ObjectKey] {
+        guard let reading = readings[list], reading.keyVersion == version else { return [:] }
+        return reading.keys
+    }
+
+    /// Whether this reading was taken in already.
+    func knows(_ list: ObjectKey, generation: UInt64) -> Bool {
+        readings[list]?.generation == generation
+    }
+
+    // MARK: Taking in
+
+    /// Takes up what an earlier run knew of a list.
+    mutating func restore(_ list: List, key: ObjectKey) {
+        guard lists.count < Self.mostLists else { return }
+        lists[key] = list
+    }
+
+    /// Takes in a reading.
+    ///
+    /// - Parameters:
+    ///   - reading: what the list says.
+    ///   - generation: tells this text from any other of the list.
+    ///   - times: when it was asked for and when it came.
+    ///   - place: the list's key, those of its names, and the version of the rules that made them.
+    /// - Returns: what it was next to the last, and the list that was forgotten for it.
+    mutating func take(
+        _ reading: LiveReading, generation: UInt64, _ times: Times,
+        at place: (list: ObjectKey, keys: [AbsoluteURL: ObjectKey], version: UInt64)
+    ) -> (relation: Relation, forgotten: ObjectKey?) {
+        let former = lists[place.list]
+        var relation = Self.relation(of: reading, at: times.received, to: former)
+        if relation == .same, readings[place.list] == nil { relation = .doubtful }
+        readings[place.list, default: Reading()].generation = generation
+        readings[place.list]?.relation = relation
+        readings[place.list]?.keys = place.keys
+        readings[place.list]?.keyVersion = place.version
+        guard relation != .same else { return (relation, nil) }
+        var list = former ?? List()
+        if relation == .reset {
+            list.epoch = .beginning(at: times.requested.seconds, after: list.epoch)
+        }
+        list.note(reading, at: times.received)
+        lists[place.list] = list
+        if list.epoch != .first { hasEpochs = true }
+        let change = Change(
+            relation: relation, epoch: list.epoch, former: former, list: place.list, times: times)
+        for name in reading.names {
+            if let key = place.keys[name.url] { take(name, key, change) }
+        }
+        return (relation, forgetOldest())
+    }
+
+    private struct Change {
+        let relation: Relation
+        let epoch: Epoch
+        let former: List?
+        let list: ObjectKey
+        let times: Times
+    }
+
+    private mutating func take(_ name: LiveReading.Name, _ key: ObjectKey, _ change: Change) {
+        let sequence =
+            name.isShared || name.role == .initialization || name.role == .key
+            ? nil : name.sequence
+        guard var known = names[key] else {
+            names[key] = Name(
+                epoch: change.epoch, since: change.times.requested,
+                lastSeen: change.times.received, list: change.list, sequence: sequence)
+            return
+        }
+        // Another list, or another place in this one, may have told of the change already.
+        let isTold = change.former.map { known.since > $0.received } ?? false
+        if !isTold {
+            switch change.relation {
+            case .reset:
+                known.epoch =
+                    known.epoch < change.epoch
+                    ? change.epoch
+                    : .beginning(at: change.times.requested.seconds, after: known.epoch)
+                known.since = change.times.requested
+            case .doubtful:
+                known.since = change.times.requested
+            case .first, .same, .goesOn:
+                if isDoubtful(name, known, sequence, change) {
+                    known.since = change.times.requested
+                }
+            }
+        }
+        // A name that stands in two places of one window is not told apart by its number.
+        let isRepeated =
+            known.list == change.list && known.lastSeen == change.times.received
+            && known.sequence != sequence
+        known.sequence = isRepeated ? nil : sequence
+        known.list = change.list
+        known.lastSeen = change.times.received
+        names[key] = known
+    }
+
+    /// Whether a name in a list that goes on may stand for something new nevertheless.
+    private func isDoubtful(
+        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
+    ) -> Bool {
+        // Nobody watched it for so long that it may have been given again.
+        let silence = change.times.received - known.lastSeen
+        if known.list != change.list || change.former == nil { return silence > .seconds(30) }
+        // A ring of names, or an advertisement that comes again.
+        if let former = known.sequence, let sequence, former != sequence {
+            return known.lastSeen != change.times.received
+        }
+        // An initialization section or key behind a new discontinuity.
+        guard name.role == .initialization || name.role == .key, let run = name.run,
+            let former = change.former
+        else { return false }
+        return run >= former.end
+    }
+
+    private mutating func forgetOldest() -> ObjectKey? {
+        guard lists.count > Self.mostLists,
+            let oldest = lists.min(by: { $0.value.received < $1.value.received })?.key
+        else { return nil }
+        lists[oldest] = nil
+        readings[oldest] = nil
+        return oldest
+    }
+}
+
+extension EpochLedger.List {
+    /// Takes over what a reading shows.
+    mutating func note(_ reading: LiveReading, at received: WallTime) {
+        start = reading.summary.mediaSequence
+        end = reading.summary.nextMediaSequence
+        if let target = reading.summary.targetDuration { targetDuration = Interval(target) }
+        discontinuitySequence = reading.summary.discontinuitySequence ?? discontinuitySequence
+        self.received = received
+        if !reading.dates.isEmpty || !reading.summary.isSkipDelta { dates = reading.dates }
+    }
+}
+
+extension EpochLedger {
+    /// What a reading is, next to what was known of its list.
+    static func relation(
+        of reading: LiveReading, at received: WallTime, to former: List?
+    ) -> Relation {
+        guard let former else { return .first }
+        if received <= former.received { return .same }
+        if let agrees = datesAgree(reading, former) { return agrees ? .goesOn : .reset }
+        let end = reading.summary.nextMediaSequence
+        if end < former.end {
+            // A cache on the way may be behind by a few segments.
+            let isBehind = former.end - end <= 3 && end > former.start
+            return isBehind ? .doubtful : .reset
+        }
+        if let sequence = reading.summary.discontinuitySequence,
+            sequence < former.discontinuitySequence
+        {
+            return .reset
+        }
+        // Counted from 0 it could not have come here in the time that passed; and what both
+        // windows name would have left a window that slid on for longer than it is.
+        let gap = received - former.received
+        let count = min(end, max(end - reading.summary.mediaSequence, 2) * 2)
+        let span = former.targetDuration.nanoseconds.multipliedReportingOverflow(
+            by: Int64(clamping: max(count, 2)))
+        return span.overflow || gap.nanoseconds < span.partialValue ? .goesOn : .doubtful
+    }
+
+    /// Whether the dates of two readings fit their numbers; nil where they do not tell.
+    private static func datesAgree(_ reading: LiveReading, _ former: List) -> Bool? {
+        let target = Int(former.targetDuration.nanoseconds / 1_000_000)
+        let both = reading.dates.compactMap { number, date in former.dates[number].map { $0 - date }
+        }
+        // One segment has one date.
+        if !both.isEmpty { return both.allSatisfy { abs($0) <= target / 2 + 100 } }
+        guard let old = former.dates.max(by: { $0.key < $1.key }),
+            let new = reading.dates.min(by: { $0.key < $1.key })
+        else { return nil }
+        // Numbers and dates rise together; segments may be much shorter than the target duration,
+        // and a pause of the encoder leaves a step.
+        guard new.key > old.key else { return new.value < old.value ? nil : false }
+        let expected = (new.key - old.key) * target
+        return new.value > old.value && new.value - old.value <= 3 * expected + 10 * target
+    }
+}
+
+extension Interval {
+    /// The same length of time.
+    init(_ duration: Duration) {
+        let parts = duration.components
+        self.init(nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
+    }
+}

@@ -1,0 +1,196 @@
+/// What all loops know of live lists: the epochs of their names, resources that grow by parts, and
+/// what is announced but not there yet.
+import CachePolicy
+import HLS
+import Posix
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// The live lists of one daemon.
+///
+/// Any thread may use it; the heads of lists are kept across restarts.
+final class LiveMemory: Sendable {
+    private struct State {
+        var ledger = EpochLedger()
+        var lists: [ObjectKey: ListFacts] = [:]
+        var saved: [ObjectKey: (list: EpochLedger.List, at: WallTime)] = [:]
+    }
+
+    /// What the last window of a list tells beside epochs.
+    private struct ListFacts {
+        var containers: [ObjectKey: LiveReading.Container] = [:]
+        var hints: Set<ObjectKey> = []
+        var targetDuration: Interval
+    }
+
+    private let state: Mutex<State>
+    /// Lets requests pass without a look into the table while no list is live.
+    private let isUsed = Atomic<Bool>(false)
+    private let store: ObjectStore
+    private let counters: Counters
+    private static let prefix = Array("live:".utf8)
+    /// The head of a list is written at most so often: a sequence that goes back by less than what
+    /// a stream goes on in this time is noticed after a restart all the same, by asking.
+    private static let saveInterval = Interval.seconds(30)
+    /// Lists that were read longer ago are forgotten at start.
+    private static let keepInterval = Interval.seconds(14 * 86_400)
+
+    /// Takes over what earlier runs knew; blocks on the index.
+    init(store: ObjectStore, counters: Counters, now: WallTime) {
+        self.store = store
+        self.counters = counters
+        var state = State()
+        for (id, blob) in store.loadSessions()
+        where id.count == 37 && id.starts(with: Self.prefix) {
+            guard let key = ObjectKey(bytes: Array(id.dropFirst(Self.prefix.count))),
+                let list = EpochLedger.List(encoded: blob),
+                now - list.received < Self.keepInterval
+            else {
+                store.removeSession(id: id)
+                continue
+            }
+            state.ledger.restore(list, key: key)
+        }
+        self.state = Mutex(state)
+    }
+
+    // MARK: Asking
+
+    /// The epoch in which a name is asked for now, by its key without an epoch.
+    func epoch(of name: ObjectKey) -> Epoch {
+        guard isUsed.load(ordering: .acquiring) else { return .first }
+        return state.withLock { $0.ledger.epoch(of: name) }
+    }
+
+    /// Since when a name stands for what it does; nil where no live list names it.
+    func since(_ name: ObjectKey) -> WallTime? {
+        guard isUsed.load(ordering: .acquiring) else { return nil }
+        return state.withLock { $0.ledger.since(name) }
+    }
+
+    /// What a live list says of a name that it announces, or that grows by parts; nil for all others.
+    func terms(of name: ObjectKey) -> LiveTerms? {
+        guard isUsed.load(ordering: .acquiring) else { return nil }
+        return state.withLock { state in
+            guard let list = state.ledger.list(naming: name), let facts = state.lists[list] else {
+                return nil
+            }
+            let isHint = facts.hints.contains(name)
+            let growth = facts.containers[name]
+            guard isHint || growth != nil else { return nil }
+            let hold = Interval(nanoseconds: 3 * facts.targetDuration.nanoseconds)
+            return LiveTerms(growth: growth, longestHold: isHint ? hold : nil)
+        }
+    }
+
+    /// How long an origin may hold a request for a list; three of its target durations.
+    func longestHold(of list: ObjectKey) -> Interval {
+        let target = state.withLock { $0.lists[list]?.targetDuration } ?? .seconds(6)
+        return Interval(nanoseconds: 3 * target.nanoseconds)
+    }
+
+    /// The epochs of the names in a list's last window, without those that are in their first.
+    func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
+        guard isUsed.load(ordering: .acquiring) else { return [:] }
+        return state.withLock { $0.ledger.epochs(in: list) }
+    }
+
+    /// What the last reading of a list was, next to the one before.
+    func relation(of list: ObjectKey) -> EpochLedger.Relation? {
+        state.withLock { $0.ledger.relation(of: list) }
+    }
+
+    // MARK: Reading
+
+    /// The place of a reading in the store.
+    struct Place: Sendable {
+        let list: ObjectKey
+        let generation: UInt64
+        let times: EpochLedger.Times
+        /// Of the rules that keys are made by.
+        let keyVersion: UInt64
+    }
+
+    /// Whether the list in this state was read already.
+    func knows(_ place: Place) -> Bool {
+        state.withLock { $0.ledger.knows(place.list, generation: place.generation) }
+    }
+
+    /// Takes in a reading of a list.
+    ///
+    /// `key` makes the key of a name without its epoch.
+    func take(
+        _ reading: LiveReading, at place: Place, key: (AbsoluteURL, ResourceRole) -> ObjectKey
+    ) {
+        let known = state.withLock {
+            $0.ledger.knownKeys(of: place.list, version: place.keyVersion)
+        }
+        var keys: [AbsoluteURL: ObjectKey] = [:]
+        keys.reserveCapacity(reading.names.count)
+        for name in reading.names where keys[name.url] == nil {
+            keys[name.url] = known[name.url] ?? key(name.url, name.role)
+        }
+        var facts = ListFacts(
+            targetDuration: reading.summary.targetDuration.map { Interval($0) } ?? .seconds(6))
+        for (url, container) in reading.containers {
+            if let key = keys[url] { facts.containers[key] = container }
+        }
+        facts.hints = Set(reading.hints.compactMap { keys[$0] })
+        isUsed.store(true, ordering: .releasing)
+        let (relation, removed, saved) = state.withLock { state in
+            let (relation, forgotten) = state.ledger.take(
+                reading, generation: place.generation, place.times,
+                at: (place.list, keys, place.keyVersion))
+            if relation != .same { state.lists[place.list] = facts }
+            if let forgotten {
+                state.lists[forgotten] = nil
+                state.saved[forgotten] = nil
+            }
+            return (relation, forgotten, Self.due(&state, place))
+        }
+        if relation == .reset { counters.add(.epochsBegun) }
+        if let removed { store.removeSession(id: Self.prefix + removed.bytes) }
+        if let saved { store.saveSession(id: Self.prefix + place.list.bytes, blob: saved.encoded) }
+    }
+
+    /// The head of a list, where it is time to keep it.
+    private static func due(_ state: inout State, _ place: Place) -> EpochLedger.List? {
+        guard let list = state.ledger.lists[place.list] else { return nil }
+        if let last = state.saved[place.list], last.list.epoch == list.epoch,
+            place.times.received - last.at < saveInterval
+        {
+            return nil
+        }
+        state.saved[place.list] = (list, place.times.received)
+        return list
+    }
+}
+
+extension EpochLedger.List {
+    /// Numbers in one line, with a version before them.
+    var encoded: [UInt8] {
+        let dated = dates.max { $0.key < $1.key }
+        let numbers = [
+            1, Int64(epoch.number), Int64(start), Int64(end), targetDuration.nanoseconds,
+            Int64(discontinuitySequence), received.nanoseconds,
+        ]
+        let dates = dated.map { [Int64($0.key), Int64($0.value)] } ?? []
+        return Array((numbers + dates).map(String.init).joined(separator: " ").utf8)
+    }
+
+    /// Reads what `encoded` gave; nil for anything else.
+    init?(encoded bytes: [UInt8]) {
+        let numbers = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+            .compactMap { Int64($0) }
+        guard numbers.count == 7 || numbers.count == 9, numbers[0] == 1 else { return nil }
+        epoch = Epoch(number: UInt32(clamping: numbers[1]))
+        start = Int(numbers[2])
+        end = Int(numbers[3])
+        targetDuration = Interval(nanoseconds: numbers[4])
+        discontinuitySequence = Int(numbers[5])
+        received = WallTime(nanoseconds: numbers[6])
+        if numbers.count == 9 { dates = [Int(numbers[7]): Int(numbers[8])] }
+    }
+}

@@ -1,0 +1,107 @@
+/// The resource behind a playback URL, with what live lists say of it: directives, epoch, growth.
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import URISyntax
+
+/// What a playback URL names.
+struct PlaybackTarget {
+    let url: AbsoluteURL
+    let role: ResourceRole?
+    /// Raw `_HLS_` query items that came with it.
+    var directives: [QueryItem] = []
+    var epoch = Epoch.first
+}
+
+extension ProxyCore {
+    /// The resource that a player asks for; nil where its directives make no URL.
+    func resource(
+        for target: PlaybackTarget, session: Session, _ request: RequestHead
+    ) -> Resource? {
+        guard let url = target.url.adding(target.directives) else { return nil }
+        var forwarded = Fields()
+        if let agent = request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
+        forwarded.append("CDN-Loop", cdnLoop(after: request))
+        var live = LiveTerms(epoch: target.epoch)
+        var keyed = url
+        if target.role == .playlist || target.role == nil {
+            live.delivery = DeliveryDirectives(target.directives)
+            if live.delivery != nil { keyed = target.url }
+        }
+        var text = keyText(keyed, session: session, role: target.role)
+        if let delivery = live.delivery { text = delivery.keyText(text) }
+        let resource = Resource(
+            url: url, keyText: live.epoch.keyText(text), session: session, role: target.role,
+            policy: keeper.isOver(session) ? .offline : keys.policy(of: url, in: KeyPlace()),
+            mayStore: target.directives.isEmpty || live.delivery != nil,
+            forwardedFields: forwarded, isMounted: false, live: live)
+        guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
+            return resource
+        }
+        live.growth = known.growth
+        live.longestHold = known.longestHold
+        return resource.with(live)
+    }
+
+    /// The key text of what a playlist names, in the epoch that its name is in now.
+    func currentKeyText(
+        _ url: AbsoluteURL, session: Session, role: ResourceRole?
+    ) -> String {
+        let text = keyText(url, session: session, role: role)
+        guard role != .playlist else { return text }
+        return live.epoch(of: ObjectKey(sha256Of: text)).keyText(text)
+    }
+}
+
+extension Resource {
+    /// The same resource with other terms.
+    func with(_ live: LiveTerms) -> Resource {
+        Resource(
+            url: url, keyText: keyText, session: session, role: role, policy: policy,
+            mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind,
+            mount: mount, primaryText: primaryText, live: live)
+    }
+
+    /// The key of the name, whatever it stands for.
+    var nameKey: ObjectKey {
+        guard live.epoch != .first else { return key }
+        let suffix = live.epoch.keyText("").utf8.count
+        return ObjectKey(sha256Of: String(decoding: keyText.utf8.dropLast(suffix), as: UTF8.self))
+    }
+
+    /// The key of the list that a delta update is one of; for others their own.
+    var listKey: ObjectKey {
+        guard let delivery = live.delivery, delivery.skip != nil else { return key }
+        let suffix = delivery.keyText("").utf8.count
+        return ObjectKey(sha256Of: String(decoding: keyText.utf8.dropLast(suffix), as: UTF8.self))
+    }
+
+    /// Whether the same URL leads to this resource whatever happens meanwhile.
+    var isSteady: Bool { live.delivery == nil && live.growth == nil && live.longestHold == nil }
+}
+
+extension AbsoluteURL {
+    /// The URL with query items behind its own; nil where that makes no URL.
+    func adding(_ items: [QueryItem]) -> AbsoluteURL? {
+        guard !items.isEmpty else { return self }
+        var bytes = self.bytes
+        bytes.append(queryRange == nil ? 0x3F : 0x26)
+        let texts = items.map { item in
+            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
+        }
+        bytes.append(contentsOf: texts.joined(separator: "&").utf8)
+        return try? AbsoluteURL(bytes: bytes)
+    }
+
+    /// The URL without the delivery directives in its query, which players add to what they were
+    /// given.
+    var withoutDirectives: AbsoluteURL {
+        guard let query, query.contains("_HLS_") else { return self }
+        let kept = query.split(separator: "&").filter { !$0.hasPrefix("_HLS_") }
+        let base = bytes.prefix { $0 != 0x3F }
+        let rest = kept.isEmpty ? [] : Array(("?" + kept.joined(separator: "&")).utf8)
+        return (try? AbsoluteURL(bytes: Array(base) + rest)) ?? self
+    }
+}

@@ -1,0 +1,101 @@
+/// What an exchange does about live lists: blocking reloads, epochs of names, growing resources.
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+extension OriginExchange {
+    // MARK: Reading lists
+
+    /// Tells the memory of live lists what a stored playlist names.
+    ///
+    /// - Parameters:
+    ///   - text: the origin's text.
+    ///   - base: what its references are relative to.
+    ///   - object: where it is stored.
+    ///   - facts: of that object.
+    func noteNames(
+        _ text: [UInt8], base: AbsoluteURL, _ object: StoredObject, _ facts: ObjectFacts
+    ) throws(PlaylistError) {
+        guard resource.role != .json else { return }
+        let place = LiveMemory.Place(
+            list: resource.listKey, generation: object.generation,
+            times: EpochLedger.Times(
+                requested: facts.head.requestTime, received: facts.head.responseTime),
+            keyVersion: core.keys.version)
+        guard !core.live.knows(place),
+            let reading = try LiveReading(text, base: base, options: rewriteOptions)
+        else { return }
+        core.live.take(reading, at: place) { url, role in
+            ObjectKey(sha256Of: core.keyText(url, session: resource.session, role: role))
+        }
+    }
+
+    // MARK: Names
+
+    /// Whether a stored object may be what its name stood for before: then the origin is asked.
+    func isOfFormerEpoch(_ facts: ObjectFacts) -> Bool {
+        guard resource.kind == nil, resource.policy != .offline,
+            let since = core.live.since(resource.nameKey)
+        else { return false }
+        // A player with an old list, or a window that reaches back, wants the former bytes.
+        guard resource.live.epoch == core.live.epoch(of: resource.nameKey) else { return false }
+        return facts.head.responseTime < since
+    }
+
+    /// Whether what is asked for can be had no more: the origin has given its name to another.
+    var isGivenAway: Bool {
+        resource.kind == nil && resource.role != .playlist
+            && resource.live.epoch < core.live.epoch(of: resource.nameKey)
+    }
+
+    func failGivenAway() {
+        fail(
+            ProxyFailure(
+                .client, .notFound,
+                "\(resource.url.redacted) stands for another segment now; reload the playlist"))
+    }
+
+    /// Takes the length of a resource that has grown by parts from the list that names it.
+    func learnLength(of object: StoredObject) {
+        guard let growth = resource.live.growth, growth.isWhole, object.total == nil else { return }
+        _ = object.learnTotal(growth.end)
+    }
+
+    // MARK: Blocking reloads
+
+    /// Asks the flights for a list that is given when it has come so far, or in another form.
+    func startDelivery() {
+        var request = FetchRequest(
+            resource: resource, wanted: .whole, delivery: .completion, lane: .express)
+        request.terms.isDelivery = true
+        if resource.live.delivery?.skip == nil { fallback = core.store.lookup(resource.key) }
+        fetch(request)
+    }
+
+    /// Serves an old list instead of one that the origin did not give, but not at once: players
+    /// ask for the next one as soon as they have this one.
+    ///
+    /// - Returns: false where there is none.
+    func serveFormerList(instead failure: ProxyFailure) -> Bool {
+        guard resource.live.delivery != nil, failure.allowsStale, let fallback,
+            let facts = ObjectFacts.of(fallback), isRewritten(facts),
+            case .success(let list) = prepare(fallback, facts),
+            Freshness.mayServeStale(question(facts, list))
+        else { return false }
+        let bound = LoopBound(self, to: exchange.loop)
+        exchange.loop.schedule(after: list.facts.reuse) { _ in
+            bound.enqueue { conductor, _ in
+                guard conductor.exchange.isAlive else { return }
+                conductor.serve(
+                    fallback, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,36 @@
+/// Which of the things that a name has stood for: origins of live streams give names of segments
+/// again after they were started anew, and what is stored under a name from before must not serve.
+
+/// An epoch of a name: 0 for the first thing that it is known to stand for.
+///
+/// Written into links and cache keys, so that both meanings of a name can be kept beside each other.
+package struct Epoch: Hashable, Sendable, Comparable {
+    /// Seconds since 1970 at which the name was seen to stand for something new; 0 for the first.
+    package let number: UInt32
+
+    package init(number: UInt32) { self.number = number }
+
+    package static let first = Epoch(number: 0)
+
+    /// The epoch that begins at a time, and is never the one before it.
+    ///
+    /// - Parameter seconds: since 1970; times outside 32 bits are brought to their nearest.
+    package static func beginning(at seconds: Int64, after former: Epoch) -> Epoch {
+        let now = UInt32(clamping: seconds)
+        return Epoch(number: former.number < now ? now : former.number &+ 1)
+    }
+
+    /// The key text of a name in this epoch.
+    ///
+    /// A blank cannot stand in a URL, so the parts cannot run into each other.
+    package func keyText(_ text: String) -> String {
+        self == .first ? text : "\(text) epoch=\(number)"
+    }
+
+    /// The number, most significant byte first, as it stands in handles.
+    var bytes: [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> UInt32($0)) }
+    }
+
+    package static func < (a: Epoch, b: Epoch) -> Bool { a.number < b.number }
+}
