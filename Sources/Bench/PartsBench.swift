@@ -13,15 +13,20 @@ enum PartsBench {
             let body = playlist(segments: count)
             let session = SessionID(0x1234_5678_9ABC)
             var written = 0
+            var rewriting = PlaylistRewriter.Options()
+            rewriting.trustsMap = true
             let seconds = try fastest(options.times(times)) {
-                written = try PlaylistRewriter.rewrite(body, base: base) { reference, output in
-                    output.append(0x2F)
-                    output.append(reference.role.letter)
-                    output.append(0x2F)
-                    Handle(session: session, target: .url(reference.url)).append(to: &output)
-                    output.append(0x2F)
-                    reference.role.appendSafeFileName(
-                        for: reference.url, hasMap: reference.hasMap, to: &output)
+                var links: FolderLinks?
+                written = try PlaylistRewriter.rewrite(
+                    body, base: base, options: rewriting
+                ) { reference, output in
+                    guard case .joined(let url) = reference.place else { return false }
+                    if links?.fit(url, reference.role, .first) != true {
+                        links = FolderLinks(
+                            prefix: [], role: reference.role, session: session, epoch: .first,
+                            folder: url.folder)
+                    }
+                    links?.append(url, hasMap: reference.hasMap, to: &output)
                     return true
                 }.bytes.count
             }

@@ -195,7 +195,7 @@ struct JSONPass {
             JSONText.unescape(body[range])[...], role, by: resolver, line: line, tag: tag.rawValue)
         guard let url else { return }
         let reference = ResourceReference(
-            url: url, role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
+            place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
             discontinuitySequence: 0, duration: nil, byteRange: nil, isGap: false, bandwidth: nil,
             context: SegmentContext(hasMap: false))
         var replacement: [UInt8] = []

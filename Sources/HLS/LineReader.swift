@@ -1,3 +1,5 @@
+import URISyntax
+
 /// Cuts a playlist into lines without copying.
 ///
 /// LF, CRLF and a lone CR all end a line, a byte order mark at the start is skipped and the last
@@ -27,18 +29,40 @@ struct LineReader {
         guard start < span.count else { return nil }
         number += 1
         guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
-        let count = span.count
-        var end = start
-        while end < count {
-            let byte = span[end]
-            if byte <= 0x0D, byte == 0x0A || byte == 0x0D { break }
-            end &+= 1
-        }
+        let end = Self.lineEnd(in: span, from: start)
         guard end - start <= limits.lineLength else {
             throw .lineTooLong(line: number, limit: limits.lineLength)
         }
         cursor = end + 1
         if end + 1 < span.count, span[end] == 0x0D, span[end + 1] == 0x0A { cursor = end + 2 }
         return Line(number: number, range: start..<end)
+    }
+
+    /// The offset of the first LF or CR from `start` on, or the end.
+    @inline(__always)
+    private static func lineEnd(in span: Span<UInt8>, from start: Int) -> Int {
+        let count = span.count
+        var end = start
+        // Eight bytes at a time: nearly all are above CR.
+        while end &+ 8 <= count {
+            let found = bytesUpToCR(EightBytes.load(span, at: end))
+            guard found != 0 else {
+                end &+= 8
+                continue
+            }
+            end &+= found.trailingZeroBitCount / 8
+            if span[end] == 0x0A || span[end] == 0x0D { return end }
+            end &+= 1
+        }
+        while end < count, span[end] != 0x0A, span[end] != 0x0D { end &+= 1 }
+        return end
+    }
+
+    /// The high bit of the first of eight bytes that is below 0x0E, and of some behind it.
+    ///
+    /// The subtraction borrows only from such a byte, so that there is none where there is no bit.
+    @inline(__always)
+    private static func bytesUpToCR(_ word: UInt64) -> UInt64 {
+        (word &- 0x0E0E_0E0E_0E0E_0E0E) & ~word & 0x8080_8080_8080_8080
     }
 }

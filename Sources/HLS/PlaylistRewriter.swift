@@ -25,6 +25,9 @@ package enum PlaylistRewriter {
         package var segmentRole: ResourceRole?
         /// Whether the full list has an EXT-X-MAP; a delta update may leave that line out.
         package var assumesMap = false
+        /// Whether what the map appends holds no quotes and no control bytes, so that it need not
+        /// be looked through.
+        package var trustsMap = false
 
         package init() {}
     }

@@ -2,8 +2,51 @@ package import URISyntax
 
 /// One URI of a playlist: what it names, and what the playlist says about it.
 package struct ResourceReference: Sendable {
-    /// The absolute URL at the origin.
-    package let url: AbsoluteURL
+    /// The URL at the origin, in one piece or in two.
+    package enum Place: Sendable {
+        case whole(AbsoluteURL)
+        case joined(JoinedURL)
+
+        /// The URL in one piece; copies one in two.
+        package var url: AbsoluteURL {
+            switch self {
+            case .whole(let url): url
+            case .joined(let joined): joined.url
+            }
+        }
+
+        /// A URL of the same scheme and authority, without a copy.
+        package var neighbour: AbsoluteURL {
+            switch self {
+            case .whole(let url): url
+            case .joined(let joined): joined.folder.member
+            }
+        }
+
+        /// The last byte of the file name; 0 for none.
+        var lastOfName: UInt8 {
+            switch self {
+            case .whole(let url):
+                let path = url.pathRange
+                return path.isEmpty ? 0 : url.bytes[path.upperBound - 1]
+            case .joined(let joined):
+                return joined.name.isEmpty ? 0 : joined.document[joined.name.upperBound - 1]
+            }
+        }
+
+        /// Whether the file name ends in `suffix`, which is in lower case.
+        func nameEnds(in suffix: String) -> Bool {
+            let name =
+                switch self {
+                case .whole(let url): url.bytes[url.lastPathSegmentRange]
+                case .joined(let joined): joined.document[joined.name]
+                }
+            return name.suffix(suffix.utf8.count).lazy.map(ASCII.lowercased)
+                .elementsEqual(suffix.utf8)
+        }
+    }
+
+    package let place: Place
     package let role: ResourceRole
     /// The tag that names the resource; for a URI line the tag it follows (`inf`, `streamInf`).
     package let tag: Tag.Name
@@ -26,6 +69,9 @@ package struct ResourceReference: Sendable {
     package let bandwidth: Int?
     /// Key and initialization section in force for a segment, part or hint.
     package let context: SegmentContext
+
+    /// The absolute URL at the origin; copies one in two pieces.
+    package var url: AbsoluteURL { place.url }
 
     /// Whether an EXT-X-MAP is in force, so that the resource is not a transport stream.
     package var hasMap: Bool { context.hasMap }

@@ -34,12 +34,20 @@ extension ResourceRole {
             for: url.bytes[url.lastPathSegmentRange], hasMap: hasMap, to: &output)
     }
 
+    /// Appends what `safeFileName` gives for the last path segment of a URL in two pieces.
+    package func appendSafeFileName(
+        for url: JoinedURL, hasMap: Bool, to output: inout [UInt8]
+    ) {
+        appendSafeFileName(
+            for: url.document[url.name], isSafe: url.hasSafeName, hasMap: hasMap, to: &output)
+    }
+
     private func appendSafeFileName(
-        for name: ArraySlice<UInt8>, hasMap: Bool, to output: inout [UInt8]
+        for name: ArraySlice<UInt8>, isSafe: Bool? = nil, hasMap: Bool, to output: inout [UInt8]
     ) {
         let dot = fittingExtension(of: name)
         let supplied = dot == nil ? suppliedExtension(hasMap) : ""
-        if dot != nil, Self.isSafe(name) {
+        if let dot, isSafe ?? Self.isSafe(name), Self.isWritable(name, dot: dot) {
             output.append(contentsOf: name)
             return
         }
@@ -69,13 +77,19 @@ extension ResourceRole {
         return fittingExtensions.contains(packed) ? dot : nil
     }
 
-    /// Whether a name with a fitting extension may be used as it is, which is the rule.
+    /// Whether a name consists of bytes that need no replacement, which is the rule.
     private static func isSafe(_ name: ArraySlice<UInt8>) -> Bool {
         let span = name.span
-        guard span.count <= maximumFileNameLength, span[0] != 0x2E else { return false }
         for index in span.indices where !isSafe(span[index]) { return false }
-        // Extensions are written in lower case.
-        for index in max(span.count - 7, 0)..<span.count where span[index] &- 0x41 < 26 {
+        return true
+    }
+
+    /// Whether a name of safe bytes may be used as it is: not too long, not hidden, its extension
+    /// in lower case.
+    private static func isWritable(_ name: ArraySlice<UInt8>, dot: Int) -> Bool {
+        let span = name.span
+        guard span.count <= maximumFileNameLength, span[0] != 0x2E else { return false }
+        for index in dot - name.startIndex..<span.count where span[index] &- 0x41 < 26 {
             return false
         }
         return true

@@ -71,52 +71,12 @@ extension RewritePass {
     @inline(__always)
     func makeReference(_ url: AbsoluteURL, _ particulars: Particulars) -> ResourceReference {
         ResourceReference(
-            url: url, role: particulars.role, tag: particulars.tag, line: particulars.line,
+            place: .whole(url), role: particulars.role, tag: particulars.tag,
+            line: particulars.line,
             mediaSequence: mediaSequence, partIndex: particulars.partIndex,
             discontinuitySequence: discontinuitySequence, duration: particulars.duration,
             byteRange: particulars.byteRange, isGap: particulars.isGap,
             bandwidth: particulars.bandwidth, context: context)
-    }
-
-    /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
-    @inline(__always)
-    mutating func appendMapped(
-        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
-    ) -> Bool {
-        collect(reference)
-        return withOutput { output in
-            let start = output.count
-            guard map(reference, &output) else {
-                output.removeSubrange(start...)
-                return false
-            }
-            if Self.breaksOut(output, from: start) { Self.escape(&output, from: start) }
-            return true
-        }
-    }
-
-    private static func escape(_ output: inout [UInt8], from start: Int) {
-        let replacement = Array(output[start...])
-        output.removeSubrange(start...)
-        for byte in replacement {
-            if byte == 0x22 || ASCII.isControl(byte) {
-                PercentEncoding.append(byte, to: &output)
-            } else {
-                output.append(byte)
-            }
-        }
-    }
-
-    /// Whether a replacement would end the quoted string or the line it stands in.
-    private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
-        let span = output.span.extracting(start...)
-        // Without branches and early end, so that the compiler takes many bytes at a time.
-        var found: UInt8 = 0
-        for index in span.indices {
-            let byte = span[index]
-            found |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x7F ? 1 : 0)
-        }
-        return found != 0
     }
 
     /// The start of a URI for an error text: no user information, no query, at most 80 bytes.
@@ -166,14 +126,14 @@ extension RewritePass {
         _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         if !pending.hasInf { diagnose(line, nil, "follows no EXTINF") }
-        if let url = try resolve(body[range], .segment, line: line, tag: nil) {
+        if let place = try place(ofSegment: range, line) {
             let written = pending.byteRange
             // Nearly all segments are whole resources.
             let byteRange =
                 written == nil && segmentRanges.isReset
-                ? nil : resolve(written, of: url, line: line)
+                ? nil : resolve(written, of: place, line: line)
             let reference = ResourceReference(
-                url: url, role: segmentRole(url, pending.duration), tag: .inf, line: line,
+                place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
                 mediaSequence: mediaSequence, partIndex: nil,
                 discontinuitySequence: discontinuitySequence, duration: pending.duration,
                 byteRange: byteRange, isGap: pending.isGap, bandwidth: nil, context: context)
@@ -189,14 +149,27 @@ extension RewritePass {
         partIndex = 0
     }
 
+    /// Where a segment is; nil where its URI passes to the player unchanged.
+    @inline(__always)
+    private mutating func place(
+        ofSegment range: Range<Int>, _ line: Int
+    ) throws(PlaylistError) -> ResourceReference.Place? {
+        if let joined = folders.join(range) { return .joined(joined) }
+        guard let url = try resolve(body[range], .segment, line: line, tag: nil) else {
+            return nil
+        }
+        folders.learn(range, as: url)
+        return .whole(url)
+    }
+
     private mutating func resolve(
-        _ written: WrittenSubRange?, of url: AbsoluteURL, line: Int
+        _ written: WrittenSubRange?, of place: ResourceReference.Place, line: Int
     ) -> SubRange? {
         guard let written else {
             segmentRanges.reset()
             return nil
         }
-        guard let (range, isGuess) = segmentRanges.resolve(written, for: url) else {
+        guard let (range, isGuess) = segmentRanges.resolve(written, for: place.url) else {
             diagnose(line, .byteRange, "is beyond any resource")
             return nil
         }
@@ -216,29 +189,17 @@ extension RewritePass {
     /// The role of a URI line that is no variant.
     ///
     /// In channel lists, which share the syntax, an entry without end is a stream or a playlist.
-    private func segmentRole(_ url: AbsoluteURL, _ duration: Duration?) -> ResourceRole {
+    private func segmentRole(
+        _ place: ResourceReference.Place, _ duration: Duration?
+    ) -> ResourceRole {
         if let role = options.segmentRole { return role }
         let isEndless = duration.map { $0 < .zero } ?? false
         if isEndless || !knowsKind {
-            return Self.path(of: url, endsIn: ".m3u8") || Self.path(of: url, endsIn: ".m3u")
-                ? .playlist : .media
+            return place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") ? .playlist : .media
         }
         if isImagesOnly { return .image }
         // One byte decides for most segments.
-        guard url.bytes[url.pathRange.upperBound - 1] | 0x20 == 0x74 else { return .segment }
-        return Self.path(of: url, endsIn: ".vtt") || Self.path(of: url, endsIn: ".webvtt")
-            ? .subtitle : .segment
-    }
-
-    /// Whether a URL's path ends in `suffix`, which is in lower case.
-    private static func path(of url: AbsoluteURL, endsIn suffix: String) -> Bool {
-        let path = url.pathRange
-        guard path.count >= suffix.utf8.count else { return false }
-        var index = path.upperBound
-        for byte in suffix.utf8.reversed() {
-            index -= 1
-            if ASCII.lowercased(url.bytes[index]) != byte { return false }
-        }
-        return true
+        guard place.lastOfName | 0x20 == 0x74 else { return .segment }
+        return place.nameEnds(in: ".vtt") || place.nameEnds(in: ".webvtt") ? .subtitle : .segment
     }
 }

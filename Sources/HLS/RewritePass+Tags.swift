@@ -37,15 +37,23 @@ extension RewritePass {
 
     // MARK: Tags without URIs
 
-    /// Notes the duration of the next segment; `value` is what stands behind the colon.
-    mutating func noteInf(_ line: Int, _ value: Span<UInt8>) {
+    /// Notes the duration of the next segment; `value` is where it begins behind the colon.
+    mutating func noteInf(_ line: Int, _ value: Range<Int>, _ span: Span<UInt8>) {
         pending.hasInf = true
-        var start = 0
-        while start < value.count, ASCII.isBlank(value[start]) { start += 1 }
+        // Most segments of a list are as long as the one before.
+        if let lastInf, lastInf.isAgain(at: value, in: span) {
+            pending.duration = lastInf.duration
+            return
+        }
+        var start = value.lowerBound
+        while start < value.upperBound, ASCII.isBlank(span[start]) { start += 1 }
         // Channel lists put attributes behind a blank: `#EXTINF:-1 tvg-id="x",Name`.
         var end = start
-        while end < value.count, value[end] != 0x2C, !ASCII.isBlank(value[end]) { end += 1 }
-        pending.duration = DecimalNumber.seconds(value.extracting(start..<end))
+        while end < value.upperBound, span[end] != 0x2C, !ASCII.isBlank(span[end]) { end += 1 }
+        pending.duration = DecimalNumber.seconds(span.extracting(start..<end))
+        if let duration = pending.duration, end < value.upperBound, span[end] == 0x2C {
+            lastInf = LastInf(text: value.lowerBound..<end + 1, duration: duration)
+        }
         if pending.duration == nil { diagnose(line, .inf, "has no duration") }
     }
 

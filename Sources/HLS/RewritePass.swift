@@ -17,6 +17,24 @@ struct RewritePass {
         var isGap = false
     }
 
+    /// The last duration that was read, and where it stands with the comma behind it.
+    struct LastInf {
+        let text: Range<Int>
+        let duration: Duration
+
+        /// Whether the same text stands at the beginning of `value`.
+        @inline(__always)
+        func isAgain(at value: Range<Int>, in span: Span<UInt8>) -> Bool {
+            guard value.count >= text.count else { return false }
+            var index = value.lowerBound
+            for known in text {
+                guard span[index] == span[known] else { return false }
+                index &+= 1
+            }
+            return true
+        }
+    }
+
     /// What EXT-X-STREAM-INF has said about the variant whose URI is still to come.
     struct PendingVariant {
         var bandwidth: Int?
@@ -41,6 +59,7 @@ struct RewritePass {
 
     private var isKindKnown = false
     var pending = PendingSegment()
+    var lastInf: LastInf?
     var variant: PendingVariant?
     var context: SegmentContext
     var mediaSequence = 0
@@ -51,6 +70,8 @@ struct RewritePass {
     var isImagesOnly = false
     /// The last URL that was not found the short way.
     var lastAbsolute: AbsoluteURL?
+    /// Where the last segment was.
+    var folders: FolderMemory
 
     init(_ body: [UInt8], base: AbsoluteURL, options: PlaylistRewriter.Options) {
         self.body = body
@@ -58,6 +79,7 @@ struct RewritePass {
         resolver = URLResolver(base: base)
         reader = LineReader(body, limits: options.limits)
         context = SegmentContext(hasMap: options.assumesMap)
+        folders = FolderMemory(document: body)
     }
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
@@ -117,7 +139,7 @@ struct RewritePass {
         } else if Self.isInf(span, lower, range.upperBound) {
             // The most frequent tag, found and read without a look into the table.
             note(scope: .media, of: .inf, line: line.number)
-            noteInf(line.number, span.extracting(lower + 8..<range.upperBound))
+            noteInf(line.number, lower + 8..<range.upperBound, span)
             copy(range)
         } else if let (tag, value) = parseTag(range) {
             note(scope: tag.scope, of: tag.name, line: line.number)
@@ -204,8 +226,48 @@ struct RewritePass {
         return write(&output)
     }
 
-    mutating func collect(_ reference: ResourceReference) {
+    /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
+    ///
+    /// Without a closure around it, which would copy the reference.
+    @inline(__always)
+    mutating func appendMapped(
+        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
+    ) -> Bool {
         if options.collectsReferences { references.append(reference) }
+        flush()
+        let start = output.count
+        guard map(reference, &output) else {
+            output.removeSubrange(start...)
+            return false
+        }
+        if !options.trustsMap, Self.breaksOut(output, from: start) {
+            Self.escape(&output, from: start)
+        }
+        return true
+    }
+
+    private static func escape(_ output: inout [UInt8], from start: Int) {
+        let replacement = Array(output[start...])
+        output.removeSubrange(start...)
+        for byte in replacement {
+            if byte == 0x22 || ASCII.isControl(byte) {
+                PercentEncoding.append(byte, to: &output)
+            } else {
+                output.append(byte)
+            }
+        }
+    }
+
+    /// Whether a replacement would end the quoted string or the line it stands in.
+    private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
+        let span = output.span.extracting(start...)
+        // Without branches and early end, so that the compiler takes many bytes at a time.
+        var found: UInt8 = 0
+        for index in span.indices {
+            let byte = span[index]
+            found |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x7F ? 1 : 0)
+        }
+        return found != 0
     }
 
     mutating func diagnose(_ line: Int, _ tag: Tag.Name?, _ message: String) {

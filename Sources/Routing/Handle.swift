@@ -3,9 +3,10 @@
 /// A handle needs no state to be read back after a restart, except in its short form, which names
 /// an entry of a persistent table and is used where the URL itself would be too long for players.
 ///
-///     flags (1 byte) · session (6 bytes) · origin URL without its scheme, or a 16-byte name · MAC
+///     flags · session (6 bytes) · epoch · origin URL without its scheme, or a 16-byte name · MAC
 ///
-/// The MAC (12 bytes) is there only when signing is on.
+/// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
+/// signing is on; one byte of flags tells.
 package import URISyntax
 
 /// What a player started from, as a number of 48 bits.
@@ -53,10 +54,13 @@ package struct Handle: Hashable, Sendable {
 
     package let session: SessionID
     package let target: Target
+    /// Which of the things that the URL has stood for.
+    package let epoch: Epoch
 
-    package init(session: SessionID, target: Target) {
+    package init(session: SessionID, target: Target, epoch: Epoch = .first) {
         self.session = session
         self.target = target
+        self.epoch = epoch
     }
 
     /// Origin URLs longer than this many bytes get the short form, which keeps the proxied URL under 1.5 kB.
@@ -66,7 +70,8 @@ package struct Handle: Hashable, Sendable {
         static let https: UInt8 = 1
         static let name: UInt8 = 2
         static let signed: UInt8 = 4
-        static let known: UInt8 = 7
+        static let epoch: UInt8 = 8
+        static let known: UInt8 = 15
     }
 
     /// The number of bytes of a MAC in a handle.
@@ -78,23 +83,38 @@ package struct Handle: Hashable, Sendable {
     ///   - output: where the text goes.
     ///   - sign: gives the MAC of the bytes before it; nil when signing is off.
     package func append(to output: inout [UInt8], sign: (([UInt8]) -> [UInt8])? = nil) {
-        var bytes: [UInt8] = []
-        var flags: UInt8 = sign == nil ? 0 : Flag.signed
+        var bytes: [UInt8]
         switch target {
         case .url(let url):
-            let scheme = url.scheme.name.utf8.count + 3
-            if url.scheme == .https { flags |= Flag.https }
-            bytes.reserveCapacity(7 + url.bytes.count + Self.signatureLength)
-            bytes.append(flags)
-            session.append(to: &bytes)
-            bytes.append(contentsOf: url.bytes[scheme...])
+            bytes = Self.start(of: url.bytes, scheme: url.scheme, session: session, epoch: epoch)
         case .name(let name):
-            bytes.append(flags | Flag.name)
-            session.append(to: &bytes)
+            bytes = Self.start(flags: Flag.name, session: session, epoch: epoch)
             bytes.append(contentsOf: name)
         }
+        if sign != nil { bytes[0] |= Flag.signed }
         if let sign { bytes.append(contentsOf: sign(bytes).prefix(Self.signatureLength)) }
         Base64URL.append(bytes, to: &output)
+    }
+
+    /// The bytes that an unsigned handle of a URL starts with, where the URL starts with `url`.
+    static func start(
+        of url: [UInt8], scheme: Scheme, session: SessionID, epoch: Epoch
+    ) -> [UInt8] {
+        let flags = scheme == .https ? Flag.https : 0
+        var bytes = start(flags: flags, session: session, epoch: epoch, room: url.count)
+        bytes.append(contentsOf: url[(scheme.name.utf8.count + 3)...])
+        return bytes
+    }
+
+    private static func start(
+        flags: UInt8, session: SessionID, epoch: Epoch, room: Int = 16
+    ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(11 + room + signatureLength)
+        bytes.append(epoch == .first ? flags : flags | Flag.epoch)
+        session.append(to: &bytes)
+        if epoch != .first { bytes.append(contentsOf: epoch.bytes) }
+        return bytes
     }
 
     /// Reads a handle's text.
@@ -122,7 +142,14 @@ package struct Handle: Hashable, Sendable {
         }
         guard bytes.count > 7 else { throw .malformed }
         session = SessionID(digest: Array(bytes[1..<7]))
-        let rest = bytes[7...]
+        var rest = bytes[7...]
+        if flags & Flag.epoch != 0 {
+            guard rest.count > 4 else { throw .malformed }
+            epoch = Epoch(number: rest.prefix(4).reduce(0) { $0 << 8 | UInt32($1) })
+            rest = rest.dropFirst(4)
+        } else {
+            epoch = .first
+        }
         if flags & Flag.name != 0 {
             guard rest.count == 16 else { throw .malformed }
             target = .name(Array(rest))

@@ -1,0 +1,48 @@
+/// Writes the links to resources of one folder: what they share is encoded once.
+package import HLS
+package import URISyntax
+
+/// The beginning of unsigned links of one role to one folder.
+///
+///     prefix · / · role · / · text of the handle, as far as it is whole groups of three bytes
+package final class FolderLinks: Sendable {
+    private let folder: URLFolder
+    private let role: ResourceRole
+    private let epoch: Epoch
+    private let stem: [UInt8]
+    /// The bytes of the handle's beginning that fill no group yet.
+    private let carry: Base64URL.Carry
+
+    /// - Parameters:
+    ///   - prefix: what stands before each link: a base path, or scheme, host and base path.
+    ///   - role: the resources' role.
+    ///   - session: what the links belong to.
+    ///   - epoch: which of the things that their names have stood for.
+    ///   - folder: the resources' folder.
+    package init(
+        prefix: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
+    ) {
+        self.folder = folder
+        self.role = role
+        self.epoch = epoch
+        let bytes = Handle.start(
+            of: folder.bytes, scheme: folder.member.scheme, session: session, epoch: epoch)
+        var stem = prefix + [0x2F, role.letter, 0x2F]
+        Base64URL.append(Array(bytes.dropLast(bytes.count % 3)), to: &stem)
+        self.stem = stem
+        carry = Base64URL.Carry(of: bytes)
+    }
+
+    /// Whether these are the links of this role and epoch to this folder.
+    package func fit(_ url: JoinedURL, _ role: ResourceRole, _ epoch: Epoch) -> Bool {
+        url.folder === folder && role == self.role && epoch == self.epoch
+    }
+
+    /// Appends the link to `url`, which fits and is no longer than a handle holds.
+    package func append(_ url: JoinedURL, hasMap: Bool, to output: inout [UInt8]) {
+        output.append(contentsOf: stem)
+        Base64URL.append(url.document.span.extracting(url.rest), after: carry, to: &output)
+        output.append(0x2F)
+        role.appendSafeFileName(for: url, hasMap: hasMap, to: &output)
+    }
+}

@@ -1,0 +1,19 @@
+/// Reads eight bytes of a text at once, for loops that judge or copy many.
+@usableFromInline
+package enum EightBytes {
+    /// Bytes `index` to `index + 7`, the first one in the lowest bits.
+    ///
+    /// Traps where they are not all there.
+    @inlinable
+    @inline(__always)
+    package static func load(_ span: Span<UInt8>, at index: Int) -> UInt64 {
+        let bytes = span.extracting(index..<index &+ 8)
+        let low =
+            UInt32(bytes[0]) | UInt32(bytes[1]) << 8 | UInt32(bytes[2]) << 16
+            | UInt32(bytes[3]) << 24
+        let high =
+            UInt32(bytes[4]) | UInt32(bytes[5]) << 8 | UInt32(bytes[6]) << 16
+            | UInt32(bytes[7]) << 24
+        return UInt64(low) | UInt64(high) << 32
+    }
+}

@@ -1,0 +1,208 @@
+/// A URL as the folder that it shares with others and the part of a document that follows it.
+///
+/// Long playlists name thousands of resources of one folder: none of their URLs need be copied
+/// before somebody asks for one.
+package struct JoinedURL: Sendable {
+    package let folder: URLFolder
+    /// The document that the rest of the URL stands in.
+    package let document: [UInt8]
+    /// Where path and query stand in `document` from behind the folder on.
+    package let rest: Range<Int>
+    /// Where the path's last segment stands in `document`; may be empty.
+    package let name: Range<Int>
+    /// Whether the name consists of letters, digits, `-`, `.` and `_`, and is not empty.
+    package let hasSafeName: Bool
+
+    /// The URL as one; copies it.
+    package var url: AbsoluteURL {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        bytes.append(contentsOf: folder.bytes)
+        bytes.append(contentsOf: document[rest])
+        let queryMark = folder.bytes.count + name.upperBound - rest.lowerBound
+        return AbsoluteURL(
+            bytes: bytes, sharingAuthorityWith: folder.member, queryMark: queryMark)
+    }
+
+    /// The number of bytes of the URL.
+    package var count: Int { folder.bytes.count + rest.count }
+}
+
+/// What the URLs of one folder have in common.
+///
+/// One object stands for one folder while a document is read, so that what is made of the folder
+/// can be kept by its identity.
+package final class URLFolder: Sendable {
+    /// Scheme, authority and path up to and including its last slash.
+    package let bytes: [UInt8]
+    /// A URL of this authority.
+    package let member: AbsoluteURL
+
+    init(of url: AbsoluteURL) {
+        member = url
+        bytes = Array(url.bytes[..<url.lastPathSegmentRange.lowerBound])
+    }
+}
+
+/// Remembers what the folder of a document's last reference came to.
+///
+/// References that begin alike up to their last slash mean resources of one folder (RFC 3986, 5.2),
+/// whatever stands in that beginning.
+package struct FolderMemory: Sendable {
+    private let document: [UInt8]
+    /// The beginning of the last reference that was learnt, in the document.
+    private var prefix = 0..<0
+    private var folder: URLFolder?
+
+    package init(document: [UInt8]) {
+        self.document = document
+    }
+
+    /// Takes up what the reference in `range` has been resolved to.
+    package mutating func learn(_ range: Range<Int>, as url: AbsoluteURL) {
+        let path = range.prefix { document[$0] != 0x3F && document[$0] != 0x23 }
+        let nameStart = path.last { document[$0] == 0x2F }.map { $0 + 1 } ?? range.lowerBound
+        let name = document[nameStart..<path.endIndex]
+        // What dots, escapes or variables have changed is no folder and name any more.
+        guard url.bytes[url.lastPathSegmentRange].elementsEqual(name),
+            !url.pathRange.isEmpty, !name.isEmpty
+        else { return folder = nil }
+        prefix = range.lowerBound..<nameStart
+        folder = URLFolder(of: url)
+    }
+
+    /// The URL of the reference in `range`; nil where it has to be resolved the long way.
+    package func join(_ range: Range<Int>) -> JoinedURL? {
+        guard let folder, range.count > prefix.count else { return nil }
+        let span = document.span
+        var index = range.lowerBound
+        for known in prefix {
+            guard span[index] == span[known] else { return nil }
+            index &+= 1
+        }
+        var tail = Tail(index..<range.upperBound, isWhole: prefix.isEmpty)
+        guard tail.read(span), folder.bytes.count + tail.rest.count <= AbsoluteURL.maximumLength
+        else { return nil }
+        return JoinedURL(
+            folder: folder, document: document, rest: tail.rest, name: tail.name,
+            hasSafeName: tail.isSafe && !tail.name.isEmpty)
+    }
+}
+
+/// Cuts what follows a folder, eight bytes at a time.
+private struct Tail {
+    private(set) var rest: Range<Int>
+    private(set) var name: Range<Int>
+    /// Whether the name consists of letters, digits, `-`, `.` and `_`.
+    private(set) var isSafe = true
+    /// Whether the folder's part of the reference is empty, so that a scheme could stand here.
+    private let isWhole: Bool
+
+    init(_ range: Range<Int>, isWhole: Bool) {
+        rest = range
+        name = range
+        self.isWhole = isWhole
+    }
+
+    /// Returns false unless this is plainly the rest of a path, and a query.
+    ///
+    /// Plain means: not empty, no dot segment, nothing that could be a scheme, no control byte, no
+    /// brace, which may begin a variable.
+    mutating func read(_ span: Span<UInt8>) -> Bool {
+        var nameStart = rest.lowerBound
+        var index = nameStart
+        let end = rest.upperBound
+        path: while index < end {
+            if index &+ 8 <= end {
+                let others = Word(span, at: index).others
+                if others == 0 {
+                    index &+= 8
+                    continue
+                }
+                index &+= others.trailingZeroBitCount / 8
+            }
+            let byte = span[index]
+            switch byte {
+            case 0x23, 0x3F: break path
+            case 0x2E: if index == nameStart { return false }
+            case 0x2F:
+                if index == rest.lowerBound { return false }
+                nameStart = index &+ 1
+                isSafe = true
+            case 0x3A where isWhole && nameStart == rest.lowerBound: return false
+            case 0..<0x20, 0x7F, 0x7B: return false
+            default: if !Word.isNameByte(byte) { isSafe = false }
+            }
+            index &+= 1
+        }
+        name = nameStart..<index
+        guard index > rest.lowerBound else { return false }
+        return readQuery(span, from: index)
+    }
+
+    private mutating func readQuery(_ span: Span<UInt8>, from start: Int) -> Bool {
+        var index = start
+        let end = rest.upperBound
+        while index < end {
+            if index &+ 8 <= end, !Word(span, at: index).mayEndQuery {
+                index &+= 8
+                continue
+            }
+            let byte = span[index]
+            if byte == 0x23 { break }
+            if byte < 0x20 || byte == 0x7F || byte == 0x7B { return false }
+            index &+= 1
+        }
+        rest = rest.lowerBound..<index
+        return true
+    }
+}
+
+/// Eight bytes of a text, judged at once.
+private struct Word {
+    /// The first byte in the lowest bits.
+    private let bits: UInt64
+
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    @inline(__always)
+    init(_ span: Span<UInt8>, at index: Int) {
+        bits = EightBytes.load(span, at: index)
+    }
+
+    /// Letters, digits, `-` and `_`.
+    @inline(__always)
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == 0x2D || byte == 0x5F
+    }
+
+    /// The high bit of each byte that is no letter, no digit, not `-` and not `_`.
+    ///
+    /// Sums stay below 256 in each byte, because the high bits are taken out first.
+    @inline(__always)
+    var others: UInt64 {
+        let low = bits & ~Self.highs
+        let folded = low | Self.ones &* 0x20
+        let letters = Self.range(folded, 0x61, 0x7A)
+        let digits = Self.range(low, 0x30, 0x39)
+        let dashes = Self.range(low, 0x2D, 0x2D) | Self.range(low, 0x5F, 0x5F)
+        return ~(letters | digits | dashes) & Self.highs | bits & Self.highs
+    }
+
+    /// Whether a control byte, `#` or a brace may be among the bytes; never false when one is.
+    @inline(__always)
+    var mayEndQuery: Bool {
+        let low = bits & ~Self.highs
+        let belowBlank = ~(low &+ Self.ones &* (0x80 - 0x20))
+        let delete = low &+ Self.ones
+        let marks = Self.range(low, 0x23, 0x23) | Self.range(low, 0x7B, 0x7B)
+        return (belowBlank | delete | marks) & Self.highs != 0
+    }
+
+    /// The high bit of each byte, all below 128, from `first` to `last`.
+    @inline(__always)
+    private static func range(_ low: UInt64, _ first: UInt64, _ last: UInt64) -> UInt64 {
+        (low &+ ones &* (0x80 &- first)) & ~(low &+ ones &* (0x7F &- last)) & highs
+    }
+}
