@@ -116,8 +116,10 @@ extension OriginExchange {
             let bytes = try JSONRewriter.rewrite(body, base: base, map: map)
             return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false), form: form)
         }
-        let made = try PlaylistRewriter.rewrite(
-            body, base: base, options: rewriteOptions, map: map)
+        var options = rewriteOptions
+        // Links hold no quotes and no control bytes: their prefix is a checked host and path.
+        options.trustsMap = true
+        let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
             core.revival.remember(resource)
