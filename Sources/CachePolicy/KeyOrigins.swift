@@ -20,6 +20,10 @@ package struct OriginSettings: Hashable, Sendable {
     /// Nil leaves the mode of the place.
     package var keys: KeyMode?
     package var rules: [KeyRule] = []
+    /// How far to run ahead of players, in the words of the configuration; nil leaves it open.
+    package var lookAhead: String?
+    /// Segments that are kept from the start of a title; nil leaves it open.
+    package var keepHead: Int?
 
     package init(pattern: String) { self.pattern = KeyGlob(pattern.lowercased()) }
 }
@@ -49,14 +53,26 @@ package struct KeyOrigins: Hashable, Sendable {
         (try? AbsoluteURL(origin)).flatMap { settings(of: $0.origin).keys }
     }
 
+    /// What holds ahead of players of one origin.
+    package func ahead(of origin: Origin) -> (lookAhead: String?, keepHead: Int?) {
+        let fitting = self.fitting(origin)
+        return (
+            fitting.lazy.compactMap(\.lookAhead).first, fitting.lazy.compactMap(\.keepHead).first
+        )
+    }
+
+    private func fitting(_ origin: Origin) -> [OriginSettings] {
+        let names = [
+            Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
+        ]
+        return origins.filter { one in names.contains { one.pattern.matches($0) } }
+    }
+
     /// What holds for one origin.
     package func settings(of origin: Origin) -> (
         policy: (Policy, pattern: String)?, keys: KeyMode?, rules: [KeyRule]
     ) {
-        let names = [
-            Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
-        ]
-        let fitting = origins.filter { one in names.contains { one.pattern.matches($0) } }
+        let fitting = self.fitting(origin)
         let policy = fitting.lazy.compactMap { one in
             one.policy.map { ($0, pattern: one.pattern.description) }
         }.first

@@ -22,6 +22,9 @@ final class AheadTask {
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
     private var total: Int64?
+    /// Since when a transfer is asked for or on its way; nil while it is held back.
+    private var activeSince: Monotonic?
+    private var active = Interval.zero
 
     /// A transfer whose rest arrives within this time is finished although nobody wants it: to
     /// stop it would save nothing.
@@ -108,6 +111,7 @@ final class AheadTask {
         request.isAhead = true
         let id = FetchID()
         wishID = id
+        setActive(true)
         // The reply comes on this loop, as everything here.
         let bound = LoopBound(self, to: table.loop)
         table.fetch(request, id: id) { reply in
@@ -118,6 +122,7 @@ final class AheadTask {
     private func hear(_ reply: FetchReply, _ id: FetchID) {
         guard !isOver, wishID == id else { return }
         wishID = nil
+        setActive(false)
         switch reply {
         case .failure(let failure): return fail(failure)
         case .object(_, let outcome):
@@ -144,6 +149,7 @@ final class AheadTask {
         }
         guard let wishID, let flight = table.flight(of: wishID), flight.isAhead else { return }
         if waits { flight.transfer?.pause() } else { flight.transfer?.resume() }
+        setActive(!waits)
     }
 
     // MARK: Ends
@@ -177,11 +183,22 @@ final class AheadTask {
     private func finish(_ end: (BackgroundFetch.Report) -> BackgroundFetch.End) {
         guard !isOver else { return }
         isOver = true
+        setActive(false)
         let present = look().present
         done(
             end(
                 BackgroundFetch.Report(
                     broughtBytes: max(0, present - presentAtFirst), total: total,
-                    elapsed: table.loop.now - startedAt)))
+                    elapsed: table.loop.now - startedAt,
+                    activeSeconds: Double(active.nanoseconds) / 1e9)))
+    }
+
+    private func setActive(_ isActive: Bool) {
+        guard isActive != (activeSince != nil) else { return }
+        if let since = activeSince {
+            active = Interval(
+                nanoseconds: active.nanoseconds + (table.loop.now - since).nanoseconds)
+        }
+        activeSince = isActive ? table.loop.now : nil
     }
 }

@@ -36,6 +36,12 @@ final class BackgroundFetch: Sendable {
         case failed(ProxyFailure, Report)
         /// What has come is kept.
         case cancelled(Report)
+
+        var report: Report {
+            switch self {
+            case .stored(let report), .failed(_, let report), .cancelled(let report): report
+            }
+        }
     }
 
     /// What it brought.
@@ -46,6 +52,8 @@ final class BackgroundFetch: Sendable {
         var total: Int64?
         /// From the wish to its end, waiting for slots and for players included.
         var elapsed = Interval.zero
+        /// Of these the seconds in which a transfer was asked for or on its way.
+        var activeSeconds = 0.0
     }
 
     private static let last = Atomic<UInt64>(0)

@@ -2,6 +2,7 @@
 package import CachePolicy
 import HLS
 import HTTP
+import Lookahead
 import Posix
 package import Store
 import Synchronization
@@ -117,6 +118,14 @@ package final class KeyTable: Sendable {
     /// The policy of a URL.
     package func policy(of url: AbsoluteURL, in place: KeyPlace) -> Policy {
         inForce(for: url, in: place).policy
+    }
+
+    /// What holds ahead of players of an origin; nil leaves it to the settings of all.
+    func ahead(of origin: Origin) -> (lookAhead: LookaheadMode?, keepHead: Int?) {
+        let origins = state.withLock { $0.settings.origins }
+        guard !origins.isEmpty else { return (nil, nil) }
+        let found = origins.ahead(of: origin)
+        return (found.lookAhead.flatMap { LookaheadMode($0) }, found.keepHead)
     }
 
     /// What holds for a URL.

@@ -32,10 +32,18 @@ package final class ProxyCore: Sendable {
     let playlistMemory = PlaylistMemory()
     /// Which origins do not answer just now.
     let health = OriginHealth()
+    /// Makes playlists that are true without the network.
+    let live: LiveMemory
     let revival = Revival()
     let ahead = AheadGauge()
+    let concurrency = ConcurrencyReport()
     /// Where playlists are read that no player asked for.
     let aheadThread: LoopThread
+    /// Tells what runs ahead of players what these do.
+    let tap: LookaheadTap
+    let timeShift: TimeShiftTable
+    /// Goes on with what is watched later, and records.
+    package let keeper: TimeShiftThread
     /// Names this run of the daemon in requests to origins, so that one that comes back is known.
     let loopMark: String
     let rewritten: RewrittenBudget
@@ -61,22 +69,30 @@ package final class ProxyCore: Sendable {
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         sessions = SessionTable(store: store)
         keys = KeyTable(settings: settings.keys, store: store, counters: counters)
+        live = LiveMemory(store: store, counters: counters, now: .now())
         let counters = counters
         accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
         signer = settings.token.map(Signer.init(token:))
         routes = Mutex(Router(mounts: settings.mounts))
-        aheadThread = try LoopThread(name: "ahead") { _ in }
+        let aheadThread = try LoopThread(name: "ahead") { _ in }
+        self.aheadThread = aheadThread
+        tap = LookaheadTap(thread: aheadThread, isOn: settings.mayLookAhead)
+        timeShift = TimeShiftTable(folder: store.folderPath + "/windows")
+        keeper = try TimeShiftThread()
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared, keys: keys, playlistMemory: playlistMemory, health: health,
-                log: log, ahead: ahead),
+                isShared: isShared, keys: keys, playlistMemory: playlistMemory,
+                live: live, health: health,
+                log: log, ahead: ahead,
+                concurrency: concurrency),
             configuration: upstream)
     }
 
     /// Ends what runs ahead of players, then the upstream loop with all transfers; blocks.
     package func stop() {
+        keeper.stop()
         aheadThread.stopAndJoin()
         flights.stop()
     }
@@ -153,13 +169,15 @@ package final class ProxyCore: Sendable {
     }
 
     /// The handle of a URL in a session; long URLs go to the persistent table.
-    func handle(for url: AbsoluteURL, session: SessionID) -> Handle {
+    func handle(
+        for url: AbsoluteURL, session: SessionID, epoch: Epoch = .first
+    ) -> Handle {
         guard url.bytes.count > Handle.longestURL else {
-            return Handle(session: session, target: .url(url))
+            return Handle(session: session, target: .url(url), epoch: epoch)
         }
         let name = Array(SHA256Digest.of(url.bytes).prefix(16))
         store.saveLongURL(id: name, url: url.text)
-        return Handle(session: session, target: .name(name))
+        return Handle(session: session, target: .name(name), epoch: epoch)
     }
 
     /// The URL of a handle; nil for a short form that the table does not know (any more).

@@ -1,6 +1,7 @@
 /// Settings of the proxy layer that every request may consult; fixed at start.
 package import CachePolicy
 package import HLS
+package import Lookahead
 package import Posix
 package import Routing
 package import Upstream
@@ -73,6 +74,19 @@ package struct ProxySettings: Sendable {
     ///
     /// Default 8 MiB.
     package var rewrittenBytes = 8 << 20
+
+    /// What decides how many transfers run ahead of players; default `probe`.
+    package var concurrency = ConcurrencyPlan.probe
+
+    /// How far to run ahead of players where no origin's settings say otherwise.
+    package var lookAhead = LookaheadMode.off
+    package var lookAheadLimits = LookaheadLimits()
+    /// Segments that are kept from the start of a title; nil for all.
+    package var keepHead: Int?
+    /// True has players ask origins themselves for what comes behind the kept head of a title.
+    package var leavesRestToOrigins = false
+    /// Transfers at once to one host, as the upstream client has it; 0 for no limit.
+    package var hostLimit = 0
 
     /// Timeouts of origin transfers.
     package var timeouts = TransferTimeouts()

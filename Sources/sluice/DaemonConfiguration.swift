@@ -2,6 +2,7 @@
 import CachePolicy
 import FoundationEssentials
 import HTTPServer
+import Lookahead
 import Logging
 import Posix
 import Proxy
@@ -17,6 +18,7 @@ struct DaemonConfiguration: Sendable {
     var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     var proxy = ProxySettings()
     var upstream = UpstreamConfiguration()
+    var downloads = DownloadRules()
     var limits = ServerLimits()
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
@@ -40,6 +42,7 @@ struct DaemonConfiguration: Sendable {
         readStore(&reader)
         readProxy(&reader)
         readUpstream(&reader)
+        readDownloads(&reader)
         readLimits(&reader)
         if let text = reader.text("log-level") {
             if let level = Logger.Level(rawValue: text.lowercased()) {
@@ -158,6 +161,8 @@ struct DaemonConfiguration: Sendable {
         var origins = OriginsReader()
         for text in reader.list("origin-policy") { origins.readPolicy(text) }
         for text in reader.list("key-rule") { origins.readRule(text) }
+        for text in reader.list("origin-look-ahead") { origins.readLookAhead(text) }
+        for text in reader.list("origin-keep-head") { origins.readKeepHead(text) }
         origins.read(reader.origins)
         for fault in origins.faults { reader.fault(fault) }
         proxy.keys.origins = origins.origins
@@ -170,6 +175,15 @@ struct DaemonConfiguration: Sendable {
             "express-slots", in: 1...64, default: upstream.expressCap)
         upstream.perHostLimit = reader.number(
             "host-limit", in: 0...256, default: upstream.perHostLimit)
+        if let text = reader.text("concurrency") {
+            if let plan = ConcurrencyPlan(text) {
+                proxy.concurrency = plan
+            } else {
+                reader.fault("concurrency is fixed:1 to fixed:32, table or probe, not '\(text)'")
+            }
+        }
+        proxy.hostLimit = upstream.perHostLimit
+        readAhead(&reader)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
             allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
@@ -185,6 +199,42 @@ struct DaemonConfiguration: Sendable {
                 upstream.caFile = file
             } else {
                 reader.fault("the ca-file \(file) cannot be read")
+            }
+        }
+    }
+
+    private mutating func readAhead(_ reader: inout SettingsReader) {
+        proxy.lookAhead = .auto
+        if let text = reader.text("look-ahead") {
+            if let mode = LookaheadMode(text) {
+                proxy.lookAhead = mode
+            } else {
+                reader.fault("look-ahead is off, auto or 1 to 600 seconds, not '\(text)'")
+            }
+        }
+        if reader.text("keep-head") != nil {
+            proxy.keepHead = reader.number("keep-head", in: 1...1_000_000, default: 1)
+        }
+        switch reader.text("beyond-head") ?? "stream" {
+        case "stream": proxy.leavesRestToOrigins = false
+        case "origin": proxy.leavesRestToOrigins = true
+        case let text: reader.fault("beyond-head is stream or origin, not '\(text)'")
+        }
+    }
+
+    private mutating func readDownloads(_ reader: inout SettingsReader) {
+        let most: Int64 = 1_000_000_000_000_000
+        if reader.text("download-rate") != nil {
+            downloads.rate = reader.bytes("download-rate", in: 1_000...most, default: most)
+        }
+        if reader.text("download-budget") != nil {
+            downloads.dailyBytes = reader.bytes("download-budget", in: 0...most, default: most)
+        }
+        if let text = reader.text("quiet-hours") {
+            downloads.quietHours = DownloadRules.Hours(text)
+            if downloads.quietHours == nil {
+                reader.fault(
+                    "quiet-hours are two times of the day such as 18:00-23:30, not '\(text)'")
             }
         }
     }

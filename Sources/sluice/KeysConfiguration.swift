@@ -1,6 +1,7 @@
 /// The settings of origins: the object `origins` of the configuration file, and the flags for it.
 import CachePolicy
 import FoundationEssentials
+import Lookahead
 
 /// Reads them into one table; every fault is collected.
 struct OriginsReader {
@@ -37,6 +38,40 @@ struct OriginsReader {
             return faults.append("key-rule is written HOST=RULE, not '\(text)'")
         }
         addRule(value, pattern)
+    }
+
+    /// Takes in `HOST=MODE`.
+    mutating func readLookAhead(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append("origin-look-ahead is written HOST=MODE, not '\(text)'")
+        }
+        setLookAhead(value, pattern)
+    }
+
+    /// Takes in `HOST=SEGMENTS`.
+    mutating func readKeepHead(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append("origin-keep-head is written HOST=SEGMENTS, not '\(text)'")
+        }
+        setKeepHead(value, pattern)
+    }
+
+    private mutating func setLookAhead(_ value: String, _ pattern: String) {
+        guard LookaheadMode(value) != nil else {
+            return faults.append(
+                "the look-ahead of the origin \(pattern) is off, auto or 1 to 600 seconds, not '\(value)'"
+            )
+        }
+        change(pattern) { $0.lookAhead = value }
+    }
+
+    private mutating func setKeepHead(_ value: String, _ pattern: String) {
+        guard let count = Int(value), (1...1_000_000).contains(count) else {
+            return faults.append(
+                "the keep-head of the origin \(pattern) is a number of segments, 1...1000000, not '\(value)'"
+            )
+        }
+        change(pattern) { $0.keepHead = count }
     }
 
     private static func split(_ text: String) -> (String, String)? {
@@ -84,6 +119,8 @@ struct OriginsReader {
         case ("rules", .texts(let rules)):
             for rule in rules { addRule(rule, pattern) }
         case ("rules", .text(let rule)): addRule(rule, pattern)
+        case ("look-ahead", .text(let text)): setLookAhead(text, pattern)
+        case ("keep-head", .text(let text)): setKeepHead(text, pattern)
         case ("allow-private", .truth(let isAllowed)):
             guard isAllowed else { return }
             // The address is checked by the name that was asked for, not by a pattern.
@@ -94,7 +131,7 @@ struct OriginsReader {
             privateHosts.append(String(pattern.lowercased().prefix { $0 != ":" }))
         default:
             faults.append(
-                "the origin \(pattern) may set policy, keys, rules and allow-private, and each in "
+                "the origin \(pattern) may set policy, keys, rules, look-ahead, keep-head and allow-private, and each in "
                     + "its own kind of value; '\(name)' is wrong")
         }
     }
@@ -116,6 +153,8 @@ struct OriginsFile: Decodable {
                 self = .texts(texts)
             } else if let truth = try? container.decode(Bool.self) {
                 self = .truth(truth)
+            } else if let number = try? container.decode(Int.self) {
+                self = .text(String(number))
             } else {
                 self = .other
             }

@@ -47,6 +47,60 @@ struct ServeOptions: ParsableArguments {
     @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
     var hostLimit: String?
 
+    @Option(
+        help:
+            "What decides how many transfers run ahead of players, in downloads and look-ahead: fixed:N, table or probe, never over 32; default probe."
+    )
+    var concurrency: String?
+
+    @Option(
+        help:
+            "Bytes a second that all downloads together may take. 1KB...1000TB with suffix; default no limit."
+    )
+    var downloadRate: String?
+
+    @Option(
+        help:
+            "Bytes that downloads may take from midnight to midnight. 0...1000TB with suffix; default no limit."
+    )
+    var downloadBudget: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Hours of the day in which nothing is downloaded, as in 18:00-23:30; default none.",
+            valueName: "HH:MM-HH:MM"))
+    var quietHours: String?
+
+    @Option(
+        help:
+            "How far to fetch ahead of players: off, auto (as far as the line's speed makes it worth while; off with --host-limit 1) or 1 to 600 seconds; default auto."
+    )
+    var lookAhead: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Another look-ahead for one origin: a host, or host:port, with * and ?; may be given several times.",
+            valueName: "HOST=MODE"))
+    var originLookAhead: [String] = []
+
+    @Option(
+        help:
+            "Segments to keep from the start of each title; what comes behind them is passed through. 1...1000000; default all."
+    )
+    var keepHead: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Another number of segments to keep for one origin; may be given several times.",
+            valueName: "HOST=SEGMENTS"))
+    var originKeepHead: [String] = []
+
+    @Option(
+        help:
+            "Where players find what comes behind the kept head of a title: stream (here, passed through) or origin (playlists name the origin itself); default stream."
+    )
+    var beyondHead: String?
+
     @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
     var policy: String?
 
@@ -167,7 +221,11 @@ struct ServeOptions: ParsableArguments {
         let given: [(String, String?)] = [
             ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize),
             ("min-free", minFree), ("retention", retention), ("read-ahead", readAhead),
-            ("slots", slots), ("express-slots", expressSlots), ("host-limit", hostLimit),
+            ("slots", slots), ("concurrency", concurrency), ("download-rate", downloadRate),
+            ("download-budget", downloadBudget), ("quiet-hours", quietHours),
+            ("express-slots", expressSlots),
+            ("host-limit", hostLimit),
+            ("look-ahead", lookAhead), ("keep-head", keepHead), ("beyond-head", beyondHead),
             ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
             ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
             ("first-byte-timeout", firstByteTimeout), ("stall-timeout", stallTimeout),
@@ -188,23 +246,26 @@ struct ServeOptions: ParsableArguments {
         [
             "bind": bind, "allow-host": allowHost, "mount": mount, "host-name": hostName,
             "cors-origin": corsOrigin, "origin-policy": originPolicy, "key-rule": keyRule,
+            "origin-look-ahead": originLookAhead, "origin-keep-head": originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
 
     /// The names whose values are lists.
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
+        "origin-look-ahead", "origin-keep-head",
     ]
 
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
         "bind", "port", "cache-dir", "cache-size", "min-free", "retention", "read-ahead", "slots",
-        "express-slots",
+        "express-slots", "concurrency", "download-rate", "download-budget", "quiet-hours",
         "host-limit",
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
-        "origin-policy", "access-log", "origins", "mount-cache",
+        "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
+        "keep-head", "origin-keep-head", "beyond-head",
     ]
 }

@@ -13,7 +13,9 @@ extension Story {
         _ cacheFolder: String, _ arguments: [String] = [],
         _ environment: [(name: String, value: String)] = []
     ) throws -> DaemonProcess {
-        let usual = ["serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder]
+        let usual = [
+            "serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder, "--look-ahead", "off",
+        ]
         return try DaemonProcess(usual + arguments, environment: environment)
     }
 

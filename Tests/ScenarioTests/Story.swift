@@ -35,7 +35,8 @@ final class Story: Sendable {
         cdn = FixtureCDN(folder: cdnFolder)
         try cdn.start()
         var command =
-            ["serve", "--port", "0", "--allow-private", "--cache-dir", self.cacheFolder] + arguments
+            ["serve", "--port", "0", "--allow-private", "--cache-dir", self.cacheFolder]
+            + ["--look-ahead", "off"] + arguments
         program = mayWriteAnywhere ? nil : "setpriv"
         if !mayWriteAnywhere {
             let bounds = ["--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]

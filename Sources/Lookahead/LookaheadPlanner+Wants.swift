@@ -1,0 +1,122 @@
+/// What players will need next, and what is done about it.
+import HLS
+import URISyntax
+
+extension LookaheadPlanner {
+    mutating func plan(session: UInt64, at now: Double) -> [LookaheadAction] {
+        players.keys.filter { $0.session == session }.flatMap { plan($0, at: now) }
+    }
+
+    /// Brings what runs for a player in line with what it will need.
+    mutating func plan(_ id: PlayerID, at now: Double) -> [LookaheadAction] {
+        let wanted = self.wanted(id, at: now)
+        var actions: [LookaheadAction] = []
+        var busy: Set<MediaPiece> = []
+        for (number, fetch) in running where fetch.player == id && !fetch.isCancelled {
+            if wanted.contains(where: { $0.piece == fetch.piece }) {
+                busy.insert(fetch.piece)
+            } else {
+                running[number]?.isCancelled = true
+                actions.append(.cancel(number))
+            }
+        }
+        let elsewhere = Set(running.values.filter { !$0.isCancelled }.map(\.piece))
+        for want in wanted where busy.count < limits.parallel && !elsewhere.contains(want.piece) {
+            lastID += 1
+            let number = AheadID(lastID)
+            running[number] = Running(
+                player: id, list: want.list, piece: want.piece, sequence: want.sequence)
+            busy.insert(want.piece)
+            actions.append(.fetch(number, want.piece, for: id, from: want.list))
+        }
+        return actions
+    }
+
+    struct Want: Sendable {
+        let piece: MediaPiece
+        let list: ListID
+        let sequence: Int?
+        /// When it is needed, in seconds of playing time from what was asked for last.
+        let due: Double
+    }
+
+    /// What a player will need, the earliest first; nothing once it has stopped.
+    private func wanted(_ id: PlayerID, at now: Double) -> [Want] {
+        guard let player = players[id], !player.hasStopped else { return [] }
+        guard isAmongTheLast(player) else { return [] }
+        var wants: [Want] = []
+        for (kind, track) in player.tracks {
+            guard let list = lists[track.list], list.kind == kind, track.jumps < 1.7 else {
+                continue
+            }
+            let longest = list.picture.segments.first?.seconds ?? 0
+            if now - player.askedAt > max(limits.silence, 2 * longest) { continue }
+            wants += self.wanted(track, list, player)
+        }
+        wants.sort { $0.due < $1.due }
+        if let announced = player.announced, let list = lists[announced.list], list.mode != .off {
+            // The player knows best; it has been read off the list as a rule.
+            if let index = wants.firstIndex(where: { $0.piece == announced.piece }) {
+                wants.insert(wants.remove(at: index), at: 0)
+            } else if !isSettled(announced.piece, list) {
+                wants.insert(
+                    Want(
+                        piece: announced.piece, list: announced.list,
+                        sequence: sequence(of: announced.piece, list), due: 0), at: 0)
+            }
+        }
+        return wants
+    }
+
+    private func sequence(of piece: MediaPiece, _ list: List) -> Int? {
+        list.picture.index(of: piece.url, from: piece.range?.lowerBound ?? 0)
+            .map { list.picture.segments[$0].sequence }
+    }
+
+    private func isSettled(_ piece: MediaPiece, _ list: List) -> Bool {
+        if let sequence = sequence(of: piece, list) { return list.settled.contains(sequence) }
+        return list.settledStructure.contains(piece)
+    }
+
+    private func isAmongTheLast(_ player: Player) -> Bool {
+        guard players.count > limits.players else { return true }
+        return players.values.filter { $0.askedAt > player.askedAt }.count < limits.players
+    }
+
+    private func wanted(_ track: Track, _ list: List, _ player: Player) -> [Want] {
+        let rate = list.rate(player.hints)
+        let depth = LookaheadDepth(
+            mode: list.mode, limits: limits, line: line.bytesPerSecond, rate: rate,
+            hints: player.hints
+        ).seconds
+        guard depth > 0 else { return [] }
+        let first = list.picture.index(after: track.sequence)
+        var wants: [Want] = []
+        var due = 0.0
+        var known = structureInForce(track, list)
+        for index in first..<list.picture.segments.count {
+            if let reach = list.reach, index >= reach { break }
+            let segment = list.picture.segments[index]
+            guard due < depth, due == 0 || due * (rate ?? 0) < Double(limits.bytes) else { break }
+            for piece in segment.structure where !known.contains(piece) {
+                known.insert(piece)
+                guard !list.settledStructure.contains(piece) else { continue }
+                wants.append(Want(piece: piece, list: track.list, sequence: nil, due: due))
+            }
+            if !list.settled.contains(segment.sequence) {
+                wants.append(
+                    Want(
+                        piece: segment.piece, list: track.list, sequence: segment.sequence,
+                        due: due))
+            }
+            due += max(segment.seconds, 0.1)
+        }
+        return wants
+    }
+
+    /// What the player needs for the segment that it asked for, and asks for itself.
+    private func structureInForce(_ track: Track, _ list: List) -> Set<MediaPiece> {
+        let index = list.picture.index(after: track.sequence) - 1
+        return index >= 0 ? Set(list.picture.segments[index].structure) : []
+    }
+}

@@ -1,0 +1,104 @@
+/// A media playlist as what runs ahead of players sees it: which bytes play when.
+package import HLS
+package import URISyntax
+
+/// A resource, or a part of one, that playing needs.
+package struct MediaPiece: Sendable, Hashable {
+    package let url: AbsoluteURL
+    /// Bytes of the resource; nil for the whole of it.
+    package let range: Range<Int64>?
+    package let role: ResourceRole
+
+    package init(_ url: AbsoluteURL, range: Range<Int64>? = nil, role: ResourceRole) {
+        self.url = url
+        self.range = range
+        self.role = role
+    }
+}
+
+/// The segments of a list with what each needs to be played.
+package struct MediaPicture: Sendable {
+    /// One media segment.
+    package struct Segment: Sendable, Hashable {
+        package let piece: MediaPiece
+        /// Playing time.
+        package let seconds: Double
+        /// Its media sequence number.
+        package let sequence: Int
+        /// The key and the initialization section in force.
+        package let structure: [MediaPiece]
+    }
+
+    /// In their order; announced gaps are left out.
+    package let segments: [Segment]
+    /// Whether the list goes on growing.
+    package let isLive: Bool
+    private let places: [Place: Int]
+
+    private struct Place: Hashable {
+        let url: AbsoluteURL
+        let start: Int64
+    }
+
+    /// A picture of given segments.
+    package init(segments: [Segment], isLive: Bool) {
+        self.segments = segments
+        self.isLive = isLive
+        places = Dictionary(
+            segments.enumerated().map { index, segment in
+                (Place(url: segment.piece.url, start: segment.piece.range?.lowerBound ?? 0), index)
+            }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The picture of a media playlist.
+    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
+        var context: SegmentContext?
+        var structure: [MediaPiece] = []
+        var segments: [Segment] = []
+        for reference in references where reference.tag == .inf && !reference.isGap {
+            if context !== reference.context {
+                context = reference.context
+                structure = Self.structure(reference)
+            }
+            segments.append(
+                Segment(
+                    piece: MediaPiece(
+                        reference.url, range: reference.byteRange.map(Self.range),
+                        role: reference.role),
+                    seconds: max(0, reference.duration.map { $0 / .seconds(1) } ?? 0),
+                    sequence: reference.mediaSequence, structure: structure))
+        }
+        self.init(segments: segments, isLive: summary.isLive)
+    }
+
+    private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
+        var pieces: [MediaPiece] = []
+        if let url = reference.mapURL {
+            pieces.append(
+                MediaPiece(
+                    url, range: reference.mapByteRange.map(range), role: .initialization))
+        }
+        if let url = reference.keyURL { pieces.append(MediaPiece(url, role: .key)) }
+        return pieces
+    }
+
+    private static func range(_ part: SubRange) -> Range<Int64> {
+        Int64(part.offset)..<Int64(part.end)
+    }
+
+    /// Where a segment stands by its URL and, where several share one, by its first byte.
+    package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
+        places[Place(url: url, start: start)] ?? (start == 0 ? nil : index(of: url))
+    }
+
+    /// The first segment that comes behind a media sequence number.
+    package func index(after sequence: Int) -> Int {
+        var low = 0
+        var high = segments.count
+        while low < high {
+            let middle = (low + high) / 2
+            if segments[middle].sequence <= sequence { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

@@ -1,0 +1,182 @@
+/// Carries out what the planner of look-ahead says, and tells it how that ends.
+///
+/// Lives on the thread of what runs ahead.
+import CachePolicy
+import HLS
+import HTTP
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+final class LookaheadDriver {
+    unowned let core: ProxyCore
+    let loop: EventLoop
+    private var planner: LookaheadPlanner
+    private var fetches: [AheadID: BackgroundFetch] = [:]
+    private var isTicking = false
+    /// Of the sessions that were heard of last.
+    private var graphs = RecentMap<UInt64, StreamGraph>(capacity: 256)
+    private var players = RecentMap<PlayerID, Resource>(capacity: 256)
+    private var generations = RecentMap<ListID, UInt64>(capacity: 512)
+
+    init(core: ProxyCore, loop: EventLoop) {
+        self.core = core
+        self.loop = loop
+        planner = LookaheadPlanner(limits: core.settings.lookAheadLimits)
+    }
+
+    private var now: Double { Double(loop.now.nanoseconds) / 1e9 }
+
+    /// Bytes per second that the line gave of late; nil where nothing was measured.
+    var bytesPerSecond: Double? { planner.bytesPerSecond }
+
+    /// Takes in what a fetch of another planner measured.
+    func measured(_ report: BackgroundFetch.Report) {
+        guard report.broughtBytes > 0 else { return }
+        planner.measured(bytes: report.broughtBytes, seconds: report.activeSeconds)
+    }
+
+    // MARK: What players do
+
+    func read(
+        _ resource: Resource, from start: Int64, by player: PlayerID, _ hints: PlayerHints?
+    ) {
+        players[player] = resource
+        perform(planner.read(resource.url, from: start, by: player, hints, at: now))
+    }
+
+    func left(_ player: PlayerID) {
+        perform(planner.left(player, at: now))
+    }
+
+    func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {
+        players[player] = resource
+        let id = ListID(session: resource.session.id.number, url: resource.url)
+        guard generations[id] != object.generation, object.isComplete,
+            let facts = ObjectFacts.of(object), facts.head.isPlaylist
+        else { return perform(planner.read(resource.url, by: player, at: now)) }
+        generations[id] = object.generation
+        guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
+            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
+        else { return }
+        learn(body, base, id, resource)
+    }
+
+    /// Reads a list that a player got.
+    private func learn(
+        _ body: [UInt8], _ base: AbsoluteURL, _ id: ListID, _ resource: Resource
+    ) {
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.collectsReferences = true
+        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
+        guard
+            let list = try? PlaylistRewriter.rewrite(
+                body, base: base, options: options, map: { _, _ in false })
+        else { return }
+        guard list.summary.kind == .media else {
+            let outline = try? PlaylistOutline(body, base: base)
+            if let outline { graphs[id.session] = StreamGraph(outline) }
+            return
+        }
+        // A delta update leaves out what it is about; parts are the player's to ask for.
+        guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly else { return }
+        let graph = graphs[id.session]
+        let terms = LookaheadPlanner.ListTerms(
+            kind: graph?.kind(of: resource.url) ?? .picture,
+            mode: core.lookAhead(of: resource.url), bandwidth: graph?.bandwidth(of: resource.url),
+            reach: list.summary.isLive ? nil : core.keepHead(of: resource.url))
+        let picture = MediaPicture(list.references, list.summary)
+        perform(planner.saw(picture, of: id, terms, at: now))
+    }
+
+    // MARK: Actions
+
+    private func perform(_ actions: [LookaheadAction]) {
+        for action in actions {
+            switch action {
+            case .fetch(let id, let piece, let player, _): fetch(id, piece, for: player)
+            case .cancel(let id): fetches[id]?.cancel()
+            }
+        }
+        tickWhileNeeded()
+    }
+
+    private func fetch(_ id: AheadID, _ piece: MediaPiece, for player: PlayerID) {
+        guard let example = players[player] else {
+            return loop.atRoundEnd { [weak self] _ in self?.ended(id, AheadResult(.failed)) }
+        }
+        let resource = core.resource(
+            piece.url, example.session, role: piece.role, forwarding: example.forwardedFields)
+        let wish = BackgroundFetch.Wish(resource: resource, range: piece.range)
+        core.counters.add(.aheadFetches)
+        let bound = LoopBound(self, to: loop)
+        fetches[id] = core.flights.bring(wish) { end in
+            bound.enqueue { driver, _ in
+                driver.ended(id, AheadResult(end, size: piece.range.map { Int64($0.count) }))
+            }
+        }
+    }
+
+    private func ended(_ id: AheadID, _ result: AheadResult) {
+        fetches[id] = nil
+        perform(planner.ended(id, result, at: now))
+    }
+
+    private func tickWhileNeeded() {
+        guard !isTicking, planner.needsTicks else { return }
+        isTicking = true
+        loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in
+            guard let self else { return }
+            isTicking = false
+            perform(planner.tick(at: now))
+        }
+    }
+}
+
+extension AheadResult {
+    /// How a fetch for a planner ended.
+    ///
+    /// - Parameters:
+    ///   - end: as it was told.
+    ///   - size: the bytes of the piece, where it is a part of its resource.
+    init(_ end: BackgroundFetch.End, size: Int64?) {
+        let report = end.report
+        switch end {
+        case .stored: self.init(.stored)
+        case .failed: self.init(.failed)
+        case .cancelled: self.init(.cancelled)
+        }
+        bytes = report.broughtBytes
+        self.size = size ?? report.total
+        seconds = report.activeSeconds
+    }
+}
+
+extension ProxyCore {
+    /// How far may be run ahead of players of this origin.
+    ///
+    /// With one connection to a host allowed, which is what accounts for one viewer have, the mode
+    /// auto leaves it to the player.
+    func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
+        if let told = keys.ahead(of: url.origin).lookAhead { return told }
+        if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }
+        return settings.lookAhead
+    }
+
+    /// How many segments from the start of a title of this origin are kept; nil for all.
+    func keepHead(of url: AbsoluteURL) -> Int? {
+        keys.ahead(of: url.origin).keepHead ?? settings.keepHead
+    }
+}
+
+extension ProxySettings {
+    /// Whether anything may be fetched ahead of any player.
+    var mayLookAhead: Bool {
+        lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
+    }
+}

@@ -1,0 +1,140 @@
+/// Tells the planner of look-ahead what players ask for; costs a request a look into a table.
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// One for all loops; any thread may tell it something.
+final class LookaheadTap: Sendable {
+    /// What was told lately, so that a player that asks for one segment in many small ranges, or a
+    /// crowd that watches the same one, is not told of a thousand times.
+    private struct Lately {
+        var words = [UInt64](repeating: 0, count: 1_024)
+    }
+
+    private let lately = Mutex(Lately())
+    private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
+    private let thread: LoopThread
+    private let hasListeners: Atomic<Bool>
+
+    /// A segment is told of again after so many seconds.
+    private static let pause: Int64 = 2
+
+    init(thread: LoopThread, isOn: Bool) {
+        self.thread = thread
+        hasListeners = Atomic(isOn)
+    }
+
+    /// Whether anybody wants to know.
+    var isOn: Bool { hasListeners.load(ordering: .relaxed) }
+
+    /// Somebody wants to know from now on.
+    func turnOn() { hasListeners.store(true, ordering: .relaxed) }
+
+    /// Runs `body` on the planner's thread; in the order of the calls.
+    func enqueue(
+        _ core: ProxyCore, _ body: @escaping @Sendable (LookaheadDriver, EventLoop) -> Void
+    ) {
+        thread.handle.enqueue { [self] loop in
+            let bound = driver.withLock { driver in
+                if let driver { return driver }
+                let made = LoopBound(LookaheadDriver(core: core, loop: loop), to: loop)
+                driver = made
+                return made
+            }
+            body(bound.value(on: loop), loop)
+        }
+    }
+
+    // MARK: What players do
+
+    /// A player was answered with media, from this byte on.
+    func read(_ resource: Resource, from start: Int64, _ exchange: Exchange, _ core: ProxyCore) {
+        guard isOn, resource.kind == nil, resource.role != .part else { return }
+        guard isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange) else {
+            return
+        }
+        let (player, hints) = Self.identify(resource, exchange, core)
+        enqueue(core) { driver, _ in driver.read(resource, from: start, by: player, hints) }
+    }
+
+    /// A player was answered with a playlist.
+    func list(
+        _ resource: Resource, _ object: StoredObject, _ exchange: Exchange, _ core: ProxyCore
+    ) {
+        guard isOn, resource.kind == nil, resource.role == .playlist || resource.role == nil else {
+            return
+        }
+        let mark = resource.key.hashValue ^ Int(truncatingIfNeeded: object.generation)
+        guard isNews(mark, exchange) else { return }
+        let (player, _) = Self.identify(resource, exchange, core)
+        enqueue(core) { driver, _ in driver.list(resource, object, by: player) }
+    }
+
+    /// A player cut off a body.
+    func left(_ resource: Resource, _ exchange: Exchange, _ core: ProxyCore) {
+        guard isOn, resource.kind == nil else { return }
+        let (player, _) = Self.identify(resource, exchange, core)
+        enqueue(core) { driver, _ in driver.left(player) }
+    }
+
+    private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
+        let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
+        let time = UInt64(exchange.receivedAt.nanoseconds / (Self.pause * 1_000_000_000)) & 0xFFFF
+        let word = hash & ~0xFFFF | time
+        return lately.withLock { lately in
+            let slot = Int(hash >> 54)
+            guard lately.words[slot] != word else { return false }
+            lately.words[slot] = word
+            return true
+        }
+    }
+
+    // MARK: Who it is
+
+    /// Players of one session are told apart by what they say of themselves, else by address and
+    /// agent.
+    private static func identify(
+        _ resource: Resource, _ exchange: Exchange, _ core: ProxyCore
+    ) -> (PlayerID, PlayerHints?) {
+        let request = exchange.request
+        var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
+            request.fields.combined($0)
+        }
+        if request.target.contains("CMCD=") {
+            texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
+        }
+        var hints = texts.isEmpty ? nil : PlayerHints(texts)
+        if let next = hints?.nextObject {
+            hints?.nextObject = core.originURL(ofNext: next, after: request)?.text
+        }
+        var hasher = Hasher()
+        if let playback = hints?.playback {
+            hasher.combine(playback)
+        } else {
+            hasher.combine(exchange.peer?.bytes)
+            hasher.combine(request.fields.first(.userAgent))
+        }
+        let client = UInt64(truncatingIfNeeded: hasher.finalize())
+        return (PlayerID(session: resource.session.id.number, client: client), hints)
+    }
+}
+
+extension ProxyCore {
+    /// What a player means by a reference that is relative to one of our URLs.
+    fileprivate func originURL(ofNext text: String, after request: RequestHead) -> AbsoluteURL? {
+        guard let base = try? AbsoluteURL("http://localhost\(request.path)"),
+            let url = try? base.resolving(text)
+        else { return nil }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        guard case .rewritten(_, let handle, _) = router.route(head) else { return nil }
+        return (try? Handle(text: handle.utf8)).flatMap { self.url(of: $0) }
+    }
+}

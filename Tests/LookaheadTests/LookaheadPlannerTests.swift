@@ -1,0 +1,163 @@
+/// What is fetched ahead of a player: in which order, how far, and when no more.
+import HLS
+import Testing
+import URISyntax
+
+@testable import Lookahead
+
+@Suite struct LookaheadPlannerTests {
+    @Test func `the next segments are fetched, the nearest first, and no others`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
+        #expect(story.finishAll() == ["v1.ts", "v2.ts", "v3.ts"])
+    }
+
+    @Test func `each segment that is asked for lets one more be fetched`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        _ = story.finishAll()
+        story.read("v1.ts")
+        #expect(Array(story.running.keys) == ["v4.ts"])
+    }
+
+    @Test func `a seek ends what runs and starts at the new place`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<50))
+        story.read("v0.ts")
+        story.read("v30.ts")
+        #expect(story.cancelled.sorted() == ["v1.ts", "v2.ts"])
+        #expect(Set(story.running.keys) == ["v31.ts", "v32.ts"])
+    }
+
+    @Test func `a player that jumps about gets nothing until it plays on`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<100))
+        for number in [0, 40, 10, 70] { story.read("v\(number).ts") }
+        #expect(story.running.isEmpty)
+        for number in 71...73 { story.read("v\(number).ts") }
+        #expect(!story.running.isEmpty)
+    }
+
+    @Test func `after a change of rendition the other rendition is fetched`() {
+        var story = LookaheadStory()
+        story.see("low", LookaheadStory.picture("low", 0..<20))
+        story.see("high", LookaheadStory.picture("high", 0..<20))
+        story.read("low3.ts")
+        story.read("high4.ts")
+        #expect(Set(story.running.keys) == ["high5.ts", "high6.ts"])
+    }
+
+    @Test func `picture and sound are fetched in step`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.see("a", LookaheadStory.picture("a", 0..<20), .init(kind: .sound, mode: .seconds(12)))
+        story.read("v0.ts")
+        _ = story.finishAll()
+        story.read("a0.ts")
+        story.read("v1.ts")
+        #expect(Set(story.running.keys) == ["a1.ts", "a2.ts"])
+    }
+
+    @Test func `a key and a section that come into force later are fetched before their segment`() {
+        let change = MediaPiece(LookaheadStory.url("k2.key"), role: .key)
+        let first = LookaheadStory.picture("v", 0..<2)
+        let second = LookaheadStory.picture("v", 2..<6, structure: [change])
+        var story = LookaheadStory()
+        story.see(
+            "v", MediaPicture(segments: first.segments + second.segments, isLive: false))
+        story.read("v0.ts")
+        story.finish("v1.ts")
+        #expect(Set(story.running.keys) == ["k2.key", "v2.ts"])
+    }
+
+    @Test func `nothing is fetched that a live list does not name`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 10..<13, isLive: true))
+        story.read("v12.ts")
+        #expect(story.running.isEmpty)
+        story.see("v", LookaheadStory.picture("v", 11..<14, isLive: true))
+        #expect(Array(story.running.keys) == ["v13.ts"])
+    }
+
+    @Test func `a list whose numbers begin anew is fetched anew`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 10..<13, isLive: true))
+        story.read("v10.ts")
+        _ = story.finishAll()
+        story.see("v", LookaheadStory.picture("v", 0..<3, isLive: true))
+        story.read("v0.ts")
+        #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
+    }
+
+    @Test func `a player that falls silent has stopped`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        story.now = 7
+        story.take(story.planner.tick(at: 7))
+        #expect(story.running.count == 2, "a segment lasts longer than that")
+        story.now = 9
+        story.take(story.planner.tick(at: 9))
+        #expect(story.running.isEmpty)
+        #expect(!story.planner.needsTicks)
+    }
+
+    @Test func `a body that is cut off ends what runs, and the next request starts it again`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        story.take(story.planner.left(story.player, at: 0))
+        #expect(story.running.isEmpty)
+        story.read("v1.ts")
+        #expect(Set(story.running.keys) == ["v2.ts", "v3.ts"])
+    }
+
+    @Test func `what failed is left to the player`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        guard let id = story.running.removeValue(forKey: "v1.ts") else { return }
+        story.take(story.planner.ended(id, AheadResult(.failed), at: 0))
+        #expect(Set(story.running.keys) == ["v2.ts", "v3.ts"])
+    }
+
+    @Test func `two players of one title do not fetch the same twice`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        let other = PlayerID(session: 1, client: 8)
+        let url = LookaheadStory.url("v0.ts")
+        story.take(story.planner.read(url, by: other, at: 0))
+        #expect(Set(story.running.keys) == ["v1.ts", "v2.ts", "v3.ts"])
+    }
+
+    @Test func `byte ranges of one file are told apart`() {
+        let url = LookaheadStory.url("film.mp4")
+        let segments = (0..<9).map { number in
+            MediaPicture.Segment(
+                piece: MediaPiece(
+                    url, range: Int64(number) * 100..<Int64(number + 1) * 100, role: .segment),
+                seconds: 4, sequence: number, structure: [])
+        }
+        var story = LookaheadStory(LookaheadLimits())
+        story.see("v", MediaPicture(segments: segments, isLive: false))
+        let actions = story.planner.read(url, from: 300, by: story.player, at: 0)
+        let ranges = actions.compactMap { action -> Int64? in
+            guard case .fetch(_, let piece, _, _) = action else { return nil }
+            return piece.range?.lowerBound
+        }
+        #expect(ranges == [400, 500])
+    }
+
+    @Test func `beyond what may be kept nothing is fetched`() {
+        var story = LookaheadStory()
+        story.see(
+            "v", LookaheadStory.picture("v", 0..<20),
+            .init(mode: .seconds(60), reach: 3))
+        story.read("v0.ts")
+        #expect(story.finishAll() == ["v1.ts", "v2.ts"])
+    }
+}
