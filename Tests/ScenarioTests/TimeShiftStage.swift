@@ -1,0 +1,88 @@
+/// What stories of time shift have in common: a live stream, and a player that sees farther back.
+import FixtureCDN
+import ScenarioSupport
+
+/// A live stream of segments `s0.ts`, `s1.ts` ... of one second, behind a daemon.
+final class ShiftedStream {
+    let story: Story
+    private(set) var window: LiveWindow
+    let path: String
+    let length: String
+
+    /// The bytes of each segment.
+    static let size = 3_000
+    /// Lists with parts are reused for half a part target: stories wait less.
+    private static let quick = ["#EXT-X-PART-INF:PART-TARGET=0.1"]
+
+    /// - Parameters:
+    ///   - length: what `dvr=` says.
+    ///   - arguments: added to `serve`.
+    ///   - loop: segments after which the stream begins anew behind a discontinuity.
+    init(
+        _ length: String, _ arguments: [String] = [], path: String = "/l.m3u8", loop: Int = 100
+    ) throws {
+        story = try Story(arguments)
+        self.path = path
+        self.length = length
+        window = Self.window(loop)
+        _ = story.cdn.live(path, window)
+    }
+
+    static func window(_ loop: Int = 100, names: String = "s", size: Int = 3) -> LiveWindow {
+        LiveWindow(
+            segments: (0..<loop).map {
+                .init(uri: segment("\(names)\($0)", Self.size), duration: 1)
+            }, targetDuration: 1, windowSize: size, header: quick)
+    }
+
+    /// The origin begins to count anew.
+    func reset(to window: LiveWindow) {
+        self.window = window
+        _ = story.cdn.live(path, window)
+    }
+
+    /// The list as a player gets it now.
+    func list() throws -> PlayerResponse {
+        try story.follow(
+            "/proxy?url=\(percentEncoded(story.cdn.url(path)))&dvr=\(length)")
+    }
+
+    /// Moves the origin on and loads the list until it shows that.
+    @discardableResult
+    func advance(by count: Int = 1) throws -> PlayerResponse {
+        let before = try list().text
+        window.advance(by: count)
+        return try changed(from: before)
+    }
+
+    /// The list once it is not `before` any more; it is not awaited beyond the usual patience.
+    func changed(from before: String) throws -> PlayerResponse {
+        var now = try list()
+        _ = try eventually {
+            now = try list()
+            return now.text != before
+        }
+        return now
+    }
+
+    /// Fetches everything that a list names, as a player that watches it from its start.
+    func watch(_ list: PlayerResponse) throws {
+        for link in uriLines(list.text) where !link.contains("missing") {
+            _ = try story.follow(link)
+        }
+    }
+}
+
+extension PlayerResponse {
+    /// The value of the first line that starts with a tag.
+    func tag(_ name: String) -> String? {
+        text.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+            .map { String($0.dropFirst(name.utf8.count + 1)) }
+    }
+
+    /// The names of the segments, without extension.
+    var segmentNames: [String] {
+        uriLines(text).compactMap { $0.split(separator: "/").last }
+            .map { String($0.prefix { $0 != "." }) }
+    }
+}

@@ -1,0 +1,222 @@
+/// Stories of windows that reach farther back than the origin's.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct TimeShiftTests {}
+}
+
+extension Stories.TimeShiftTests {
+    @Test  // traps 43 and 47
+    func `a window grows to its length and no further`() throws {
+        let stream = try ShiftedStream("6s")
+        try stream.watch(try stream.list())
+        for _ in 0..<3 { try stream.watch(try stream.advance(by: 2)) }
+        let list = try stream.advance(by: 2)
+        #expect(list.segmentNames == (5...10).map { "s\($0)" })
+        #expect(list.tag("#EXT-X-MEDIA-SEQUENCE") == "5")
+        #expect(!list.text.contains("ENDLIST") && !list.text.contains("GAP"))
+        // What fell out of the window is let go.
+        #expect(try stream.story.settled("time_shift_dropped_total") { $0 == 5 } == 5)
+    }
+
+    @Test
+    func `seeking back plays what was watched and asks the origin for nothing`() throws {
+        let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
+        for _ in 0..<4 { try stream.watch(try stream.advance(by: 2)) }
+        let list = try stream.advance(by: 2)
+        #expect(list.segmentNames.first == "s0" && list.segmentNames.count == 13)
+        let asked = stream.story.cdn.requestCount()
+        for (number, link) in uriLines(list.text).prefix(8).enumerated() {
+            let answer = try stream.story.follow(link)
+            let isRight = isContent(answer.body, of: segment("s\(number)", ShiftedStream.size))
+            #expect(isRight)
+            #expect(answer["Cache-Status"]?.contains("hit") == true)
+        }
+        let paths = stream.story.cdn.requests.dropFirst(asked).map(\.target)
+        #expect(!paths.contains { $0.hasPrefix("/bytes/") && !$0.contains("/s1") })
+    }
+
+    @Test  // traps 43 and 44
+    func `what nobody saw is marked, and its place asks the origin for nothing`() throws {
+        let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
+        let list = try stream.advance(by: 5)
+        #expect(list.tag("#EXT-X-MEDIA-SEQUENCE") == "0")
+        #expect(
+            list.text.split(separator: "#EXT-X-GAP", omittingEmptySubsequences: false).count == 3)
+        #expect(list.segmentNames == ["s0", "s1", "s2", "3", "4", "s5", "s6", "s7"])
+        let asked = stream.story.cdn.requestCount()
+        let answer = try stream.story.follow(uriLines(list.text)[3])
+        #expect(answer.status == 404 && answer.text.contains("gap"))
+        #expect(stream.story.cdn.requestCount() == asked)
+        #expect(try stream.story.stat("time_shift_missed_total") == 2)
+    }
+
+    @Test  // trap 44
+    func `discontinuities are counted on when they have left the window`() throws {
+        let stream = try ShiftedStream("5s", loop: 4)
+        for _ in 0..<5 { try stream.watch(try stream.advance()) }
+        let list = try stream.advance(by: 2)
+        // The ninth segment, number 8, begins the third round.
+        #expect(list.tag("#EXT-X-MEDIA-SEQUENCE") == "5")
+        #expect(list.tag("#EXT-X-DISCONTINUITY-SEQUENCE") == "1")
+        #expect(list.segmentNames == ["s1", "s2", "s3", "s0", "s1"])
+        #expect(list.text.contains("#EXT-X-DISCONTINUITY\n#EXTINF"))
+    }
+
+    @Test  // trap 43
+    func `an origin that counts anew goes on behind a discontinuity`() throws {
+        let stream = try ShiftedStream("60s")
+        for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
+        let before = try stream.list().text
+        stream.reset(to: ShiftedStream.window(names: "t"))
+        let list = try stream.changed(from: before)
+        #expect(list.tag("#EXT-X-MEDIA-SEQUENCE") == "0")
+        #expect(list.segmentNames == (0...6).map { "s\($0)" } + ["t0", "t1", "t2"])
+        #expect(list.text.contains("#EXT-X-DISCONTINUITY\n"))
+        #expect(try stream.advance().segmentNames.last == "t3")
+        #expect(try stream.story.stat("time_shift_epochs_total") == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `a restart keeps the window, with the origin there or gone`(_ isThere: Bool) throws {
+        let stream = try ShiftedStream("60s")
+        for _ in 0..<3 { try stream.watch(try stream.advance(by: 2)) }
+        let before = try stream.list()
+        if !isThere { stream.story.cdn.stop() }
+        try stream.story.restart()
+        let list = try stream.list()
+        #expect(list.status == 200 && list.segmentNames == before.segmentNames)
+        #expect(uriLines(list.text) == uriLines(before.text))
+        let first = try stream.story.follow(uriLines(list.text)[0])
+        let isFirst = isContent(first.body, of: segment("s0", ShiftedStream.size))
+        #expect(isFirst)
+        guard isThere else { return }
+        #expect(try stream.advance().segmentNames == before.segmentNames + ["s9"])
+    }
+
+    @Test
+    func `the list goes on being served while its origin is gone`() throws {
+        let stream = try ShiftedStream("60s")
+        for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
+        let before = try stream.list()
+        let ordinary = stream.story.url("/l.m3u8")
+        _ = try stream.story.player().get(ordinary)
+        stream.story.cdn.stop()
+        // An ordinary session is told after three target durations.
+        let isOver = try eventually {
+            try stream.story.player().get(ordinary).status != 200
+        }
+        let list = try stream.list()
+        #expect(isOver && list.status == 200 && list.segmentNames == before.segmentNames)
+        #expect(!list.text.contains("ENDLIST"))
+        #expect(list["Cache-Status"]?.contains("origin-unreachable") == true)
+    }
+
+    @Test
+    func `segments that the player left out are fetched behind it`() throws {
+        let stream = try ShiftedStream("60s")
+        _ = try stream.list()
+        #expect(try stream.story.settled("time_shift_fetched_total") { $0 == 3 } == 3)
+        let list = try stream.advance(by: 3)
+        #expect(list.segmentNames.first == "s0" && !list.text.contains("GAP"))
+    }
+
+    @Test
+    func `both forms of an entry are one session, and its links keep the window`() throws {
+        let stream = try ShiftedStream("60s")
+        stream.story.cdn.put(
+            "/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n")
+        let origin = stream.story.cdn.url("/m.m3u8")
+        let link = try links(stream.story.follow("/dvr=60s/\(origin)").text)[0]
+        let other = stream.story.entry("/m.m3u8", "dvr=1m")
+        #expect(try links(stream.story.follow(other).text) == [link])
+        _ = try stream.story.follow(link)
+        stream.window.advance(by: 3)
+        let isLonger = try eventually {
+            try stream.story.follow(link).segmentNames.count == 6
+        }
+        #expect(isLonger)
+    }
+
+    @Test(arguments: ["0", "-1", "2x", "1h1h", "25h", "1000000000000h", "", "h"])
+    func `a length that is none is refused in words`(_ length: String) throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow())
+        for form in [
+            story.entry("/l.m3u8", "dvr=\(length)"), "/dvr=\(length)/\(story.cdn.url("/l.m3u8"))",
+        ] {
+            let answer = try story.follow(form)
+            #expect(answer.status == 400 && answer.text.contains("up to 24h"), "\(form)")
+        }
+        #expect(story.cdn.requestCount() == 0)
+    }
+
+    @Test
+    func `a film and a plain file are as they are without a length`() throws {
+        let story = try Story()
+        story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000), segment("b", 2_000)]))
+        let film = try story.follow(story.entry("/f.m3u8", "dvr=2h"))
+        #expect(film.segmentNames == ["a", "b"] && film.text.contains("ENDLIST"))
+        let file = try story.follow(story.entry(segment("c", 5_000), "dvr=2h"))
+        let isFile = isContent(file.body, of: segment("c", 5_000))
+        #expect(isFile)
+        let page = try story.follow(story.entry("/missing.m3u8", "dvr=2h"))
+        #expect(page.status == 404)
+    }
+
+    @Test
+    func `variants are in step, whichever was watched first`() throws {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        let second = ShiftedStream.window(names: "low")
+        _ = story.cdn.live("/low.m3u8", second)
+        story.cdn.put(
+            "/m.m3u8",
+            text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=2\nl.m3u8\n"
+                + "#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n")
+        let lists = links(try story.follow(story.entry("/m.m3u8", "dvr=1m")).text)
+        _ = try story.follow(lists[0])
+        stream.window.advance(by: 2)
+        second.advance(by: 2)
+        _ = try eventually { try story.follow(lists[0]).segmentNames.count == 5 }
+        // Both count anew before the second was ever asked for.
+        stream.reset(to: ShiftedStream.window(names: "t"))
+        _ = story.cdn.live("/low.m3u8", ShiftedStream.window(names: "u"))
+        let isAnew = try eventually { try story.follow(lists[0]).segmentNames.last == "t2" }
+        let other = try story.follow(lists[1])
+        #expect(isAnew && other.segmentNames == ["u0", "u1", "u2"])
+        #expect(other.tag("#EXT-X-MEDIA-SEQUENCE") == "5")
+        #expect(other.tag("#EXT-X-DISCONTINUITY-SEQUENCE") == "1")
+    }
+
+    @Test
+    func `a key that rotates stays with the segments that need it`() throws {
+        let story = try Story()
+        func put(_ first: Int, _ key: String) {
+            let segments = (first..<(first + 3)).map { "#EXTINF:1,\n\(segment("s\($0)", 1_000))\n" }
+            story.cdn.put(
+                "/l.m3u8",
+                text: "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-PART-INF:PART-TARGET=0.1\n"
+                    + "#EXT-X-MEDIA-SEQUENCE:\(first)\n#EXT-X-KEY:METHOD=AES-128,URI=\"/bytes/16/\(key).key\"\n"
+                    + segments.joined())
+        }
+        put(0, "one")
+        let entry = story.entry("/l.m3u8", "dvr=1m")
+        _ = try story.follow(entry)
+        #expect(try story.settled("time_shift_fetched_total") { $0 == 4 } == 4)
+        put(3, "two")
+        let hasChanged = try eventually { try story.follow(entry).segmentNames.count == 6 }
+        let text = try story.follow(entry).text
+        #expect(hasChanged, "\(text)")
+        let keys = links(text).filter { $0.hasPrefix("/k/") }
+        #expect(keys.count == 2)
+        let answer = try story.follow(keys[0])
+        let isKey = isContent(answer.body, of: "/bytes/16/one.key")
+        #expect(isKey)
+        #expect(answer["Cache-Status"]?.contains("hit") == true)
+    }
+}
