@@ -20,6 +20,9 @@ package struct OfflinePlan: Sendable {
     /// may reach beyond the end.
     private var coarse: Set<AbsoluteURL> = []
 
+    /// The playlists that the plan was made from, on one time line.
+    private let lists: [AbsoluteURL: OfflineList]
+
     /// A variant stream of the multivariant playlist.
     package struct Variant: Sendable {
         package let url: AbsoluteURL
@@ -31,6 +34,7 @@ package struct OfflinePlan: Sendable {
 
     /// A plan for one media playlist by itself.
     package init(only list: OfflineList, at url: AbsoluteURL) {
+        lists = [url: list]
         stretches = list.hasMap ? list.kept.longest : list.kept
         if !stretches.isEmpty { playable = [url] }
     }
@@ -45,6 +49,7 @@ package struct OfflinePlan: Sendable {
         var lists = lists
         let first = lists.values.map(\.start).min() ?? 0
         for url in lists.keys { lists[url]?.align(toNumber: first) }
+        self.lists = lists
         let alone = Self.best(variants) {
             lists[$0.url]?.kept
         } sound: {
@@ -82,8 +87,12 @@ package struct OfflinePlan: Sendable {
         }
     }
 
+    /// Whether there is nothing to play.
+    package var isEmpty: Bool { stretches.isEmpty }
+
     /// The lines of the segments of a playlist that are not listed.
-    package func missing(in list: OfflineList, at url: AbsoluteURL) -> Set<Int> {
+    package func missing(at url: AbsoluteURL) -> Set<Int> {
+        guard let list = lists[url] else { return [] }
         let lent = borrowed[url] ?? [:]
         let isCoarse = coarse.contains(url)
         return Set(

@@ -33,6 +33,7 @@ package final class ProxyCore: Sendable {
     /// Which origins do not answer just now.
     let health = OriginHealth()
     /// Makes playlists that are true without the network.
+    let offline: OfflineDesk
     let live: LiveMemory
     let revival = Revival()
     let ahead = AheadGauge()
@@ -79,6 +80,7 @@ package final class ProxyCore: Sendable {
         tap = LookaheadTap(thread: aheadThread, isOn: settings.mayLookAhead)
         timeShift = TimeShiftTable(folder: store.folderPath + "/windows")
         keeper = try TimeShiftThread()
+        offline = try OfflineDesk()
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
@@ -94,6 +96,7 @@ package final class ProxyCore: Sendable {
     package func stop() {
         keeper.stop()
         aheadThread.stopAndJoin()
+        offline.stop()
         flights.stop()
     }
 

@@ -1,0 +1,201 @@
+/// Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
+/// index alone, so that the answer is the same whatever the network does.
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Retention
+import Routing
+import Store
+import URISyntax
+
+/// One look at one session's playlists; used on the desk's thread, and thrown away.
+struct OfflineReading {
+    /// A kept playlist with what it names.
+    struct List {
+        let resource: Resource
+        let generation: UInt64
+        /// The URL that it came from.
+        let base: AbsoluteURL
+        let body: [UInt8]
+        let read: RewrittenPlaylist
+
+        var isMultivariant: Bool { read.summary.kind == .multivariant }
+    }
+
+    /// No title has more variants and renditions; a hostile list might say so.
+    private static let mostLists = 64
+
+    let core: ProxyCore
+    let session: Session
+
+    // MARK: Playlists
+
+    /// Reads the playlist that a URL names; nil where it is not kept, or cannot be read.
+    func list(_ url: AbsoluteURL, variables: [String: String]) -> List? {
+        let resource = core.resource(url, session, role: .playlist, forwarding: Fields())
+        for way in [resource.kept(for: session), resource] {
+            if let object = core.store.peek(way.key),
+                let list = list(way, object, variables: variables)
+            {
+                return list
+            }
+        }
+        return nil
+    }
+
+    /// Reads a stored playlist.
+    func list(
+        _ resource: Resource, _ object: StoredObject, variables: [String: String]
+    ) -> List? {
+        guard object.isComplete, let total = object.total,
+            total <= core.settings.playlistLimits.byteCount,
+            let facts = ObjectFacts.of(object), facts.head.isPlaylist,
+            let final = try? AbsoluteURL(facts.head.finalURL),
+            let base = try? resource.withUserinfo(final),
+            let body = try? readBody(of: object, count: Int(total))
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.inheritedVariables = variables
+        options.collectsReferences = true
+        let read = try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
+            false
+        }
+        return read.map {
+            List(
+                resource: resource, generation: object.generation, base: base, body: body,
+                read: $0)
+        }
+    }
+
+    /// The multivariant playlist of the session that names a media playlist: among those that were
+    /// played last, else among those that the store keeps for the session.
+    func parent(of url: AbsoluteURL) -> List? {
+        let names = { (list: List) in
+            list.isMultivariant && list.read.references.contains { $0.url == url }
+        }
+        for resource in core.revival.lists(of: session.id) where resource.url != url {
+            if let object = core.store.peek(resource.key),
+                let list = list(resource, object, variables: [:]), names(list)
+            {
+                return list
+            }
+        }
+        let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
+        let rows = core.store.rows(ofTitle: session.id.number)
+            .filter { letters.contains($0.role) && $0.kind == .structure }
+        for row in rows.prefix(Self.mostLists) {
+            guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
+                let final = try? AbsoluteURL(facts.head.finalURL)
+            else { continue }
+            let resource = core.resource(final, session, role: .playlist, forwarding: Fields())
+            if let list = list(resource, object, variables: [:]), names(list) { return list }
+        }
+        return nil
+    }
+
+    // MARK: Plans
+
+    /// Decides what of a title is played.
+    func plan(of master: List) -> OfflineTitle {
+        var title = OfflineTitle(generation: master.generation)
+        let children = master.read.references.filter {
+            $0.tag == .streamInf || ($0.tag == .media && $0.role == .playlist)
+        }
+        var lists: [AbsoluteURL: OfflineList] = [:]
+        for child in children where lists.count < Self.mostLists {
+            let url = child.url
+            guard lists[url] == nil,
+                let list = list(url, variables: master.read.definedVariables),
+                let kept = kept(list)
+            else { continue }
+            title.generations[url] = list.generation
+            lists[url] = kept
+        }
+        let variants = try? MultivariantFilter.variants(
+            master.body, master.read.references, limits: core.settings.playlistLimits)
+        title.plan = OfflinePlan(variants ?? [], lists: lists)
+        return title
+    }
+
+    /// What is kept of a media playlist; nil for what is none, or half of one.
+    func kept(_ list: List) -> OfflineList? {
+        guard !list.isMultivariant, !list.read.summary.isSkipDelta else { return nil }
+        let present = presence(of: list.read.references.filter(Self.isNeeded))
+        return OfflineList(list.read.references, list.read.summary) {
+            present.contains($0.line)
+        }
+    }
+
+    private static func isNeeded(_ reference: ResourceReference) -> Bool {
+        reference.tag == .inf || reference.tag == .key || reference.tag == .map
+    }
+
+    /// The lines of those references whose bytes are kept.
+    func presence(of references: [ResourceReference]) -> Set<Int> {
+        let keys = references.map(key)
+        let found = core.store.presence(of: keys)
+        var lines: Set<Int> = []
+        for (reference, presence) in zip(references, found) {
+            switch presence {
+            case .whole: lines.insert(reference.line)
+            case .part(let spans) where Self.holds(reference, spans): lines.insert(reference.line)
+            case .part, .absent: break
+            }
+        }
+        return lines
+    }
+
+    private static func holds(_ reference: ResourceReference, _ spans: SpanSet) -> Bool {
+        guard let range = reference.byteRange else { return false }
+        return spans.contains(Int64(range.offset)..<Int64(range.end))
+    }
+
+    /// The key that players' requests for a child are answered from.
+    private func key(of reference: ResourceReference) -> ObjectKey {
+        let text = core.keyText(reference.url, session: session, role: reference.role)
+        let name = ObjectKey(sha256Of: text)
+        let epoch = core.live.epoch(of: name)
+        return epoch == .first ? name : ObjectKey(sha256Of: epoch.keyText(text))
+    }
+
+    // MARK: Forms
+
+    /// The multivariant playlist with what can be played alone; nil where it may stay as it is.
+    func form(of master: List, _ plan: OfflinePlan) throws(PlaylistError) -> [UInt8]? {
+        let others = presence(
+            of: master.read.references.filter { $0.role != .playlist })
+        let result = try MultivariantFilter.filter(
+            master.body, base: master.base,
+            limits: core.settings.playlistLimits
+        ) { reference in
+            reference.role == .playlist
+                ? plan.playable.contains(reference.url) : others.contains(reference.line)
+        }
+        return result.isWhole ? nil : result.bytes
+    }
+
+    /// A media playlist with what can be played alone; nil where it may stay as it is.
+    func form(
+        of list: List, at url: AbsoluteURL, _ plan: OfflinePlan
+    ) throws(PlaylistError) -> [UInt8]? {
+        let missing = plan.missing(at: url)
+        let borrowed = plan.borrowed[url] ?? [:]
+        if missing.isEmpty, borrowed.isEmpty, list.read.summary.hasEndList { return nil }
+        return try OfflinePlaylist.cut(
+            list.body, list.read, missing: missing, borrowed: borrowed,
+            limits: core.settings.playlistLimits)
+    }
+}
+
+/// The plan of a title, and the readings of its playlists that it was made from.
+struct OfflineTitle: Sendable {
+    let generation: UInt64
+    var generations: [AbsoluteURL: UInt64] = [:]
+    var plan = OfflinePlan([], lists: [:])
+
+    init(generation: UInt64) {
+        self.generation = generation
+    }
+}

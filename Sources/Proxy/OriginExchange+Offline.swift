@@ -1,0 +1,116 @@
+/// Answers while an origin does not answer, or nobody may be asked: lists in their offline form, and
+/// what is not stored at once.
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Store
+import URISyntax
+
+extension OriginExchange {
+    /// Whether the origin is known not to answer.
+    var isOriginDown: Bool { core.health.state(of: resource.url.origin) == .down }
+
+    /// Whether a stored playlist is to be cut to what can be played.
+    ///
+    /// A window that is extended by what was recorded tells its own gaps.
+    func takesOfflineForm(_ facts: ObjectFacts) -> Bool {
+        guard facts.head.isPlaylist, resource.role != .json, resource.session.shift == .none,
+            offline == nil
+        else { return false }
+        return resource.policy == .offline || isOriginDown
+    }
+
+    /// Serves a stored playlist as it is without the network.
+    ///
+    /// A live list stays as it is for as long as a stale one may: players go on asking, and the
+    /// origin may be back in a moment. After that it ends with what is kept.
+    func startOffline(_ object: StoredObject, _ facts: ObjectFacts) {
+        if resource.policy != .offline, case .success(let list) = prepare(object, facts),
+            list.facts.isLive
+        {
+            noteWish()
+            if Freshness.mayServeStale(question(facts, list)) {
+                return serve(
+                    object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
+            }
+        }
+        let question = OfflineDesk.Question(
+            resource: resource, object: object,
+            variables: core.playlistMemory.variables(of: resource.session.id))
+        if let known = core.offline.known(question, now: exchange.loop.now) {
+            return serveOffline(known, object, facts)
+        }
+        let bound = LoopBound((self, facts), to: exchange.loop)
+        core.offline.ask(question, core) { form in
+            bound.enqueue { pair, _ in
+                guard pair.0.exchange.isAlive else { return }
+                pair.0.serveOffline(form ?? .whole, object, pair.1)
+            }
+        }
+    }
+
+    private func serveOffline(_ form: OfflineForm, _ object: StoredObject, _ facts: ObjectFacts) {
+        offline = form
+        switch form {
+        case .nothing: failNothingKept()
+        case .whole: startText(object, facts)
+        case .cut:
+            switch prepare(object, facts) {
+            case .success(let playlist):
+                serve(object, facts, playlist: playlist, as: .init(disposition: .offline))
+            case .failure(let failure): fail(failure)
+            }
+        }
+    }
+
+    private func failNothingKept() {
+        let subject = resource.url.redacted
+        guard resource.policy != .offline else {
+            return fail(
+                ProxyFailure(
+                    .us, .gatewayTimeout,
+                    "nothing that \(subject) names is stored, and the policy offline forbids to "
+                        + "fetch it"))
+        }
+        guard let mark = core.health.mark(of: resource.url.origin) else { return fetchMissing() }
+        fail(mark.refusal(of: resource.url, now: exchange.loop.now))
+    }
+
+    /// Fails what is stored only in part, where the rest cannot be had.
+    ///
+    /// - Returns: true where the answer has been given.
+    func failPartOfMissing() -> Bool {
+        if resource.policy == .offline {
+            fail(
+                ProxyFailure(
+                    .us, .gatewayTimeout,
+                    "\(resource.url.redacted) is stored only in part, and the policy is offline"))
+            return true
+        }
+        guard let mark = core.health.mark(of: resource.url.origin), mark.state == .down else {
+            return false
+        }
+        noteWish()
+        fail(mark.refusal(of: resource.url, now: exchange.loop.now))
+        return true
+    }
+
+    /// Somebody wants something of an origin that does not answer: it is asked for longer.
+    private func noteWish() {
+        core.health.want(resource.url.origin, now: exchange.loop.now)
+    }
+}
+
+extension OriginExchange {
+    /// Whether what is stale is served without asking an origin that did not answer a moment ago.
+    func mayServeUnasked(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Bool {
+        guard core.health.state(of: resource.url.origin) > .up,
+            Freshness.mayServeStale(question(facts, playlist))
+        else { return false }
+        noteWish()
+        return true
+    }
+}
