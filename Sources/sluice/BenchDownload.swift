@@ -1,0 +1,209 @@
+/// `sluice bench download`: how fast a title comes over shaped links, by controller of concurrency.
+import ArgumentParser
+import Glibc
+import HTTP
+import Lookahead
+import Posix
+
+struct BenchDownloadCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "download", abstract: "Download over shaped links, controller by controller.",
+        discussion: """
+            Each run has a daemon of its own with an empty cache and downloads one title. The table holds the \
+            median of the runs: goodput, how often that is what one transfer after the other gives, and the most \
+            transfers at once that the CDN saw. With --player somebody plays another title over the same link \
+            meanwhile, and has played it alone before.
+            """)
+
+    @Option(
+        name: .customLong("profile"),
+        help: "3g, 4g, wifi, fibre or burst; several may be given; default wifi and 4g.")
+    var profiles: [String] = []
+
+    @Option(
+        name: .customLong("concurrency"),
+        help:
+            "A controller: fixed:N, table or probe; several may be given; default fixed:1 and probe."
+    )
+    var plans: [String] = []
+
+    @Option(help: "Runs of each.")
+    var runs = 1
+
+    @Option(help: "Seconds that the title would take at the link's full rate, about.")
+    var length = 8.0
+
+    @Flag(help: "Every fixed number of a grid, the table and the probe.")
+    var sweep = false
+
+    @Flag(help: "Play another title over the same link meanwhile.")
+    var player = false
+
+    @Option(help: "Write a plot of the goodputs there, as SVG.")
+    var plot: String?
+
+    @Option(help: "The sample CDN's program; default the one beside this.")
+    var sampleCdn: String?
+
+    func run() throws {
+        var plans = self.plans.isEmpty ? ["fixed:1", "probe"] : self.plans
+        if sweep { plans = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].map { "fixed:\($0)" } }
+        if sweep { plans += ["table", "probe"] }
+        for plan in plans where ConcurrencyPlan(plan) == nil {
+            throw ValidationError("--concurrency is fixed:N, table or probe, not '\(plan)'")
+        }
+        let stand = try BenchStand(program: sampleCdn)
+        var bars: [BenchPlot.Bar] = []
+        for profile in profiles.isEmpty ? ["wifi", "4g"] : profiles {
+            try stand.shape(profile)
+            let bench = DownloadBench(
+                stand: stand, profile: profile, length: length, runs: max(1, runs))
+            if player {
+                print(try bench.tableWithPlayer(plans).text)
+            } else {
+                let (table, found) = try bench.table(plans)
+                print(table.text)
+                bars += found
+            }
+            fflush(nil)
+        }
+        if let plot {
+            let drawn = BenchPlot(title: "Download by controller", unit: "MB/s", bars: bars)
+            guard SimulationFiles.write(drawn.svg, to: plot) else {
+                throw BenchFault.end("\(plot) cannot be written")
+            }
+        }
+    }
+}
+
+/// The runs over one link.
+private struct DownloadBench {
+    /// What one download came to.
+    struct Run {
+        var seconds: Double
+        var bytes: Int64
+        var peak: Int
+        /// Megabytes a second.
+        var goodput: Double { Double(bytes) / seconds / 1e6 }
+    }
+
+    let stand: BenchStand
+    let profile: String
+    let length: Double
+    let runs: Int
+
+    /// Segments of two seconds for the link, as its viewers would be given them.
+    private var shape: BenchStand.TitleShape {
+        let (rate, bytes): (Double, Int) =
+            switch profile {
+            case "3g": (200_000, 60_000)
+            case "wifi": (15_500_000, 1_000_000)
+            case "fibre": (62_500_000, 2_000_000)
+            default: (875_000, 180_000)
+            }
+        return BenchStand.TitleShape(
+            segments: max(20, Int(rate * length / Double(bytes))), bytes: bytes, seconds: 2)
+    }
+
+    func table(_ plans: [String]) throws -> (BenchTable, [BenchPlot.Bar]) {
+        var table = BenchTable(
+            "Download over \(profile), \(shape.segments) segments of \(shape.bytes / 1_000) kB",
+            ["controller", "MB/s", "times serial", "seconds", "most at once"])
+        var bars: [BenchPlot.Bar] = []
+        var serial: Double?
+        for plan in plans {
+            var all: [Run] = []
+            for _ in 0..<runs { all.append(try download(plan)) }
+            let goodput = Figure.median(all.map(\.goodput))
+            if plan == "fixed:1" { serial = goodput }
+            bars.append(BenchPlot.Bar(group: profile, name: plan, value: goodput))
+            table.add([
+                plan, Figure.short(goodput), serial.map { Figure.short(goodput / $0) } ?? "",
+                Figure.short(Figure.median(all.map(\.seconds))), "\(all.map(\.peak).max() ?? 0)",
+            ])
+        }
+        return (table, bars)
+    }
+
+    private func download(_ plan: String) throws -> Run {
+        let title = try stand.title("title", shape)
+        let daemon = try stand.daemon(["--concurrency", plan, "--look-ahead", "off"])
+        _ = try stand.figures()
+        let start = Monotonic.now()
+        try DownloadBench.order(title, of: daemon)
+        let bytes = try DownloadBench.finish(daemon)
+        let seconds = Monotonic.now().seconds(since: start)
+        return Run(seconds: seconds, bytes: bytes, peak: try stand.figures().peak)
+    }
+
+    // MARK: With a player
+
+    /// A title that takes half of the link, and a player of it alone and beside a download.
+    func tableWithPlayer(_ plans: [String]) throws -> BenchTable {
+        var table = BenchTable(
+            "A player on \(profile), alone and beside a download",
+            ["controller", "start, s", "stalls", "stalled, s", "download, MB/s"])
+        var other = shape
+        other.bytes = shape.bytes
+        other.segments = max(8, Int(length))
+        let film = try stand.title("film", other)
+        let alone = try stand.daemon(["--look-ahead", "off"])
+        var figures = BenchPlayer(base: alone.base, title: film).play { true }
+        table.add(Self.row("the player alone", figures, ""))
+        for plan in plans {
+            let title = try stand.title(
+                "title", .init(segments: shape.segments * 4, bytes: shape.bytes, seconds: 2))
+            let daemon = try stand.daemon(["--concurrency", plan, "--look-ahead", "off"])
+            try Self.order(title, of: daemon)
+            usleep(1_500_000)
+            let before = try Self.bytes(daemon)
+            let start = Monotonic.now()
+            figures = BenchPlayer(base: daemon.base, title: film).play { true }
+            let rate =
+                Double(try Self.bytes(daemon) - before) / Monotonic.now().seconds(since: start)
+            table.add(Self.row("beside \(plan)", figures, Figure.short(rate / 1e6)))
+        }
+        return table
+    }
+
+    private static func row(_ name: String, _ figures: PlayFigures, _ rate: String) -> [String] {
+        [
+            name, Figure.short(figures.startUp), figures.isBroken ? "broken" : "\(figures.stalls)",
+            Figure.short(figures.stalled), rate,
+        ]
+    }
+
+    // MARK: Orders
+
+    private static func order(_ title: String, of daemon: BenchProgram) throws {
+        _ = try AdminClient(base: daemon.base, token: nil).send(
+            "POST", "/api/downloads?url=\(PercentCoding.queryComponent(title))")
+    }
+
+    private static func only(_ daemon: BenchProgram) throws -> DownloadLine {
+        let text = try AdminClient(base: daemon.base, token: nil).send("GET", "/api/downloads")
+        let page: Page = try decodeJSON(text)
+        guard let download = page.downloads.first else {
+            throw BenchFault.end("the daemon forgot the download")
+        }
+        return download
+    }
+
+    private static func bytes(_ daemon: BenchProgram) throws -> Int64 { try only(daemon).bytes }
+
+    /// Waits for the end; the bytes that came.
+    private static func finish(_ daemon: BenchProgram) throws -> Int64 {
+        while true {
+            let download = try only(daemon)
+            if download.state == "complete" { return download.bytes }
+            if download.state == "failed" {
+                throw BenchFault.end("the download failed: \(download.reason ?? "")")
+            }
+            usleep(10_000)
+        }
+    }
+
+    private struct Page: Decodable {
+        let downloads: [DownloadLine]
+    }
+}

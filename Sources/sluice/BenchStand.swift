@@ -1,0 +1,227 @@
+/// The stand of `sluice bench`: the sample CDN behind a shaped link, and a daemon before it.
+import ArgumentParser
+import CCurl
+import FoundationEssentials
+import Glibc
+import Posix
+
+/// A program that the stand started; ended with it.
+final class BenchProgram {
+    private let pid: pid_t
+    /// `http://127.0.0.1:8080`, as its first line says.
+    let base: String
+
+    /// Starts a program and waits for a line that names a URL; blocks up to 20 s.
+    ///
+    /// - Throws: `ExitCode` after having said what was wrong.
+    init(_ arguments: [String]) throws {
+        var ends: [CInt] = [0, 0]
+        guard pipe(&ends) == 0 else { throw BenchFault.end("no pipe could be made") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { close(ends[0]) }
+        let started = Self.spawn(arguments, output: ends[1])
+        close(ends[1])
+        guard let started else { throw BenchFault.end("\(arguments[0]) cannot be started") }
+        pid = started
+        guard let base = Self.readBase(ends[0]) else {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+            throw BenchFault.end("\(arguments[0]) did not say where it listens")
+        }
+        self.base = base
+    }
+
+    deinit {
+        kill(pid, SIGKILL)
+        waitpid(pid, nil, 0)
+    }
+
+    private static func spawn(_ arguments: [String], output: CInt) -> pid_t? {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        return posix_spawnp(&pid, arguments[0], &actions, nil, &words, environ) == 0 ? pid : nil
+    }
+
+    private static func readBase(_ pipe: CInt) -> String? {
+        var text = ""
+        var piece = [UInt8](repeating: 0, count: 1_024)
+        var wait = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
+        while poll(&wait, 1, 20_000) > 0 {
+            let count = read(pipe, &piece, piece.count)
+            guard count > 0 else { return nil }
+            text += String(decoding: piece[..<count], as: UTF8.self)
+            guard text.contains("\n"), let start = text.firstRange(of: "http://") else { continue }
+            return String(text[start.lowerBound...].prefix { !$0.isNewline && $0 != " " })
+                .trimmingSlash
+        }
+        return nil
+    }
+}
+
+extension String {
+    fileprivate var trimmingSlash: String { hasSuffix("/") ? String(dropLast()) : self }
+}
+
+enum BenchFault {
+    /// Says what was wrong; to be thrown.
+    static func end(_ message: String) -> ExitCode {
+        printError("sluice: \(message)")
+        return .failure
+    }
+}
+
+/// CDN, link and titles; daemons come and go.
+final class BenchStand {
+    let cdn: BenchProgram
+    private let folder: String
+    private var caches = 0
+
+    /// - Parameter program: the sample CDN; nil for the one beside this program.
+    /// - Throws: `ExitCode` after having said what was wrong.
+    init(program: String?) throws {
+        let own =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        let beside = own.split(separator: "/").dropLast().joined(separator: "/")
+        let path = program ?? "/\(beside)/sample-cdn"
+        guard access(path, X_OK) == 0 else {
+            throw BenchFault.end(
+                "\(path) is not there: build the product sample-cdn, or name it with --sample-cdn")
+        }
+        var template = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw BenchFault.end("/tmp cannot be written to") }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        try makeFolder(folder + "/cdn")
+        cdn = try BenchProgram([path, "--folder", folder + "/cdn"])
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    /// Puts another link before the CDN.
+    func shape(_ profile: String) throws {
+        let text = try AdminClient(base: cdn.base, token: nil).send(
+            "GET", "/__shape?profile=\(profile)")
+        guard text.contains("\"ok\"") else {
+            throw BenchFault.end("there is no link '\(profile)'; take 3g, 4g, wifi, fibre or burst")
+        }
+    }
+
+    /// What the CDN counted since the last call.
+    func figures() throws -> CDNFigures {
+        let client = AdminClient(base: cdn.base, token: nil)
+        let figures: CDNFigures = try decodeJSON(try client.send("GET", "/__count"))
+        _ = try client.send("GET", "/__reset")
+        return figures
+    }
+
+    struct CDNFigures: Decodable {
+        let requests: Int
+        let bytes: Int64
+        let peak: Int
+    }
+
+    /// A daemon with an empty cache, which ends with the value.
+    func daemon(_ arguments: [String]) throws -> BenchProgram {
+        caches += 1
+        let own = "/proc/self/exe"
+        return try BenchProgram(
+            [
+                own, "serve", "--port", "0", "--allow-private", "--log-level", "critical",
+                "--cache-dir", "\(folder)/cache-\(caches)",
+            ] + arguments)
+    }
+
+    /// Makes a title of so many segments; its URL at the CDN.
+    func title(_ name: String, _ shape: TitleShape) throws -> String {
+        let place = folder + "/cdn/" + name
+        try makeFolder(place)
+        let target = Int(shape.seconds.rounded(.up))
+        var media = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:\(target)\n"
+        media += "#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MAP:URI=\"/bytes/\(name)-init/1200\"\n"
+        for number in 0..<shape.segments {
+            media += "#EXTINF:\(shape.seconds),\n/bytes/\(name)-\(number)/\(shape.bytes)\n"
+        }
+        let rate = Int(Double(shape.bytes) * 8 / shape.seconds)
+        let list =
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=\(rate),RESOLUTION=1280x720\nmedia.m3u8\n"
+        for (file, text) in [("media.m3u8", media + "#EXT-X-ENDLIST\n"), ("master.m3u8", list)] {
+            guard SimulationFiles.write(text, to: "\(place)/\(file)") else {
+                throw BenchFault.end("\(place) cannot be written to")
+            }
+        }
+        return "\(cdn.base)/\(name)/master.m3u8"
+    }
+
+    struct TitleShape {
+        var segments: Int
+        var bytes: Int
+        var seconds: Double
+    }
+}
+
+/// One GET that is timed, and may be broken off.
+final class BenchFetch {
+    /// Told of bytes; false breaks off.
+    private let isWanted: () -> Bool
+    private let enough: Int
+    private(set) var bytes = 0
+    private(set) var body: [UInt8] = []
+    /// When `enough` bytes were there; nil if they never were.
+    private(set) var enoughAt: Monotonic?
+
+    private init(enough: Int, isWanted: @escaping () -> Bool) {
+        self.enough = enough
+        self.isWanted = isWanted
+    }
+
+    /// Blocks until the body is whole, broken off or failed.
+    ///
+    /// - Parameters:
+    ///   - url: what to get.
+    ///   - enough: bytes after which `enoughAt` is set.
+    ///   - isWanted: asked with every piece; false breaks off.
+    /// - Returns: what came; nil where it failed by itself.
+    static func get(
+        _ url: String, enough: Int = .max, isWanted: @escaping () -> Bool = { true }
+    ) -> BenchFetch? {
+        guard let easy = curl_easy_init() else { return nil }
+        defer { curl_easy_cleanup(easy) }
+        let fetch = BenchFetch(enough: enough, isWanted: isWanted)
+        _ = sluice_curl_set_string(easy, CURLOPT_URL, url)
+        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
+        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 120)
+        _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
+        sluice_curl_set_write(
+            easy,
+            { bytes, size, count, context in
+                guard let context, let bytes else { return 0 }
+                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                let fetch = Unmanaged<BenchFetch>.fromOpaque(context).takeUnretainedValue()
+                return fetch.take(raw) ? raw.count : 0
+            }, Unmanaged.passUnretained(fetch).toOpaque())
+        let result = withExtendedLifetime(fetch) { curl_easy_perform(easy) }
+        guard result == CURLE_OK || (result == CURLE_WRITE_ERROR && !isWanted()) else { return nil }
+        if fetch.bytes >= enough || result == CURLE_OK, fetch.enoughAt == nil {
+            fetch.enoughAt = .now()
+        }
+        return fetch
+    }
+
+    private func take(_ raw: UnsafeRawBufferPointer) -> Bool {
+        guard isWanted() else { return false }
+        bytes += raw.count
+        if body.count < 1 << 20 { body += raw }
+        if enoughAt == nil, bytes >= enough { enoughAt = .now() }
+        return true
+    }
+}
+
+extension Monotonic {
+    /// Seconds since another time.
+    func seconds(since start: Monotonic) -> Double { Double((self - start).nanoseconds) / 1e9 }
+}
