@@ -3,8 +3,8 @@ package import URISyntax
 /// Rewrites the JSON documents of HLS: steering manifests, asset lists, schedules, chapters.
 ///
 /// Of a steering manifest (8216bis, 7.2) RELOAD-URI and the URIs of pathway clones are replaced.
-/// HOST and PARAMS of a clone, which would make the player change our URLs, are renamed so that
-/// players ignore them: the clone then plays through the daemon by its base pathway. Of an asset
+/// HOST of a clone, which would lead the player past us, becomes one of its PARAMS, which come back
+/// to us with the links of the base pathway; PARAMS stay. Of an asset
 /// list (8216bis, appendix D) each asset's URI is replaced, of a schedule of date ranges what the
 /// same attributes of EXT-X-DATERANGE name, of chapters (session data `com.apple.hls.chapters`)
 /// their images. Every other byte stays.
@@ -14,18 +14,23 @@ package enum JSONRewriter {
     /// The deepest nesting; deeper documents are refused.
     package static let maximumDepth = 64
 
+    /// What a HOST becomes: the name and the value of a member of PARAMS.
+    package typealias HostMap = (_ host: [UInt8]) -> (name: String, value: [UInt8])
+
     /// Rewrites `body`, which came from `base`: its URL after redirects.
     ///
-    /// Never blocks. Throws `notJSON`, `tooLarge` or what a URI in a playlist would throw. `map` is that of
-    /// `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and schedules, `image` for the
-    /// images of chapters and `playlist` for the rest.
+    /// Never blocks. Throws `notJSON`, `tooLarge` or what a URI in a playlist would throw. `map` is
+    /// that of `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and schedules, `image`
+    /// for the images of chapters and `playlist` for the rest. `host` is asked about every pathway
+    /// clone, with nothing where it has no HOST.
     package static func rewrite(
-        _ body: [UInt8], base: AbsoluteURL, map: PlaylistRewriter.ReferenceMap
+        _ body: [UInt8], base: AbsoluteURL, host: @escaping HostMap,
+        map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) -> [UInt8] {
         guard body.count <= maximumLength else {
             throw .tooLarge(byteCount: body.count, limit: maximumLength)
         }
-        var pass = JSONPass(body, base: base)
+        var pass = JSONPass(body, base: base, host: host)
         try pass.run(map)
         return pass.output
     }
@@ -39,6 +44,7 @@ struct JSONPass {
         case clones
         case clone
         case replacement
+        case parameters
         case uris
         case assets
         case asset
@@ -57,6 +63,7 @@ struct JSONPass {
             case (.document, "DATERANGES"): .dateRanges
             case (.chapter, "images"): .images
             case (.clone, "URI-REPLACEMENT"): .replacement
+            case (.replacement, "PARAMS"): .parameters
             case (.replacement, "PER-VARIANT-URIS"), (.replacement, "PER-RENDITION-URIS"): .uris
             default: .elsewhere
             }
@@ -90,20 +97,24 @@ struct JSONPass {
 
         /// Whether a member would make the player build URLs that are not ours.
         func hides(_ key: String) -> Bool {
-            if case .replacement = self { return key == "HOST" || key == "PARAMS" }
+            if case .replacement = self { return key == "HOST" }
             return false
         }
     }
 
     private let body: [UInt8]
     private let resolver: URLResolver
+    private let host: JSONRewriter.HostMap
+    /// What is to be added to the PARAMS of the clone that is read: a member of an object.
+    private var parameter: [UInt8]?
     private var cursor: Int
     /// Up to here the body has been copied or replaced.
     private var copied: Int
     private(set) var output: [UInt8] = []
 
-    init(_ body: [UInt8], base: AbsoluteURL) {
+    init(_ body: [UInt8], base: AbsoluteURL, host: @escaping JSONRewriter.HostMap) {
         self.body = body
+        self.host = host
         resolver = URLResolver(base: base)
         cursor = body.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
         copied = cursor
@@ -138,6 +149,8 @@ struct JSONPass {
         at place: Place, depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         cursor += 1
+        if case .replacement = place { try openReplacement(depth: depth, map) }
+        if case .parameters = place { insertParameter(isAlone: isNext(0x7D)) }
         if take(0x7D) { return }
         repeat {
             skipBlanks()
@@ -205,6 +218,51 @@ struct JSONPass {
         copied = range.upperBound
     }
 
+    // MARK: Pathway clones
+
+    /// Looks for HOST and PARAMS of a clone before its members are written, behind its brace.
+    private mutating func openReplacement(
+        depth: Int, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        let start = cursor
+        var named: [UInt8]?
+        var hasParameters = false
+        if !isNext(0x7D) {
+            repeat {
+                skipBlanks()
+                let key = JSONText.unescape(body[try readString()])
+                guard take(0x3A) else { throw .notJSON(offset: cursor) }
+                if key.elementsEqual("HOST".utf8), isNext(0x22) {
+                    named = JSONText.unescape(body[try readString()])
+                } else {
+                    hasParameters = hasParameters || key.elementsEqual("PARAMS".utf8)
+                    try readValue(at: .elsewhere, depth: depth + 1, map)
+                }
+            } while take(0x2C)
+        }
+        cursor = start
+        parameter = nil
+        guard named != nil || hasParameters else { return }
+        let (name, value) = host(named ?? [])
+        var member = Array("\"\(name)\":\"".utf8)
+        JSONText.append(value, to: &member)
+        member.append(0x22)
+        guard hasParameters else {
+            copy(to: cursor)
+            return output.append(contentsOf: "\"PARAMS\":{".utf8 + member + "},".utf8)
+        }
+        parameter = member
+    }
+
+    /// Writes the member that has been made for PARAMS, behind their brace.
+    private mutating func insertParameter(isAlone: Bool) {
+        guard let parameter else { return }
+        copy(to: cursor)
+        output.append(contentsOf: parameter)
+        if !isAlone { output.append(0x2C) }
+        self.parameter = nil
+    }
+
     // MARK: Bytes
 
     private mutating func copy(to end: Int) {
@@ -216,10 +274,15 @@ struct JSONPass {
         while cursor < body.count, JSONText.isBlank(body[cursor]) { cursor += 1 }
     }
 
+    /// Whether `byte` stands behind blanks, which are stepped over.
+    private mutating func isNext(_ byte: UInt8) -> Bool {
+        skipBlanks()
+        return cursor < body.count && body[cursor] == byte
+    }
+
     /// Steps over `byte` behind blanks; returns false where something else stands there.
     private mutating func take(_ byte: UInt8) -> Bool {
-        skipBlanks()
-        guard cursor < body.count, body[cursor] == byte else { return false }
+        guard isNext(byte) else { return false }
         cursor += 1
         return true
     }

@@ -50,8 +50,8 @@ package final class CachingProxy: RequestHandler {
             refuse(ProxyFailure(.client, status, reason), exchange)
         case .entry(let entry):
             handle(entry, exchange)
-        case .rewritten(let role, let handle, let directives):
-            handleRewritten(role, handle, directives, exchange)
+        case .rewritten(let link):
+            handle(link, exchange)
         }
     }
 
@@ -136,42 +136,68 @@ package final class CachingProxy: RequestHandler {
         return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
     }
 
-    private func handleRewritten(
-        _ role: ResourceRole, _ text: Substring, _ directives: [QueryItem], _ exchange: Exchange
-    ) {
+    private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
+        do throws(ProxyFailure) {
+            let handle = try handle(link.handle)
+            let url = try moved(url(of: handle), by: link.pathway, of: handle.session)
+            let session = core.sessions.session(handle.session)
+            let target = PlaybackTarget(
+                url: url, role: link.role, directives: link.directives, epoch: handle.epoch)
+            let resource = open(target, session, exchange)
+            if let resource { recent.remember(resource, for: exchange.request) }
+        } catch {
+            refuse(error, exchange)
+        }
+    }
+
+    private func handle(_ text: Substring) throws(ProxyFailure) -> Handle {
         let signer = core.signer
-        let handle: Handle
         do throws(Handle.Fault) {
-            handle = try Handle(
+            return try Handle(
                 text: text.utf8, sign: signer.map { signer in { signer.sign($0) } },
                 requiresSignature: signer != nil)
         } catch {
             switch error {
             case .malformed:
-                return refuse(
-                    ProxyFailure(
-                        .client, .notFound, "the URL's handle cannot be read; reload the playlist"),
-                    exchange)
+                throw ProxyFailure(
+                    .client, .notFound, "the URL's handle cannot be read; reload the playlist")
             case .badSignature:
-                return refuse(
-                    ProxyFailure(
-                        .client, .forbidden,
-                        "the URL was not signed by this daemon; reload the playlist"),
-                    exchange)
+                throw ProxyFailure(
+                    .client, .forbidden,
+                    "the URL was not signed by this daemon; reload the playlist")
             }
         }
-        guard let url = core.url(of: handle) else {
-            return refuse(
-                ProxyFailure(
-                    .client, .gone,
-                    "the URL's short name is not known any more; reload the playlist"), exchange)
+    }
+
+    private func url(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
+        if let url = core.url(of: handle) { return url }
+        throw ProxyFailure(
+            .client, .gone, "the URL's short name is not known any more; reload the playlist")
+    }
+
+    /// The URL that a link leads to, with what its query says of a cloned pathway.
+    ///
+    /// A host that was named to one session is none to another. Throws a refusal of a host that
+    /// this daemon did not name, and of parameters that make no URL.
+    private func moved(
+        _ url: AbsoluteURL, by move: PathwayMove?, of session: SessionID
+    ) throws(ProxyFailure) -> AbsoluteURL {
+        guard let move else { return url }
+        var root: AbsoluteURL?
+        if let host = move.host {
+            let named = try handle(host[...])
+            guard named.session == session else {
+                throw ProxyFailure(
+                    .client, .forbidden,
+                    "the pathway's host was named to another session; reload the playlist")
+            }
+            root = try self.url(of: named)
         }
-        let session = core.sessions.session(handle.session)
-        let target = PlaybackTarget(
-            url: url, role: role, directives: directives, epoch: handle.epoch)
-        let resource = open(target, session, exchange)
-        if let resource { recent.remember(resource, for: exchange.request) }
+        guard let url = move.applied(to: url, root: root) else {
+            throw ProxyFailure(.client, .badRequest, "the pathway's parameters make no URL")
+        }
+        return url
     }
 
     /// Starts the exchange for a playback URL.

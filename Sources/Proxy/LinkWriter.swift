@@ -42,6 +42,13 @@ package final class LinkWriter {
         }
     }
 
+    /// The text of the handle alone.
+    func handleText(of url: AbsoluteURL) -> [UInt8] {
+        var text: [UInt8] = []
+        handle(url, session, .first).append(to: &text, sign: sign)
+        return text
+    }
+
     private func append(
         _ url: JoinedURL, _ reference: ResourceReference, in epoch: Epoch,
         to output: inout [UInt8]

@@ -134,7 +134,7 @@ extension ProxyCore {
             let url = try? base.resolving(text)
         else { return nil }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
-        guard case .rewritten(_, let handle, _) = router.route(head) else { return nil }
-        return (try? Handle(text: handle.utf8)).flatMap { self.url(of: $0) }
+        guard case .rewritten(let link) = router.route(head) else { return nil }
+        return (try? Handle(text: link.handle.utf8)).flatMap { self.url(of: $0) }
     }
 }

@@ -11,7 +11,9 @@ import URISyntax
 
 extension OriginExchange {
     /// What stands before each written URL: a base path, or scheme, host and base path.
-    private var linkPrefix: String {
+    private var linkPrefix: String { linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs) }
+
+    func linkPrefix(isAbsolute: Bool) -> String {
         var base = core.settings.basePath
         var scheme = "http"
         var host = request.host ?? ""
@@ -24,8 +26,7 @@ extension OriginExchange {
                 host = forwarded
             }
         }
-        return core.settings.writesAbsoluteURLs && !host.isEmpty
-            ? "\(scheme)://\(host)\(base)" : base
+        return isAbsolute && !host.isEmpty ? "\(scheme)://\(host)\(base)" : base
     }
 
     private static func isPath(_ text: String) -> Bool {
@@ -39,7 +40,9 @@ extension OriginExchange {
     }
 
     private var rewriteKey: ObjectFacts.RewriteKey {
-        ObjectFacts.RewriteKey(session: resource.session.id, prefix: linkPrefix)
+        // The JSON texts hold absolute URLs in any case.
+        let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : linkPrefix
+        return ObjectFacts.RewriteKey(session: resource.session.id, prefix: prefix)
     }
 
     /// Whether a playlist was fetched by another session and is not to be shared.
@@ -72,13 +75,13 @@ extension OriginExchange {
                     .us, .internalServerError, "a stored playlist could not be read: \(error)",
                     allowsStale: true))
         }
-        let links = LinkWriter(
-            session: resource.session.id, prefix: key.prefix, signer: core.signer,
-            handle: core.handle(for:session:epoch:))
+        let links = linkWriter(prefix: key.prefix)
         do throws(PlaylistError) {
-            try noteNames(body, base: base, object, facts)
+            try core.noteNames(in: (body, base), of: resource, object, options: rewriteOptions)
             let text = try transformed(body, base: base, to: form)
-            let prepared = try rewrite(text, base: base, links, form)
+            let prepared =
+                resource.role == .json
+                ? try rewriteJSON(text, base: base) : try rewrite(text, base: base, links, form)
             facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
@@ -87,6 +90,12 @@ extension OriginExchange {
                     .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
                     originStatus: facts.head.status, allowsStale: true))
         }
+    }
+
+    func linkWriter(prefix: String) -> LinkWriter {
+        LinkWriter(
+            session: resource.session.id, prefix: prefix, signer: core.signer,
+            handle: core.handle(for:session:epoch:))
     }
 
     private func rewrite(
@@ -111,10 +120,6 @@ extension OriginExchange {
             let epoch = epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form)
             links.append(reference, in: epoch, to: &output)
             return true
-        }
-        if resource.role == .json {
-            let bytes = try JSONRewriter.rewrite(body, base: base, map: map)
-            return PreparedPlaylist(bytes: bytes, facts: PlaylistFacts(isLive: false), form: form)
         }
         var options = rewriteOptions
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.

@@ -55,8 +55,8 @@ extension ProxyCore {
         switch router.route(head) {
         case .entry(let entry): return entry.url
         case .mount(_, let target): return target
-        case .rewritten(_, let handle, _):
-            return (try? Handle(text: handle.utf8)).flatMap { self.url(of: $0) }
+        case .rewritten(let link):
+            return (try? Handle(text: link.handle.utf8)).flatMap { self.url(of: $0) }
         default: return nil
         }
     }

@@ -36,11 +36,12 @@ struct WhySubject {
             self.init(
                 playback: entry.url, core.sessions.session(for: entry),
                 Self.role(ofEntry: entry.url), core)
-        case .rewritten(let role, let text, _):
-            guard let handle = try? Handle(text: text.utf8), let url = core.url(of: handle) else {
+        case .rewritten(let link):
+            guard let handle = try? Handle(text: link.handle.utf8), let url = core.url(of: handle)
+            else {
                 return nil
             }
-            self.init(playback: url, core.sessions.session(handle.session), role, core)
+            self.init(playback: url, core.sessions.session(handle.session), link.role, core)
         case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
         default: return nil
         }

@@ -34,11 +34,21 @@ package struct Entry: Hashable, Sendable {
     }
 }
 
+/// A URL out of a rewritten playlist.
+package struct RewrittenLink: Sendable {
+    package let role: ResourceRole
+    /// The handle's text.
+    package let handle: Substring
+    /// The `_HLS_` query items, raw.
+    package let directives: [QueryItem]
+    /// What a cloned pathway changes; nil for a link as we wrote it.
+    package let pathway: PathwayMove?
+}
+
 /// The answer of the router.
 package enum Route: Sendable {
     case entry(Entry)
-    /// A URL out of a rewritten playlist. `directives` are the `_HLS_` query items, raw.
-    case rewritten(role: ResourceRole, handle: Substring, directives: [QueryItem])
+    case rewritten(RewrittenLink)
     case mount(Mount, AbsoluteURL)
     /// One of the daemon's own pages; the path as it came.
     case own(path: String)
@@ -94,10 +104,12 @@ package struct Router: Sendable {
     private func rewritten(_ role: ResourceRole, _ rest: Substring, _ head: RequestHead) -> Route {
         let handle = rest.prefix { $0 != "/" }
         guard !handle.isEmpty else { return .refused(.notFound, "the URL lacks its handle") }
-        let directives = head.query.map(QueryItem.items(of:)) ?? []
+        let items = head.query.map(QueryItem.items(of:)) ?? []
         return .rewritten(
-            role: role, handle: handle,
-            directives: directives.filter { $0.rawName.hasPrefix("_HLS_") })
+            RewrittenLink(
+                role: role, handle: handle,
+                directives: items.filter { $0.rawName.hasPrefix("_HLS_") },
+                pathway: role == .playlist ? PathwayMove(items) : nil))
     }
 
     private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {

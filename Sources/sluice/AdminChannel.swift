@@ -163,8 +163,10 @@ private final class OpenedStore {
         let head = RequestHead(method: .get, target: url.pathAndQuery)
         switch Router(mounts: []).route(head) {
         case .entry(let entry): return entry.url
-        case .rewritten(_, let handle, _):
-            if case .url(let target)? = (try? Handle(text: handle.utf8))?.target { return target }
+        case .rewritten(let link):
+            if case .url(let target)? = (try? Handle(text: link.handle.utf8))?.target {
+                return target
+            }
             return url
         default: return url
         }

@@ -84,8 +84,8 @@ struct DecodeCommand: ParsableCommand {
         case .entry(let entry):
             print(entry.url.text)
             return true
-        case .rewritten(_, let text, _):
-            guard let handle = try? Handle(text: text.utf8) else { break }
+        case .rewritten(let link):
+            guard let handle = try? Handle(text: link.handle.utf8) else { break }
             switch handle.target {
             case .url(let url):
                 print(url.text)

@@ -112,14 +112,15 @@ import URISyntax
     func `JSON nested without end is refused`(open: String) {
         let text = String(repeating: open, count: 100_000)
         #expect(throws: PlaylistError.self) {
-            try JSONRewriter.rewrite(Array(text.utf8), base: Corpus.base, map: Corpus.map)
+            try JSONRewriter.rewrite(
+                Array(text.utf8), base: Corpus.base, host: Corpus.host, map: Corpus.map)
         }
     }
 
     @Test func `JSON of five megabytes is refused`() {
         let bytes = [UInt8](repeating: 0x20, count: 5 << 20)
         #expect(throws: PlaylistError.self) {
-            try JSONRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)
+            try JSONRewriter.rewrite(bytes, base: Corpus.base, host: Corpus.host, map: Corpus.map)
         }
     }
 }

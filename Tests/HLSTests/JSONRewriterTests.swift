@@ -6,7 +6,7 @@ import URISyntax
 @Suite struct JSONRewriterTests {
     static func rewrite(_ text: String) throws -> String {
         let bytes = try JSONRewriter.rewrite(
-            Array(text.utf8), base: Corpus.base, map: Corpus.map)
+            Array(text.utf8), base: Corpus.base, host: Corpus.host, map: Corpus.map)
         return String(decoding: bytes, as: UTF8.self)
     }
 
@@ -19,19 +19,31 @@ import URISyntax
         )
     }
 
-    @Test func `pathway clones cannot lead the player elsewhere`() throws {
-        let result = try Self.rewrite(
-            """
-            {"PATHWAY-CLONES":[{"BASE-ID":"A","ID":"B","URI-REPLACEMENT":{"HOST":"b.example",
-            "PARAMS":{"k":"v"},"PER-VARIANT-URIS":{"low":"https://b.example/low.m3u8"},
-            "PER-RENDITION-URIS":{"en":"//b.example/en"}}}],"HOST":"stays"}
-            """)
-        #expect(
-            result == """
-                {"PATHWAY-CLONES":[{"BASE-ID":"A","ID":"B","URI-REPLACEMENT":{"X-ORIGIN-HOST":"b.example",
-                "X-ORIGIN-PARAMS":{"k":"v"},"PER-VARIANT-URIS":{"low":"/R/p/https://b.example/low.m3u8"},
-                "PER-RENDITION-URIS":{"en":"/R/p/https://b.example/en"}}}],"HOST":"stays"}
-                """)
+    static let clones = [
+        (
+            #"{"HOST":"b.example","PARAMS":{"k":"v"},"PER-VARIANT-URIS":{"low":"https://b.example/low.m3u8"}}"#,
+            #"{"X-ORIGIN-HOST":"b.example","PARAMS":{"h":"b.example","k":"v"},"PER-VARIANT-URIS":{"low":"/R/p/https://b.example/low.m3u8"}}"#
+        ),
+        (
+            #"{ "PARAMS" : { } , "HOST" : "b\u002eexample" }"#,
+            #"{ "PARAMS" : {"h":"b.example" } , "X-ORIGIN-HOST" : "b\u002eexample" }"#
+        ),
+        (#"{"HOST":"b"}"#, #"{"PARAMS":{"h":"b"},"X-ORIGIN-HOST":"b"}"#),
+        (#"{"PARAMS":{"k":"v"}}"#, #"{"PARAMS":{"p":"","k":"v"}}"#),
+        (#"{"HOST":7,"PARAMS":"x"}"#, #"{"X-ORIGIN-HOST":7,"PARAMS":"x"}"#),
+        (
+            #"{"PER-RENDITION-URIS":{"en":"//b.example/en"}}"#,
+            #"{"PER-RENDITION-URIS":{"en":"/R/p/https://b.example/en"}}"#
+        ),
+        ("{}", "{}"),
+    ]
+
+    @Test(arguments: clones)
+    func `the host of a pathway clone becomes one of its parameters`(
+        _ replacement: String, _ expected: String
+    ) throws {
+        let manifest = { #"{"HOST":"stays","PATHWAY-CLONES":[{"URI-REPLACEMENT":\#($0)},{}]}"# }
+        #expect(try Self.rewrite(manifest(replacement)) == manifest(expected))
     }
 
     @Test func `the assets of a list are playlists`() throws {
@@ -66,7 +78,8 @@ import URISyntax
 
     @Test func `escapes in the original and in the replacement are minded`() throws {
         let bytes = try JSONRewriter.rewrite(
-            Array(#"{"RELOAD-URI":"a\ud83d\ude00\"b\\"}"#.utf8), base: Corpus.base
+            Array(#"{"RELOAD-URI":"a\ud83d\ude00\"b\\"}"#.utf8), base: Corpus.base,
+            host: Corpus.host
         ) { reference, output in
             output.append(contentsOf: reference.url.bytes.suffix(7))
             output.append(0x0A)

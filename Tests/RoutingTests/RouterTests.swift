@@ -93,12 +93,11 @@ import URISyntax
     // Traps 7 and 38.
     @Test func `only delivery directives of a rewritten URL's query count`() {
         guard
-            case .rewritten(let role, let handle, let directives) = route(
-                "/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")
+            case .rewritten(let link) = route("/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")
         else { return #expect(Bool(false)) }
-        #expect(role == .playlist)
-        #expect(handle == "AbC")
-        #expect(directives.map(\.rawName) == ["_HLS_msn", "_HLS_part"])
+        #expect(link.role == .playlist && link.pathway == nil)
+        #expect(link.handle == "AbC")
+        #expect(link.directives.map(\.rawName) == ["_HLS_msn", "_HLS_part"])
     }
 
     @Test(arguments: [
