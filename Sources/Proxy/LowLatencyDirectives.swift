@@ -111,6 +111,16 @@ struct LivePosition: Hashable, Sendable {
     }
 }
 
+extension LivePosition {
+    /// Whether a request waits for what comes right after this list, so that the list is the newest
+    /// for as long as the origin holds it.
+    func isNext(_ directives: DeliveryDirectives) -> Bool {
+        guard let sequence = directives.sequence, !satisfies(directives) else { return false }
+        guard let part = directives.part else { return sequence == next && parts == 0 }
+        return sequence == next ? part <= parts : sequence == next - 1
+    }
+}
+
 /// What belongs to a resource because a live list names it, or is asked for it.
 struct LiveTerms: Sendable {
     /// Which of the things that the name has stood for.

@@ -57,16 +57,6 @@ extension FlightTable {
     }
 }
 
-extension LivePosition {
-    /// Whether a request waits for what comes right after this list, so that the list is the newest
-    /// for as long as the origin holds it.
-    func isNext(_ directives: DeliveryDirectives) -> Bool {
-        guard let sequence = directives.sequence, !satisfies(directives) else { return false }
-        guard let part = directives.part else { return sequence == next && parts == 0 }
-        return sequence == next ? part <= parts : sequence == next - 1
-    }
-}
-
 extension Flight {
     /// Byte positions from here on mean that the end is not known (RFC 8673 section 2.2).
     static let openEnd = Int64(1) << 53 - 1

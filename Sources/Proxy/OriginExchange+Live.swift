@@ -10,32 +10,6 @@ import Upstream
 import URISyntax
 
 extension OriginExchange {
-    // MARK: Reading lists
-
-    /// Tells the memory of live lists what a stored playlist names.
-    ///
-    /// - Parameters:
-    ///   - text: the origin's text.
-    ///   - base: what its references are relative to.
-    ///   - object: where it is stored.
-    ///   - facts: of that object.
-    func noteNames(
-        _ text: [UInt8], base: AbsoluteURL, _ object: StoredObject, _ facts: ObjectFacts
-    ) throws(PlaylistError) {
-        guard resource.role != .json else { return }
-        let place = LiveMemory.Place(
-            list: resource.listKey, generation: object.generation,
-            times: EpochLedger.Times(
-                requested: facts.head.requestTime, received: facts.head.responseTime),
-            keyVersion: core.keys.version)
-        guard !core.live.knows(place),
-            let reading = try LiveReading(text, base: base, options: rewriteOptions)
-        else { return }
-        core.live.take(reading, at: place) { url, role in
-            ObjectKey(sha256Of: core.keyText(url, session: resource.session, role: role))
-        }
-    }
-
     // MARK: Names
 
     /// Whether a stored object may be what its name stood for before: then the origin is asked.
@@ -97,5 +71,32 @@ extension OriginExchange {
             }
         }
         return true
+    }
+}
+
+extension ProxyCore {
+    /// Tells the memory of live lists what a playlist names that was read from the store.
+    ///
+    /// - Parameters:
+    ///   - list: its text, and what its references are relative to.
+    ///   - resource: what it was asked for as.
+    ///   - object: where it is stored.
+    ///   - options: what is known of it beside its text.
+    /// - Throws: what the rewriting would throw.
+    func noteNames(
+        in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
+        _ object: StoredObject, options: PlaylistRewriter.Options
+    ) throws(PlaylistError) {
+        guard resource.role != .json, let head = ObjectFacts.of(object)?.head else { return }
+        let place = LiveMemory.Place(
+            list: resource.listKey, generation: object.generation,
+            times: EpochLedger.Times(requested: head.requestTime, received: head.responseTime),
+            keyVersion: keys.version)
+        guard !live.knows(place),
+            let reading = try LiveReading(list.text, base: list.base, options: options)
+        else { return }
+        live.take(reading, at: place) { url, role in
+            ObjectKey(sha256Of: keyText(url, session: resource.session, role: role))
+        }
     }
 }

@@ -47,10 +47,12 @@ extension ProxyCore {
     ) -> Resource {
         var fields = fields
         fields.set("CDN-Loop", loopMark)
+        let text = keyText(url, session: session, role: role)
+        let epoch = role == .playlist ? .first : live.epoch(of: ObjectKey(sha256Of: text))
         return Resource(
-            url: url, keyText: keyText(url, session: session, role: role), session: session,
+            url: url, keyText: epoch.keyText(text), session: session,
             role: role, policy: keys.policy(of: url, in: KeyPlace()), mayStore: true,
-            forwardedFields: fields, isMounted: false)
+            forwardedFields: fields, isMounted: false, live: LiveTerms(epoch: epoch))
     }
 
     /// Reads a playlist for the daemon itself; any thread may call it.
@@ -200,11 +202,11 @@ private final class PlaylistReading {
                 ProxyFailure(
                     .us, .internalServerError, "a stored playlist could not be read: \(error)"))
         }
-        return parse(body, base)
+        return parse(body, base, object)
     }
 
     private func parse(
-        _ body: [UInt8], _ base: AbsoluteURL
+        _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
     ) -> Result<OwnPlaylist, ProxyFailure> {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
@@ -214,6 +216,7 @@ private final class PlaylistReading {
             let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
                 false
             }
+            try core.noteNames(in: (body, base), of: resource, object, options: options)
             return .success(
                 OwnPlaylist(
                     resource: resource, base: base, body: body, summary: made.summary,

@@ -14,7 +14,10 @@ package struct Epoch: Hashable, Sendable, Comparable {
 
     /// The epoch that begins at a time, and is never the one before it.
     ///
-    /// - Parameter seconds: since 1970; times outside 32 bits are brought to their nearest.
+    /// - Parameters:
+    ///   - seconds: since 1970; times outside 32 bits are brought to their nearest.
+    ///   - former: the epoch before.
+    /// - Returns: the new one.
     package static func beginning(at seconds: Int64, after former: Epoch) -> Epoch {
         let now = UInt32(clamping: seconds)
         return Epoch(number: former.number < now ? now : former.number &+ 1)

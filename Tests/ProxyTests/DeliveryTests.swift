@@ -1,0 +1,65 @@
+/// Which list answers which delivery directives (8216bis 6.2.5; trap 38).
+@testable import Proxy
+import HLS
+import HTTP
+import Testing
+
+@Suite struct `Delivery directives` {
+    private func directives(_ query: String) -> DeliveryDirectives? {
+        DeliveryDirectives(QueryItem.items(of: query))
+    }
+
+    /// Segments 5 to 9, of two parts each where they show any, and `parts` parts of segment 10.
+    private func list(parts: Int, end: String = "") throws -> LivePosition {
+        var text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PART-INF:PART-TARGET=1\n"
+        text += "#EXT-X-MEDIA-SEQUENCE:5\n"
+        for number in 5...9 {
+            if number == 9 { text += part("9.0") + part("9.1") }
+            text += "#EXTINF:4,\ns\(number).ts\n"
+        }
+        text += (0..<parts).map { part("10.\($0)") }.joined() + end
+        return try #require(LivePosition(Array(text.utf8), options: PlaylistRewriter.Options()))
+    }
+
+    private func part(_ name: String) -> String { "#EXT-X-PART:DURATION=1,URI=\"p\(name).ts\"\n" }
+
+    @Test(arguments: [
+        ("_HLS_msn=9", 0, true), ("_HLS_msn=10", 0, false), ("_HLS_msn=10", 2, false),
+        ("_HLS_msn=8&_HLS_part=7", 0, true), ("_HLS_msn=9&_HLS_part=1", 0, true),
+        // A part behind the last of its segment is the first of the next one.
+        ("_HLS_msn=9&_HLS_part=2", 0, false), ("_HLS_msn=9&_HLS_part=2", 1, true),
+        ("_HLS_msn=10&_HLS_part=0", 0, false), ("_HLS_msn=10&_HLS_part=0", 1, true),
+        ("_HLS_msn=10&_HLS_part=1", 1, false), ("_HLS_skip=YES", 0, true),
+    ])
+    func `a list answers once it has what is asked for`(
+        _ query: String, _ parts: Int, _ answers: Bool
+    ) throws {
+        let asked = try #require(directives(query))
+        #expect(try list(parts: parts).satisfies(asked) == answers)
+        #expect(try list(parts: parts, end: "#EXT-X-ENDLIST\n").satisfies(asked))
+    }
+
+    @Test(arguments: [
+        ("_HLS_msn=10&_HLS_part=1", true), ("_HLS_msn=9&_HLS_part=2", false),
+        ("_HLS_msn=10&_HLS_part=2", false), ("_HLS_msn=10", false),
+    ])
+    func `a list is the newest while what comes right after it is held`(
+        _ query: String, _ isNext: Bool
+    ) throws {
+        #expect(try list(parts: 1).isNext(try #require(directives(query))) == isNext)
+    }
+
+    @Test(arguments: [
+        "_HLS_part=1", "_HLS_msn=x", "_HLS_msn=-1", "_HLS_msn=1&_HLS_start_offset=3", "",
+        "_HLS_msn=99999999999999999999",
+    ])
+    func `others are passed on and answered for one request alone`(_ query: String) {
+        #expect(directives(query) == nil)
+    }
+
+    @Test func `delta updates have a key of their own`() throws {
+        #expect(directives("_HLS_msn=4&_HLS_part=1")?.keyText("http://h/l") == "http://h/l")
+        #expect(
+            directives("_HLS_msn=4&_HLS_skip=v2")?.keyText("http://h/l") == "http://h/l skip=v2")
+    }
+}

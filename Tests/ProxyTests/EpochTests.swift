@@ -1,0 +1,125 @@
+/// Since when names of live lists stand for what they stand for, reading by reading (trap 43).
+@testable import Proxy
+import HLS
+import Posix
+import Routing
+import Store
+import Testing
+import URISyntax
+
+@Suite struct `Epochs of names` {
+    private let list = ObjectKey(sha256Of: "list")
+    private var ledger = EpochLedger()
+    private var generation: UInt64 = 0
+
+    private static func key(_ name: String) -> ObjectKey {
+        ObjectKey(sha256Of: "http://h/\(name)")
+    }
+
+    /// Takes in a window of one-second segments at a time in seconds.
+    @discardableResult
+    private mutating func read(
+        _ first: Int, _ names: [String], at time: Int64, head: String = "",
+        of list: ObjectKey? = nil
+    ) throws -> EpochLedger.Relation {
+        let text =
+            "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(head)"
+            + names.map { "#EXTINF:1,\n\($0)\n" }.joined()
+        let reading = try #require(
+            try LiveReading(
+                Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                options: PlaylistRewriter.Options()))
+        var keys: [AbsoluteURL: ObjectKey] = [:]
+        for name in names { keys[try AbsoluteURL("http://h/\(name)")] = Self.key(name) }
+        generation += 1
+        let at = WallTime(seconds: 1_800_000_000 + time)
+        return ledger.take(
+            reading, generation: generation,
+            EpochLedger.Times(requested: at, received: at), at: (list ?? self.list, keys, 0)
+        ).relation
+    }
+
+    private func since(_ name: String) -> Int64? {
+        ledger.since(Self.key(name)).map { $0.seconds - 1_800_000_000 }
+    }
+
+    private func epoch(_ name: String) -> Int64 {
+        let number = ledger.epoch(of: Self.key(name)).number
+        return number == 0 ? 0 : Int64(number) - 1_800_000_000
+    }
+
+    @Test mutating func `names of a list that goes on stay what they are`() throws {
+        #expect(try read(0, ["a", "b", "c"], at: 0) == .first)
+        #expect(try read(1, ["b", "c", "d"], at: 1) == .goesOn)
+        #expect(since("b") == 0 && since("d") == 1 && epoch("b") == 0)
+    }
+
+    @Test mutating func `a list that counts anew begins an epoch`() throws {
+        try read(10, ["a", "b", "c"], at: 0)
+        #expect(try read(0, ["a"], at: 9) == .reset)
+        #expect(epoch("a") == 9 && since("a") == 9 && epoch("c") == 0)
+        #expect(try read(0, ["a", "b"], at: 10) == .goesOn)
+        #expect(epoch("a") == 9 && epoch("b") == 9)
+    }
+
+    @Test mutating func `a list behind by a few segments is asked about`() throws {
+        try read(10, ["a", "b", "c"], at: 5)
+        #expect(try read(9, ["z", "a", "b"], at: 6) == .doubtful)
+        #expect(epoch("a") == 0 && since("a") == 6)
+    }
+
+    @Test mutating func `names of a window that should have passed are asked about`() throws {
+        try read(1_000, ["a", "b", "c"], at: 0)
+        #expect(try read(1_001, ["b", "c", "d"], at: 60) == .doubtful)
+        #expect(since("b") == 60 && epoch("b") == 0)
+    }
+
+    @Test mutating func `dates prove that a list goes on, or does not`() throws {
+        let date = "#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:"
+        try read(5, ["a", "b", "c"], at: 0, head: date + "00Z\n")
+        #expect(try read(6, ["b", "c", "d"], at: 90, head: date + "01Z\n") == .goesOn)
+        #expect(since("b") == 0)
+        #expect(try read(6, ["b", "c", "d"], at: 95, head: date + "40Z\n") == .reset)
+        #expect(epoch("b") == 95)
+    }
+
+    @Test mutating func `a discontinuity sequence that goes back begins an epoch`() throws {
+        try read(5, ["a", "b"], at: 0, head: "#EXT-X-DISCONTINUITY-SEQUENCE:4\n")
+        #expect(
+            try read(5, ["a", "b"], at: 1, head: "#EXT-X-DISCONTINUITY-SEQUENCE:0\n") == .reset)
+    }
+
+    @Test mutating func `a name that comes again at another number is asked about`() throws {
+        try read(10, ["a", "b"], at: 0)
+        try read(11, ["b", "c"], at: 1)
+        #expect(try read(12, ["c", "a"], at: 2) == .goesOn)
+        #expect(since("a") == 2 && epoch("a") == 0 && since("c") == 1)
+    }
+
+    @Test mutating func `a name that stands in many places is not asked about for that`() throws {
+        try read(10, ["black", "a", "black"], at: 0)
+        try read(11, ["a", "black", "black"], at: 1)
+        #expect(since("black") == 0)
+    }
+
+    @Test mutating func `two lists that name the same see a new epoch once`() throws {
+        let other = ObjectKey(sha256Of: "other")
+        try read(10, ["a", "b"], at: 0)
+        try read(10, ["a", "b"], at: 0, of: other)
+        #expect(try read(0, ["a", "b"], at: 5) == .reset)
+        #expect(try read(0, ["a", "b"], at: 6, of: other) == .reset)
+        #expect(epoch("a") == 5 && epoch("b") == 5)
+    }
+
+    @Test mutating func `what a run knew of a list is told to the next`() throws {
+        try read(10, ["a", "b"], at: 0)
+        try read(0, ["a", "b"], at: 5)
+        let kept = try #require(ledger.lists[list])
+        let restored = try #require(EpochLedger.List(encoded: kept.encoded))
+        #expect(restored == kept)
+        ledger = EpochLedger()
+        ledger.restore(restored, key: list)
+        try read(1, ["b", "c"], at: 6)
+        #expect(epoch("b") == 5 && since("b") == 6 && epoch("c") == 5)
+    }
+}

@@ -1,0 +1,59 @@
+/// A story of a stream that is watched for long: memory, descriptors and disk stay as they are.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LivePlaylistLong {}
+}
+
+/// Watches a stream part by part, as a low-latency player does.
+private final class Watching {
+    let stage: LowLatencyStage
+    private let player: ScriptedPlayer
+    private(set) var parts = 0
+
+    init(_ stage: LowLatencyStage) {
+        self.stage = stage
+        player = stage.story.player()
+    }
+
+    func watch(_ count: Int) throws {
+        for _ in 0..<count {
+            let next = stage.next
+            let (segment, part) = stage.stream.position
+            stage.stream.advance()
+            let list = try player.get(next)
+            let link = try #require(lastPartLink(list), "\(list.status)")
+            let body = try player.get(link).body
+            guard body == stage.stream.bytes(ofPart: part, in: segment) else {
+                throw ScenarioFailure("part \(part) of segment \(segment) is another")
+            }
+            parts += 1
+        }
+    }
+}
+
+extension Stories.LivePlaylistLong {
+    @Test  // trap 47
+    func `what a live stream takes does not grow with the time it is watched`() throws {
+        let stage = try LowLatencyStage(["--cache-size", "1MB"], segmentBytes: 16_000)
+        let watching = Watching(stage)
+        // A day of two-second segments is 43,200; the figures below are the same after 40,000.
+        let count = getenv("SLUICE_LONG_LIVE").flatMap { Int(String(cString: $0)) } ?? 400
+        try watching.watch(count / 2)
+        let daemon = stage.story.daemon
+        let before = (memory: daemon.anonymousBytes, descriptors: daemon.descriptorCount)
+        try watching.watch(count / 2)
+        let grown = daemon.anonymousBytes - before.memory
+        let descriptors = daemon.descriptorCount
+        print("\(watching.parts) parts: \(grown >> 10) KiB more, \(descriptors) descriptors")
+        #expect(grown < 2 << 20)
+        #expect(descriptors <= before.descriptors + 16)
+        #expect(try stage.story.settled("stored_bytes") { $0 <= 1_000_000 } <= 1_000_000)
+        #expect(eventually { diskBytes(stage.story.cacheFolder) < 3_000_000 })
+        // Nothing was asked for twice.
+        #expect(stage.reloads == watching.parts)
+    }
+}

@@ -1,0 +1,118 @@
+/// Stories of parts: streamed as they are made, fetched once, and put together to their segment.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LowLatencyPartsTests {}
+}
+
+extension Stories.LowLatencyPartsTests {
+    /// The link of the part that is announced.
+    private func hint(_ stage: LowLatencyStage) throws -> String {
+        let text = try stage.story.follow(stage.list).text
+        let line = try #require(text.split(separator: "\n").first { $0.contains("PRELOAD-HINT") })
+        return try #require(links(String(line)).first)
+    }
+
+    @Test  // trap 41
+    func `an announced part is held open once, and streamed to all as it is made`() throws {
+        let stage = try LowLatencyStage()
+        let (segment, part) = stage.stream.position
+        let link = try hint(stage)
+        let streams = try (0..<3).map { _ in try stage.story.player().open(link) }
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        let bytes = stage.stream.bytes(ofPart: part, in: segment)
+        stage.stream.advance(quarters: 1)
+        let first = try streams.map { try $0.read(1_000) }
+        #expect(first.allSatisfy { $0 == Array(bytes[..<1_000]) })
+        stage.stream.advance(quarters: 3)
+        #expect(try streams.allSatisfy { try $0.readRest() == Array(bytes[1_000...]) })
+        #expect(stage.story.cdn.requestCount("/ll/video/s\(segment).p\(part).ts") == 1)
+        #expect(try stage.story.follow(link).body == bytes)
+        #expect(stage.story.cdn.requestCount("/ll/video/s\(segment).p\(part).ts") == 1)
+    }
+
+    @Test func `an announced part takes no slot while it is held`() throws {
+        let stage = try LowLatencyStage(["--slots", "1"])
+        let link = try hint(stage)
+        let held = stage.ask(link)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        let media = try #require(
+            uriLines(try stage.story.follow(stage.list).text).first { $0.hasPrefix("/s/") })
+        #expect(try stage.story.follow(media).status == 200)
+        stage.stream.advance()
+        #expect(try held[0].value().status == 200)
+    }
+
+    @Test func `parts that are ranges make up their segment, and no byte comes twice`() throws {
+        let stage = try LowLatencyStage { $0.partsAreRanges = true }
+        let number = stage.stream.position.segment
+        var segment = ""
+        for part in 0..<4 {
+            stage.stream.advance()
+            let text = try stage.story.follow("\(stage.list)?_HLS_msn=\(number)&_HLS_part=\(part)")
+                .text
+            let line = try #require(text.split(separator: "\n").last { $0.contains("PART:") })
+            segment = try #require(links(String(line)).first)
+            let range = try #require(
+                line.split(separator: "BYTERANGE=\"").last?.prefix { $0 != "\"" })
+            let numbers = range.split(separator: "@").compactMap { Int($0) }
+            let field = "bytes=\(numbers[1])-\(numbers[1] + numbers[0] - 1)"
+            let answer = try stage.story.follow(segment, headers: [("Range", field)])
+            #expect(answer.status == 206)
+            #expect(answer.body == stage.stream.bytes(ofPart: part, in: number))
+        }
+        let path = "/ll/video/s\(number).ts"
+        #expect(stage.story.cdn.requestCount(path) == 4)
+        let whole = try #require(
+            uriLines(try stage.story.follow(stage.list).text).last { $0.hasSuffix("s\(number).ts") }
+        )
+        let answer = try stage.story.follow(whole)
+        #expect(answer.status == 200 && answer.body == stage.stream.bytes(ofSegment: number))
+        #expect(stage.story.cdn.requestCount(path) == 4)
+        #expect(stage.story.cdn.firstByteServedTwice(path) == nil)
+        #expect(answer["Cache-Status"]?.contains("hit") == true)
+    }
+
+    @Test(arguments: ["", "9007199254740991"])  // RFC 8673
+    func `an announced range without an end is streamed to the end of its part`(_ end: String)
+        throws
+    {
+        let stage = try LowLatencyStage {
+            $0.partsAreRanges = true
+            $0.firstParts = 9
+        }
+        let (number, part) = stage.stream.position
+        let link = try hint(stage)
+        let start = stage.stream.bytes(ofPart: 0, in: number).count
+        let players = (0..<2).map { _ in stage.story.player() }
+        let streams = try players.map {
+            try $0.open(link, headers: [("Range", "bytes=\(start)-\(end)")])
+        }
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        let bytes = stage.stream.bytes(ofPart: part, in: number)
+        stage.stream.advance(quarters: 1)
+        for stream in streams {
+            let head = try stream.readHead()
+            #expect(head.status == 206)
+            #expect(head["Content-Range"] == "bytes \(start)-9007199254740991/*")
+            #expect(try stream.read(500) == Array(bytes[..<500]))
+        }
+        stage.stream.advance(quarters: 3)
+        #expect(try streams.allSatisfy { try $0.readRest() == Array(bytes[500...]) })
+        #expect(streams.allSatisfy { $0.broken == nil })
+        #expect(stage.story.cdn.requestCount("/ll/video/s\(number).ts") == 1)
+    }
+
+    @Test func `a part that never comes is broken, not short`() throws {
+        let stage = try LowLatencyStage()
+        let stream = try stage.story.player().open(try hint(stage))
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        stage.stream.advance(quarters: 2)
+        #expect(try stream.read(1_000).count == 1_000)
+        stage.story.cdn.stop()
+        _ = try stream.readRest()
+        #expect(stream.broken != nil)
+    }
+}

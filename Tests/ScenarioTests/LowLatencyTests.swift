@@ -1,0 +1,229 @@
+/// Stories of low-latency lists: reloads that are held, asked once for all, and given as they come.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LowLatencyTests {}
+}
+
+/// A stream that is moved by hand, and the links to its lists.
+final class LowLatencyStage: Sendable {
+    let story: Story
+    let stream: LowLatencyStream
+    let list: String
+
+    init(
+        _ arguments: [String] = [], segmentBytes: Int = 94_000,
+        _ change: (inout LowLatencyStream.Settings) -> Void = { _ in }
+    ) throws {
+        var settings = LowLatencyStream.Settings()
+        change(&settings)
+        story = try Story(arguments)
+        stream = story.cdn.lowLatency(
+            "/ll", LowLatencyStream(segmentBytes: segmentBytes, settings: settings))
+        list = try #require(try story.links(in: "/ll/master.m3u8").first)
+    }
+
+    /// The link with the directives for the part that is made next.
+    var next: String {
+        let (segment, part) = stream.position
+        return "\(list)?_HLS_msn=\(segment)&_HLS_part=\(part)"
+    }
+
+    /// Players that ask for a link at once; their answers come when they are asked for.
+    func ask(_ link: String, players: Int = 1) -> [Background<PlayerResponse>] {
+        let base = story.daemon.baseURL
+        return (0..<players).map { _ in Background { try ScriptedPlayer(base).get(link) } }
+    }
+
+    /// How often the origin was asked for the list.
+    var reloads: Int { story.cdn.requestCount("/ll/video.m3u8") }
+}
+
+/// The link of the last part that a list names.
+func lastPartLink(_ list: PlayerResponse) -> String? {
+    list.text.split(separator: "\n").last { $0.hasPrefix("#EXT-X-PART:") }
+        .flatMap { links(String($0)).first }
+}
+
+/// The name of that part.
+func lastPart(_ list: PlayerResponse) -> String? {
+    lastPartLink(list).flatMap { $0.split(separator: "/").last }.map(String.init)
+}
+
+extension Stories.LowLatencyTests {
+    @Test  // trap 38
+    func `a hundred players cost the origin the reloads and parts of one`() throws {
+        let stage = try LowLatencyStage()
+        for _ in 0..<5 {
+            let (segment, part) = stage.stream.position
+            // Some come when it is held, some when it has been given.
+            let waiting = stage.ask(stage.next, players: 100)
+            #expect(eventually { stage.story.cdn.activeRequests == 1 })
+            stage.stream.advance()
+            let lists = try waiting.map { try $0.value(within: .seconds(30)) }
+            #expect(lists.allSatisfy { lastPart($0) == "s\(segment).p\(part).ts" })
+            let link = try #require(lists.first.flatMap(lastPartLink))
+            let parts = try stage.ask(link, players: 20).map { try $0.value().body }
+            let bytes = stage.stream.bytes(ofPart: part, in: segment)
+            #expect(parts.allSatisfy { $0 == bytes })
+        }
+        #expect(stage.reloads == 5)
+        #expect(stage.story.cdn.requests.count { $0.path.contains(".p") } == 5)
+    }
+
+    @Test  // 8216bis 6.2.5.2
+    func `a list answers requests for what it has, and plain reloads while the next is held`()
+        throws
+    {
+        let stage = try LowLatencyStage { $0.partDuration = 1 }
+        let held = stage.ask(stage.next)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        stage.stream.advance()
+        let former = stage.next
+        #expect(try held[0].value().status == 200)
+        let (segment, _) = stage.stream.position
+        // The next one is held for one player, and what is there serves the others.
+        let waiting = stage.ask(former)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        for directives in ["?_HLS_msn=\(segment - 1)", "?_HLS_msn=\(segment)&_HLS_part=0", ""] {
+            #expect(try stage.story.follow(stage.list + directives).status == 200)
+        }
+        #expect(stage.reloads == 2)
+        stage.stream.advance()
+        #expect(try waiting[0].value().status == 200)
+    }
+
+    @Test  // trap 40
+    func `delta updates are collapsed, and never stand for the list`() throws {
+        let stage = try LowLatencyStage {
+            $0.windowSize = 20
+            $0.firstParts = 80
+        }
+        let waiting = stage.ask(stage.next + "&_HLS_skip=YES", players: 10)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        stage.stream.advance()
+        let lists = try waiting.map { try $0.value() }
+        #expect(lists.allSatisfy { $0.text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=") })
+        #expect(Set(lists.map(\.text)).count == 1 && stage.reloads == 1)
+        let whole = try stage.story.follow(stage.list)
+        #expect(!whole.text.contains("#EXT-X-SKIP") && stage.reloads == 2)
+        #expect(uriLines(whole.text).count == 20)
+    }
+
+    @Test  // trap 39
+    func `an origin that does not hold reloads is asked twice in a part, not in a loop`() throws {
+        let stage = try LowLatencyStage {
+            $0.blocks = false
+            $0.partDuration = 0.4
+        }
+        let begin = ContinuousClock.now
+        let waiting = stage.ask(stage.next, players: 10)
+        #expect(eventually { stage.reloads >= 4 })
+        let limit = (ContinuousClock.now - begin) / .milliseconds(200) + 1
+        #expect(Double(stage.reloads) <= limit)
+        stage.stream.advance()
+        #expect(try waiting.allSatisfy { try $0.value().status == 200 })
+        #expect(try stage.story.stat("blocking_reloads_repeated_total") >= 3)
+    }
+
+    @Test func `a reload too far ahead is refused as the origin refuses it`() throws {
+        let stage = try LowLatencyStage()
+        let (segment, _) = stage.stream.position
+        let answer = try stage.story.follow("\(stage.list)?_HLS_msn=\(segment + 5)")
+        #expect(answer.status == 400 && answer.text.hasPrefix("origin error: "))
+    }
+
+    @Test func `a held reload is given up when the last player leaves`() throws {
+        let stage = try LowLatencyStage()
+        let players = (0..<2).map { _ in stage.story.player() }
+        let streams = try players.map { try $0.open(stage.next) }
+        #expect(try stage.story.settled("requests_total") { $0 >= 4 } >= 4)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        streams[0].close()
+        #expect(stage.story.cdn.activeRequests == 1)
+        streams[1].close()
+        #expect(eventually { stage.story.cdn.activeRequests == 0 })
+        #expect(stage.reloads == 1)
+    }
+
+    @Test  // trap 38
+    func `held reloads take no slot`() throws {
+        let stage = try LowLatencyStage(["--slots", "1"]) {
+            $0.renditions = ["video", "b", "c"]
+        }
+        let lists = try stage.story.links(in: "/ll/master.m3u8")
+        let (segment, part) = stage.stream.position
+        let held = lists.flatMap { stage.ask("\($0)?_HLS_msn=\(segment)&_HLS_part=\(part)") }
+        #expect(eventually { stage.story.cdn.activeRequests == 3 })
+        let media = try #require(
+            uriLines(try stage.story.follow(stage.list).text).first { $0.hasPrefix("/s/") })
+        #expect(try stage.story.follow(media).body == stage.stream.bytes(ofSegment: 0))
+        stage.stream.advance()
+        #expect(try held.allSatisfy { try $0.value().status == 200 })
+    }
+
+    @Test func `a held reload outlasts the timeout of other requests`() throws {
+        let stage = try LowLatencyStage(["--first-byte-timeout", "1"])
+        let held = stage.ask(stage.next)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        // Nothing but time itself shows that the timeout has passed.
+        let begin = ContinuousClock.now
+        _ = eventually(within: .seconds(5)) { ContinuousClock.now - begin > .seconds(1.3) }
+        stage.stream.advance()
+        #expect(try held[0].value().status == 200)
+        #expect(stage.reloads == 1)
+    }
+
+    @Test func `an origin that dies with a reload held leaves the players the list they had`()
+        throws
+    {
+        let stage = try LowLatencyStage { $0.partDuration = 0.4 }
+        _ = try stage.story.follow(stage.list)
+        let held = stage.ask(stage.next, players: 3)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        stage.story.cdn.stop()
+        let answers = try held.map { try $0.value() }
+        #expect(answers.allSatisfy { $0.status == 200 })
+        #expect(
+            answers.allSatisfy { $0["Cache-Status"]?.contains("origin-unreachable") == true })
+    }
+
+    @Test  // trap 42
+    func `the end of a stream ends the wait for its next part`() throws {
+        let stage = try LowLatencyStage()
+        let held = stage.ask(stage.next)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        stage.stream.end()
+        #expect(try held[0].value().text.contains("#EXT-X-ENDLIST"))
+        let count = stage.reloads
+        #expect(try stage.story.follow(stage.list).text.contains("#EXT-X-ENDLIST"))
+        #expect(try stage.story.follow(stage.next).text.contains("#EXT-X-ENDLIST"))
+        #expect(stage.reloads == count)
+    }
+
+    @Test func `rendition reports lead to us and keep their numbers`() throws {
+        let stage = try LowLatencyStage { $0.renditions = ["video", "audio"] }
+        let text = try stage.story.follow(stage.list).text
+        let report = try #require(text.split(separator: "\n").first { $0.contains("REPORT") })
+        #expect(report.hasSuffix(",LAST-MSN=1,LAST-PART=3"))
+        let link = try #require(links(String(report)).first)
+        #expect(link.hasPrefix("/p/") && link.hasSuffix("/audio.m3u8"))
+        #expect(try stage.story.follow(link + "?_HLS_msn=1").status == 200)
+    }
+
+    @Test func `directives beside an entry are for the origin, and make no other session`() throws {
+        let stage = try LowLatencyStage()
+        let plain = try stage.story.get("/ll/video.m3u8")
+        let text = try stage.story.get("/ll/video.m3u8?_HLS_msn=1").text
+        #expect(text == plain.text)
+        let argument = stage.story.entry("/ll/video.m3u8", "_HLS_msn=1&_HLS_part=3")
+        #expect(try stage.story.follow(argument).text == plain.text)
+        let isForwarded = stage.ask(stage.story.entry("/ll/video.m3u8", "_HLS_msn=2&_HLS_part=0"))
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        #expect(stage.story.cdn.requests.last?.target == "/ll/video.m3u8?_HLS_msn=2&_HLS_part=0")
+        stage.stream.advance()
+        #expect(try isForwarded[0].value().status == 200)
+    }
+}
