@@ -67,7 +67,9 @@ import Glibc
 /// The files of `Fixtures/playlists`.
 enum Corpus {
     /// Names a host in a way that tests can read.
-    static let host: JSONRewriter.HostMap = { host in (host.isEmpty ? "p" : "h", host) }
+    static func host(_ host: [UInt8]) -> (name: String, value: [UInt8]) {
+        (host.isEmpty ? "p" : "h", host)
+    }
 
     static let base: AbsoluteURL = {
         guard let url = try? AbsoluteURL("https://cdn.example.com/vod/a/list.m3u8?token=t%2Bk&n=7")

@@ -26,7 +26,7 @@ import URISyntax
         ),
         (
             #"{ "PARAMS" : { } , "HOST" : "b\u002eexample" }"#,
-            #"{ "PARAMS" : {"h":"b.example" } , "X-ORIGIN-HOST" : "b\u002eexample" }"#
+            #"{ "PARAMS" : { "h":"b.example"} , "X-ORIGIN-HOST" : "b\u002eexample" }"#
         ),
         (#"{"HOST":"b"}"#, #"{"PARAMS":{"h":"b"},"X-ORIGIN-HOST":"b"}"#),
         (#"{"PARAMS":{"k":"v"}}"#, #"{"PARAMS":{"p":"","k":"v"}}"#),
@@ -42,7 +42,9 @@ import URISyntax
     func `the host of a pathway clone becomes one of its parameters`(
         _ replacement: String, _ expected: String
     ) throws {
-        let manifest = { #"{"HOST":"stays","PATHWAY-CLONES":[{"URI-REPLACEMENT":\#($0)},{}]}"# }
+        func manifest(_ text: String) -> String {
+            #"{"HOST":"stays","PATHWAY-CLONES":[{"URI-REPLACEMENT":\#(text)},{}]}"#
+        }
         #expect(try Self.rewrite(manifest(replacement)) == manifest(expected))
     }
 
