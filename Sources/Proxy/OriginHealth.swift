@@ -5,7 +5,7 @@
 /// |---|---|---|---|---|
 /// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
 /// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
-/// | down | a connection nobody answers, or a second failure 200 ms later | serves at once | fails at once, or after one quick try | offline form |
+/// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once, or after one quick try | offline form |
 ///
 /// A failure counts only if the origin has not answered anybody since the request went out: one
 /// broken file is no outage.
@@ -46,6 +46,8 @@ final class OriginHealth: Sendable {
         /// Since when nothing came: when the request went out, or its last byte came.
         let silentSince: Monotonic
         let now: Monotonic
+        /// Whether this was the question whether the origin is there.
+        var isProbe = false
     }
 
     private struct Book: Sendable {
@@ -104,8 +106,6 @@ final class OriginHealth: Sendable {
     func failed(_ failure: Failure) -> (before: State, after: State)? {
         guard Self.counts(failure.error) else { return nil }
         let took = failure.now - failure.silentSince
-        let isSure =
-            failure.error.kind == .connectTimeout || failure.error.kind == .firstByteTimeout
         return book.withLock { book in
             if let answer = book.answers[failure.origin], answer >= failure.silentSince {
                 return nil
@@ -117,13 +117,21 @@ final class OriginHealth: Sendable {
                 ?? Mark(
                     since: failure.now, state: .suspected, reason: "", isQuick: true,
                     wanted: failure.now)
-            let isConfirmed = failure.now - mark.since >= Self.confirmation
-            if isSure || isConfirmed { mark.state = .down }
+            if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
             mark.isQuick = took <= Self.quick
             book.marks[failure.origin] = mark
             if known == nil { count.add(1, ordering: .releasing) }
             return (known?.state ?? .up, mark.state)
+        }
+    }
+
+    /// An origin that takes connections may only be slow with one thing: there the probe decides.
+    private static func confirms(_ failure: Failure, _ mark: Mark) -> Bool {
+        switch failure.error.kind {
+        case .connectTimeout: true
+        case .firstByteTimeout, .stalled: failure.isProbe
+        default: failure.now - mark.since >= confirmation
         }
     }
 

@@ -97,13 +97,19 @@ final class OriginProbes {
     ///
     /// - Returns: true where its origin counts as down, so that trying again is of no use.
     func failed(_ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic) -> Bool {
-        let origin = url.origin
         let failure = OriginHealth.Failure(
-            origin: origin, error: error, silentSince: silentSince, now: now)
+            origin: url.origin, error: error, silentSince: silentSince, now: now)
+        return take(failure, at: url)
+    }
+
+    private func take(_ failure: OriginHealth.Failure, at url: AbsoluteURL) -> Bool {
+        let (origin, error) = (failure.origin, failure.error)
         guard let (before, after) = health.failed(failure) else { return false }
         if probes[origin] == nil, let root = Self.root(of: url) {
             let probe = Probe(origin, root, now: now)
             probes[origin] = probe
+            // One that takes connections and is silent is asked at once whether it is there.
+            if error.kind == .firstByteTimeout || error.kind == .stalled { probe.delay = .zero }
             schedule(probe)
         }
         if before < .down, after == .down {
@@ -201,9 +207,13 @@ final class OriginProbes {
         probe.lastEnd = now
         guard probes[probe.origin] === probe else { return }
         if head != nil { return answered(probe.origin) }
-        if let error { _ = failed(error, at: probe.url, silentSince: startedAt) }
-        probe.delay = min(
-            Interval(nanoseconds: probe.delay.nanoseconds * 2), Self.longestDelay)
+        if let error {
+            let failure = OriginHealth.Failure(
+                origin: probe.origin, error: error, silentSince: startedAt, now: now, isProbe: true)
+            _ = take(failure, at: probe.url)
+        }
+        let next = Interval(nanoseconds: probe.delay.nanoseconds * 2)
+        probe.delay = max(Self.firstDelay, min(next, Self.longestDelay))
         schedule(probe)
     }
 }

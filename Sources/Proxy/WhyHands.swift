@@ -24,6 +24,8 @@ package struct WhyContext: Sendable {
     package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
     /// True where `isOwn` cannot be sure, so that a URL which is none of ours may be an origin's.
     package var guessesOwn = false
+    /// What is known of an origin that does not answer; nil where it does, or nobody has asked.
+    var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
@@ -51,6 +53,7 @@ extension ProxyCore {
         context.limits = settings.playlistLimits
         context.router = { [self] in router }
         context.isOwn = { [self] in isOwn($0) }
+        context.outage = { [self] in health.mark(of: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         return context
     }

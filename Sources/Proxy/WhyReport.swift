@@ -41,7 +41,8 @@ struct WhyReport {
             .init("place", .text(place.isMounted ? "mount" : "playback")),
             .init("role", resource.role.map { .text("\($0)") } ?? .null),
             .init("policy", policy), .init("key", key), .init("stored", stored),
-            .init("refused", refused), .init("freshness", freshness), .init("next", next),
+            .init("refused", refused), .init("origin", origin), .init("freshness", freshness),
+            .init("next", next),
         ])
     }
 
@@ -119,6 +120,36 @@ struct WhyReport {
         ])
     }
 
+    // MARK: The origin
+
+    private var outage: OriginHealth.Mark? { core.outage(resource.url.origin) }
+
+    /// Since when the origin has answered nobody, and how that was noticed; null where it answers.
+    private var origin: JSONValue {
+        guard let outage else { return .null }
+        let silent = Monotonic.now() - outage.since
+        return .object([
+            .init("state", .text("\(outage.state)")), .init("reason", .text(outage.reason)),
+            .init("seconds", .number(silent.nanoseconds / 1_000_000_000)),
+        ])
+    }
+
+    /// What a stored playlist is while nobody can be asked; nil where it is as it was.
+    private func offlineOutcome(_ question: Freshness.Question) -> (String, String)? {
+        guard facts?.head.isPlaylist == true, resource.role != .json else { return nil }
+        guard resource.policy != .offline else {
+            return (Disposition.offline.name, "answer what of it can be played from the store")
+        }
+        guard outage?.state == .down else { return nil }
+        if question.playlist?.isLive ?? false, Freshness.mayServeStale(question) {
+            return (Disposition.staleOnError.name, "answer from the store; the origin is down")
+        }
+        return (
+            Disposition.offline.name,
+            "answer what of it can be played from the store; the origin is down"
+        )
+    }
+
     // MARK: Freshness
 
     /// What the playlist says of itself, if the object is one.
@@ -190,12 +221,16 @@ struct WhyReport {
     }
 
     private var nextOutcome: (String, String) {
-        guard let object, let (use, _, freshness) = decision else {
+        guard let object, let (use, question, freshness) = decision else {
+            if resource.policy != .offline, outage?.state == .down {
+                return ("failed", "504, since the origin does not answer")
+            }
             return resource.policy == .offline
                 ? ("failed", "504, since the policy offline forbids to fetch")
                 : (Disposition.miss.name, "fetch all of it")
         }
         if case .unusable(let why) = use { return (Disposition.miss.name, "fetch anew: \(why)") }
+        if let offline = offlineOutcome(question) { return offline }
         switch freshness {
         case .fresh where object.isComplete:
             return (Disposition.hit.name, "answer from the store alone")

@@ -100,6 +100,12 @@ struct WhyText: Decodable {
         }
     }
 
+    struct Origin: Decodable {
+        let state: String
+        let reason: String
+        let seconds: Int64
+    }
+
     struct Next: Decodable {
         let outcome: String
         let what: String
@@ -112,6 +118,7 @@ struct WhyText: Decodable {
     let key: Key
     let stored: Stored?
     let refused: Refused?
+    let origin: Origin?
     let freshness: Freshness?
     let next: Next
 
@@ -128,7 +135,12 @@ struct WhyText: Decodable {
             lines.append(line("rules", key.mode))
         }
         lines += key.steps.map { line("", "\($0.rule) (\($0.from)): \($0.took)") }
-        lines += storedLines + freshnessLines
+        lines += storedLines
+        if let origin {
+            lines.append(
+                line("origin", "\(origin.state) for \(origin.seconds) s: \(origin.reason)"))
+        }
+        lines += freshnessLines
         lines.append(line("next", "\(next.outcome): \(next.what)"))
         return lines
     }

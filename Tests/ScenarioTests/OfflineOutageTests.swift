@@ -1,0 +1,162 @@
+/// Stories of origins that answer nobody: noticed once, answered from the store, asked in the
+/// background, forgiven.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct OfflineOutageTests {}
+}
+
+/// What the issue gives an answer from the store, once a failure was noticed.
+private let atOnce = Duration.milliseconds(100)
+
+extension Stories.OfflineOutageTests {
+    /// A story whose origin swallows connections; `/a.ts` is stored and has to be asked about.
+    private func blackHoled(_ arguments: [String] = ["--policy", "refresh"]) throws -> (
+        Story, BlackHole
+    ) {
+        let story = try Story(["--connect-timeout", "1"] + arguments)
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.put(list: "l")
+        try story.keep("l", 0..<2, 3..<6)
+        _ = try story.get("/a.ts")
+        story.cdn.stop()
+        return (story, try BlackHole(port: story.cdn.port))
+    }
+
+    @Test  // trap 78
+    func `an origin that swallows connections is waited for once`() throws {
+        let (story, hole) = try blackHoled()
+        defer { hole.end() }
+        let first = try story.get("/a.ts")
+        #expect(first.text == "bytes" && first.duration >= .milliseconds(900))
+        let asked = try story.stat("origin_requests_total")
+        for _ in 0..<5 {
+            let answer = try story.get("/a.ts")
+            #expect(answer["Cache-Status"]?.contains("origin-unreachable") == true)
+            #expect(answer.text == "bytes" && answer.duration < atOnce, "\(answer.duration)")
+        }
+        #expect(try story.stat("origin_requests_total") == asked)
+        #expect(try story.stat("origin_outages_total") == 1)
+    }
+
+    @Test  // trap 78
+    func `what is not stored fails at once and says whose fault it is`() throws {
+        let (story, hole) = try blackHoled()
+        defer { hole.end() }
+        _ = try story.get("/a.ts")
+        let answer = try story.get("/new.ts")
+        #expect(answer.status == 504 && answer.duration < atOnce, "\(answer.duration)")
+        #expect(answer.text.hasPrefix("origin error: ") && answer.text.contains("127.0.0.1"))
+        #expect(answer.text.contains("has not answered") && answer["Retry-After"] != nil)
+        #expect(answer["Proxy-Status"]?.contains("destination_unavailable") == true)
+        let part = try story.get("/l.m3u8")
+        #expect(part["Cache-Status"]?.contains("offline") == true)
+    }
+
+    @Test  // trap 78
+    func `those who wait for its first word are told when the first of them is`() throws {
+        let (story, hole) = try blackHoled()
+        defer { hole.end() }
+        // By itself each would try once more.
+        let answers = try inParallel(8) { number in
+            try story.get("/n\(number).ts")
+        }
+        #expect(answers.allSatisfy { $0.status == 504 })
+        #expect(answers.allSatisfy { $0.duration < .milliseconds(1_800) })
+        #expect(try story.stat("origin_outages_total") == 1)
+    }
+
+    @Test  // trap 78
+    func `it is asked in the background, and forgiven with its first answer`() throws {
+        let (story, hole) = try blackHoled()
+        _ = try story.get("/a.ts")
+        #expect(try story.settled("origin_probes_total") { $0 > 0 } > 0)
+        hole.end()
+        story.cdn.put("/new.ts", Array("new".utf8))
+        try story.cdn.start()
+        story.cdn.resetLog()
+        let isBack = try eventually(within: .seconds(15)) {
+            try story.get("/new.ts").status == 200
+        }
+        #expect(isBack && story.cdn.requests.contains { $0.method == "HEAD" && $0.path == "/" })
+        let answer = try story.get("/a.ts")
+        #expect(answer["Cache-Status"]?.contains("origin-unreachable") == false)
+    }
+
+    @Test
+    func `an origin that refuses is down by its second failure, and up at once`() throws {
+        let story = try Story()
+        story.put(list: "l")
+        try story.keep("l", 0..<2, 3..<6)
+        let hidden = try story.links(in: "/l.m3u8")[2]
+        story.cdn.stop()
+        #expect(try story.get("/l.m3u8")["Cache-Status"]?.hasPrefix("sluice; hit") == true)
+        #expect(try story.follow(hidden).status == 502)
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+        #expect(try story.stat("offline_lists_total") == 1)
+        try story.cdn.start()
+        // Where refusals come at once, whoever wants something is the probe.
+        #expect(try story.follow(hidden).status == 200)
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .")
+    }
+
+    @Test
+    func `one silent file is no outage`() throws {
+        let story = try Story(["--first-byte-timeout", "1"])
+        for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
+        story.cdn.setBehaviour("fb=20000", for: "/silent.ts")
+        let silent = Background { try story.get("/silent.ts").status }
+        #expect(eventually { story.cdn.requestCount("/silent.ts") == 1 })
+        #expect(try story.get("/a.ts").status == 200)
+        #expect(try silent.value(within: .seconds(10)) == 504)
+        #expect(try story.get("/b.ts").status == 200)
+        #expect(try story.stat("origin_outages_total") == 0)
+    }
+
+    @Test
+    func `a live list goes on for a while, then ends, and is live again afterwards`() throws {
+        let story = try Story()
+        let window = story.cdn.live("/live.m3u8", liveWindow(target: 1, window: 3))
+        for number in 0..<8 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }
+        for link in try story.links(in: "/live.m3u8").dropFirst() { _ = try story.follow(link) }
+        story.cdn.stop()
+        var stale = 0
+        let ended = try eventually(within: .seconds(15)) {
+            let list = try story.get("/live.m3u8")
+            guard list.status == 200 else { return false }
+            if list["Cache-Status"]?.contains("origin-unreachable") == true { stale += 1 }
+            return outline(list) == "s1 s2 ."
+        }
+        #expect(ended && stale > 0)
+        window.advance()
+        try story.cdn.start()
+        let isLive = try eventually(within: .seconds(15)) {
+            outline(try story.get("/live.m3u8")) == "s1 s2 s3"
+        }
+        #expect(isLive)
+    }
+
+    @Test
+    func `a daemon that starts without a network plays what is kept`() throws {
+        let (story, hole) = try blackHoled(["--policy", "media"])
+        defer { hole.end() }
+        try story.restart()
+        // The first hole is what tells.
+        #expect(try story.follow(try story.links(in: "/l.m3u8")[2]).status == 504)
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+    }
+
+    @Test
+    func `why says that an origin does not answer, and what a list is meanwhile`() throws {
+        let (story, hole) = try blackHoled(["--policy", "media"])
+        defer { hole.end() }
+        _ = try story.get("/new.ts")
+        let url = percentEncoded(story.cdn.url("/l.m3u8"))
+        let report = try story.player().get("/api/why?url=\(url)").text
+        #expect(report.contains("\"state\":\"down\"") && report.contains("\"outcome\":\"offline\""))
+        let log = story.daemon.standardError
+        #expect(log.contains("an origin does not answer"))
+    }
+}

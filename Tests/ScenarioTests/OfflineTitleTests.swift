@@ -1,0 +1,198 @@
+/// Stories of titles of which only some is kept: what their lists say without the network.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct OfflineTitleTests {}
+}
+
+extension Stories.OfflineTitleTests {
+    @Test  // trap 77
+    func `of three renditions only the one that is wholly kept is listed`() throws {
+        let story = try Story()
+        for name in ["low", "mid", "high"] { story.put(list: name) }
+        try story.keep(master: variant("low") + variant("mid") + variant("high"))
+        try story.keep("mid", 0..<3)
+        try story.keep("high", 0..<6)
+        let (player, daemon) = try story.offline()
+        let (master, lists) = try player.title()
+        #expect(lists.keys.sorted() == ["high"])
+        #expect(master["Cache-Status"] == "sluice; hit; detail=offline")
+        #expect(outline(lists["high"]) == "high0 high1 high2 high3 high4 high5 .")
+        #expect(lists["high"]?["Cache-Status"]?.contains("offline") == false)
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test  // trap 77
+    func `a rendition that is kept in part is played over its holes, to an end`() throws {
+        let story = try Story()
+        story.put(list: "low")
+        story.put(list: "high", head: ["#EXT-X-MEDIA-SEQUENCE:7"])
+        try story.keep(master: variant("low") + variant("high"))
+        try story.keep("low", 0..<1)
+        try story.keep("high", 1..<3, 4..<6)
+        let (player, daemon) = try story.offline()
+        let (_, lists) = try player.title()
+        #expect(lists.keys.sorted() == ["high"])
+        let list = try #require(lists["high"])
+        #expect(outline(list) == "high1 high2 | high4 high5 .")
+        #expect(list.text.contains("#EXT-X-MEDIA-SEQUENCE:8\n"))
+        for link in uriLines(list.text) { #expect(try player.player.get(link).status == 200) }
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test  // trap 77
+    func `pictures and sound skip the same stretches`() throws {
+        let story = try Story()
+        for name in ["video", "sound"] { story.put(list: name) }
+        try story.keep(
+            master: [
+                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\""
+            ] + variant("video", ",AUDIO=\"a\""))
+        try story.keep("video", 0..<1, 2..<6)
+        try story.keep("sound", 0..<4, 5..<6)
+        let (player, daemon) = try story.offline()
+        let (_, lists) = try player.title()
+        #expect(outline(lists["video"]) == "video0 | video2 video3 | video5 .")
+        #expect(outline(lists["sound"]) == "sound0 | sound2 sound3 | sound5 .")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test  // trap 77
+    func `groups stay consistent, and what can be missed goes`() throws {
+        let story = try Story()
+        for name in ["sd", "hd", "ac3", "aac", "en", "de"] { story.put(list: name) }
+        let media = { (type: String, group: String, name: String) in
+            "#EXT-X-MEDIA:TYPE=\(type),GROUP-ID=\"\(group)\",NAME=\"\(name)\",URI=\"\(name).m3u8\""
+        }
+        try story.keep(
+            master: [
+                media("AUDIO", "a1", "aac"), media("AUDIO", "a2", "ac3"),
+                media("SUBTITLES", "s", "en"), media("SUBTITLES", "s", "de"),
+            ] + variant("hd", ",AUDIO=\"a2\",SUBTITLES=\"s\"")
+                + variant("sd", ",AUDIO=\"a1\",SUBTITLES=\"s\""))
+        // The sound of the better pictures was never played, and one text only in part.
+        for name in ["hd", "sd", "aac", "de"] { try story.keep(name, 0..<6) }
+        try story.keep("en", 0..<2)
+        let (player, daemon) = try story.offline()
+        let (master, lists) = try player.title()
+        #expect(lists.keys.sorted() == ["aac", "de", "sd"])
+        #expect(!master.text.contains("a2") && master.text.contains("AUDIO=\"a1\""))
+        #expect(master.text.contains("SUBTITLES=\"s\""))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `sound that is missing takes the pictures along, and texts only themselves`() throws {
+        let story = try Story()
+        for name in ["video", "sound", "text"] { story.put(list: name) }
+        try story.keep(
+            master: [
+                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",URI=\"sound.m3u8\"",
+                "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"en\",URI=\"text.m3u8\"",
+            ] + variant("video", ",AUDIO=\"a\",SUBTITLES=\"s\""))
+        try story.keep("video", 0..<6)
+        try story.keep("sound", 0..<2)
+        let (player, daemon) = try story.offline()
+        let (master, lists) = try player.title()
+        #expect(outline(lists["video"]) == "video0 video1 .")
+        #expect(outline(lists["sound"]) == "sound0 sound1 .")
+        #expect(lists["text"] == nil && !master.text.contains("SUBTITLES"))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `fragments with an initialization section are played in one stretch, the longest`() throws
+    {
+        let story = try Story()
+        story.put(
+            list: "f", head: ["#EXT-X-MAP:URI=\"/bytes/900/init.mp4\""], type: "m4s")
+        try story.keep("f", 0..<2, 3..<6)
+        let (player, daemon) = try story.offline()
+        #expect(outline(try player.get("/f.m3u8")) == "f3 f4 f5 .")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `a rendition borrows what it misses from another one of its codecs`() throws {
+        let story = try Story()
+        let codecs = [("low", "avc1.4d400c"), ("high", "avc1.4d401f"), ("other", "hvc1.1.6.L93")]
+        for (name, _) in codecs { story.put(list: name) }
+        try story.keep(
+            master: codecs.flatMap { variant($0, ",CODECS=\"\($1),mp4a.40.2\"") })
+        try story.keep("low", 0..<2)
+        try story.keep("other", 2..<3)
+        try story.keep("high", 3..<6)
+        let (player, daemon) = try story.offline()
+        let (_, lists) = try player.title()
+        #expect(lists.keys.sorted() == ["high"])
+        let list = try #require(lists["high"])
+        #expect(outline(list) == "low0 low1 | high3 high4 high5 .")
+        for link in uriLines(list.text) { #expect(try player.player.get(link).status == 200) }
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test(arguments: [
+        "#EXT-X-KEY:METHOD=AES-128,URI=\"/bytes/16/x.key\"", "#EXT-X-MAP:URI=\"/bytes/9/i.mp4\"",
+    ])
+    func `segments without their key or initialization section are not played`(_ line: String)
+        throws
+    {
+        let story = try Story()
+        story.put(list: "f", head: [line])
+        for link in uriLines(try story.get("/f.m3u8").text) { _ = try story.follow(link) }
+        let (player, daemon) = try story.offline()
+        let answer = try player.get("/f.m3u8")
+        #expect(answer.status == 504 && answer.text.hasPrefix("daemon error: nothing that "))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `a title of which nothing is kept is refused, and says why`() throws {
+        let story = try Story()
+        story.put(list: "v")
+        try story.keep(master: variant("v"))
+        let (player, daemon) = try story.offline()
+        let answer = try player.get("/m.m3u8")
+        #expect(answer.status == 504 && answer.text.contains("policy offline"))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `a live list ends with what is kept of it`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/live.m3u8", liveWindow(target: 2, window: 4))
+        for number in 0..<4 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }
+        let found = try story.links(in: "/live.m3u8")
+        for link in found[1...2] { _ = try story.follow(link) }
+        let (player, daemon) = try story.offline()
+        let list = try player.get("/live.m3u8")
+        #expect(outline(list) == "s1 s2 ." && list.text.contains("#EXT-X-MEDIA-SEQUENCE:1\n"))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
+    func `after a restart and after a kill the lists are the same`() throws {
+        let story = try Story(["--policy", "media"])
+        for name in ["video", "sound"] { story.put(list: name) }
+        try story.keep(
+            master: ["#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",URI=\"sound.m3u8\""]
+                + variant("video", ",AUDIO=\"a\""))
+        try story.keep("video", 0..<3, 4..<6)
+        try story.keep("sound", 0..<6)
+        story.cdn.stop()
+        for signal in [SIGTERM, SIGKILL] {
+            let (player, daemon) = try story.offline()
+            // The media playlist by itself, as a player asks that goes on where it was.
+            let sound = try player.get("/sound.m3u8")
+            let (_, lists) = try player.title()
+            #expect(outline(sound) == "sound0 sound1 sound2 sound3 sound4 sound5 .")
+            #expect(outline(lists["sound"]) == "sound0 sound1 sound2 | sound4 sound5 .")
+            #expect(outline(lists["video"]) == "video0 video1 video2 | video4 video5 .")
+            daemon.kill(signal)
+            _ = try daemon.waitForExit()
+        }
+    }
+}
