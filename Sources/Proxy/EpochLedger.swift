@@ -143,7 +143,9 @@ struct EpochLedger: Sendable {
         guard relation != .same else { return (relation, nil) }
         var list = former ?? List()
         if relation == .reset {
-            list.epoch = .beginning(at: times.requested.seconds, after: list.epoch)
+            list.epoch =
+                epochTold(by: place.keys.values, since: list.received)
+                ?? .beginning(at: times.requested.seconds, after: list.epoch)
         }
         list.note(reading, at: times.received)
         lists[place.list] = list
@@ -154,6 +156,14 @@ struct EpochLedger: Sendable {
             if let key = place.keys[name.url] { take(name, key, change) }
         }
         return (relation, forgetOldest())
+    }
+
+    /// The epoch that another list with the same names has told of since a time.
+    private func epochTold(
+        by keys: some Collection<ObjectKey>, since time: WallTime
+    ) -> Epoch? {
+        let told = keys.lazy.compactMap { names[$0] }.filter { $0.since > time }.map(\.epoch).max()
+        return told == .first ? nil : told
     }
 
     private struct Change {
@@ -187,7 +197,11 @@ struct EpochLedger: Sendable {
             case .doubtful:
                 known.since = change.times.requested
             case .first, .same, .goesOn:
-                if isDoubtful(name, known, sequence, change) {
+                if known.epoch < change.epoch {
+                    // First seen again some time after its list began to count anew.
+                    known.epoch = change.epoch
+                    known.since = change.times.requested
+                } else if isDoubtful(name, known, sequence, change) {
                     known.since = change.times.requested
                 }
             }
@@ -227,71 +241,5 @@ struct EpochLedger: Sendable {
         lists[oldest] = nil
         readings[oldest] = nil
         return oldest
-    }
-}
-
-extension EpochLedger.List {
-    /// Takes over what a reading shows.
-    mutating func note(_ reading: LiveReading, at received: WallTime) {
-        start = reading.summary.mediaSequence
-        end = reading.summary.nextMediaSequence
-        if let target = reading.summary.targetDuration { targetDuration = Interval(target) }
-        discontinuitySequence = reading.summary.discontinuitySequence ?? discontinuitySequence
-        self.received = received
-        if !reading.dates.isEmpty || !reading.summary.isSkipDelta { dates = reading.dates }
-    }
-}
-
-extension EpochLedger {
-    /// What a reading is, next to what was known of its list.
-    static func relation(
-        of reading: LiveReading, at received: WallTime, to former: List?
-    ) -> Relation {
-        guard let former else { return .first }
-        if received <= former.received { return .same }
-        if let agrees = datesAgree(reading, former) { return agrees ? .goesOn : .reset }
-        let end = reading.summary.nextMediaSequence
-        if end < former.end {
-            // A cache on the way may be behind by a few segments.
-            let isBehind = former.end - end <= 3 && end > former.start
-            return isBehind ? .doubtful : .reset
-        }
-        if let sequence = reading.summary.discontinuitySequence,
-            sequence < former.discontinuitySequence
-        {
-            return .reset
-        }
-        // Counted from 0 it could not have come here in the time that passed; and what both
-        // windows name would have left a window that slid on for longer than it is.
-        let gap = received - former.received
-        let count = min(end, max(end - reading.summary.mediaSequence, 2) * 2)
-        let span = former.targetDuration.nanoseconds.multipliedReportingOverflow(
-            by: Int64(clamping: max(count, 2)))
-        return span.overflow || gap.nanoseconds < span.partialValue ? .goesOn : .doubtful
-    }
-
-    /// Whether the dates of two readings fit their numbers; nil where they do not tell.
-    private static func datesAgree(_ reading: LiveReading, _ former: List) -> Bool? {
-        let target = Int(former.targetDuration.nanoseconds / 1_000_000)
-        let both = reading.dates.compactMap { number, date in former.dates[number].map { $0 - date }
-        }
-        // One segment has one date.
-        if !both.isEmpty { return both.allSatisfy { abs($0) <= target / 2 + 100 } }
-        guard let old = former.dates.max(by: { $0.key < $1.key }),
-            let new = reading.dates.min(by: { $0.key < $1.key })
-        else { return nil }
-        // Numbers and dates rise together; segments may be much shorter than the target duration,
-        // and a pause of the encoder leaves a step.
-        guard new.key > old.key else { return new.value < old.value ? nil : false }
-        let expected = (new.key - old.key) * target
-        return new.value > old.value && new.value - old.value <= 3 * expected + 10 * target
-    }
-}
-
-extension Interval {
-    /// The same length of time.
-    init(_ duration: Duration) {
-        let parts = duration.components
-        self.init(nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
     }
 }

@@ -1,0 +1,157 @@
+/// Real players on live streams, all of them at one stream at once: frames flow until it ends, and
+/// the origin is asked for each segment once.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Synchronization
+import Testing
+
+/// After the other players: the clock of the stream must not run away from busy cores.
+extension Players {
+    @Suite struct Live {}
+}
+
+/// A player that watches a live stream to its end.
+private enum LivePlayer: String, CaseIterable, Sendable {
+    case ffmpeg, mpv, cvlc
+    case gstreamer = "gst-launch-1.0"
+    case chromium
+
+    static var installed: [LivePlayer] { allCases.filter { Tool.exists($0.rawValue) } }
+
+    /// Plays and returns the number of decoded frames.
+    func watch(_ url: String, site: FixtureCDN) throws -> Int {
+        switch self {
+        case .ffmpeg:
+            let arguments = ["-nostdin", "-loglevel", "error", "-i", url, "-map", "0:v"]
+            return try lines(["ffmpeg"] + arguments + ["-f", "framemd5", "-"])
+        case .mpv:
+            let options = ["--no-config", "--no-terminal", "--no-audio", "--framedrop=no"]
+            return try lines(["mpv"] + options + ["--of=framemd5", "--o=-", "--ovc=rawvideo", url])
+        case .cvlc: return try vlc(url)
+        case .gstreamer:
+            let video =
+                "video-sink=videoconvert ! video/x-raw,format=RGBA ! checksumsink sync=false"
+            return try lines(
+                ["gst-launch-1.0", "--quiet", "playbin3", "uri=\(url)", video]
+                    + ["audio-sink=fakesink sync=false"])
+        case .chromium: return try chromium(url, site)
+        }
+    }
+
+    private func lines(_ command: [String]) throws -> Int {
+        let result = try Tool.run(command, within: .seconds(45))
+        #expect(result.status == 0, "\(self): \(result.stderr.suffix(400))")
+        return result.stdout.split(separator: "\n").count { !$0.hasPrefix("#") }
+    }
+
+    /// VLC remultiplexes, and refuses to run as root.
+    private func vlc(_ url: String) throws -> Int {
+        let somebody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        let result = try Tool.run(
+            (geteuid() == 0 ? somebody : []) + [
+                "cvlc", "--quiet", "--play-and-exit", url, "--sout",
+                "#std{access=file,mux=ts,dst=-}",
+            ], within: .seconds(45))
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("played.ts"), result.output)
+        let frames = try Tool.run(
+            ["ffmpeg", "-nostdin", "-loglevel", "quiet", "-i", folder.file("played.ts")]
+                + ["-map", "0:v", "-f", "framemd5", "-"])
+        return frames.stdout.split(separator: "\n").count { !$0.hasPrefix("#") }
+    }
+
+    /// The page reports how many frames it has shown, again and again.
+    private func chromium(_ url: String, _ site: FixtureCDN) throws -> Int {
+        let profile = try TemporaryFolder()
+        site.put(
+            "/live.html",
+            text: """
+                <!doctype html><meta charset="utf-8"><title>Live</title><script>
+                const video = document.createElement("video");
+                const report = what => fetch("/frames?" + what + "="
+                  + video.getVideoPlaybackQuality().totalVideoFrames);
+                video.muted = true;
+                video.crossOrigin = "anonymous";
+                video.onended = () => report("ended");
+                video.onerror = () => report("error");
+                setInterval(() => report("shown"), 500);
+                video.src = "\(url)";
+                document.documentElement.append(video);
+                video.play();
+                </script>
+                """)
+        let browser = try ChildProcess([
+            "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--autoplay-policy=no-user-gesture-required", "--user-data-dir=\(profile.path)",
+            site.url("/live.html"),
+        ])
+        defer { browser.end() }
+        _ = eventually(within: .seconds(40)) {
+            Self.reports(site).contains { $0.what != "shown" || $0.frames >= 3 * framesASegment }
+        }
+        return Self.reports(site).map(\.frames).max() ?? 0
+    }
+
+    private static func reports(_ site: FixtureCDN) -> [(what: Substring, frames: Int)] {
+        site.requests.filter { $0.path == "/frames" }.compactMap { request in
+            let parts = request.target.dropFirst("/frames?".count).split(separator: "=")
+            return parts.count == 2 ? (parts[0], Int(parts[1]) ?? 0) : nil
+        }
+    }
+}
+
+/// Two seconds at 24 frames a second.
+private let framesASegment = 48
+
+extension Players.Live {
+    /// Lets all players watch what `advance` moves on, from three segments to six.
+    private func watchTogether(_ path: String, _ stage: Stage, end: @Sendable () -> Bool) throws {
+        let site = FixtureCDN()
+        try site.start()
+        defer { site.stop() }
+        stage.cdn.resetLog()
+        let url = stage.through(stage.cdn.url(path))
+        let watching = LivePlayer.installed.map { player in
+            (player, Background { try player.watch(url, site: site) })
+        }
+        let hasEnded = eventually(within: .seconds(30)) { end() }
+        #expect(hasEnded)
+        for (player, frames) in watching {
+            let count = try frames.value(within: .seconds(60))
+            #expect(count >= 2 * framesASegment, "\(player): \(count) frames")
+        }
+        let segments = stage.cdn.requests.filter { $0.path.hasSuffix(".ts") }
+        #expect(Set(segments.map(\.path)).count == segments.count)
+    }
+
+    @Test func `all players watch one live stream together`() throws {
+        let stage = try Stage()
+        let window = stage.cdn.live(
+            "/live.m3u8",
+            LiveWindow(
+                vod: try Fixture.text("media/ts/160p/index.m3u8"), prefix: "/ts/160p/",
+                windowSize: 3, drive: .clock))
+        try watchTogether("/live.m3u8", stage) {
+            guard window.mediaSequence >= 3 else { return false }
+            window.end()
+            return true
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `all players watch one low-latency stream together`(_ partsAreRanges: Bool) throws {
+        let stage = try Stage()
+        var settings = LowLatencyStream.Settings()
+        settings.isClocked = true
+        settings.firstParts = 12
+        settings.partsAreRanges = partsAreRanges
+        let made = stage.cdn.lowLatencyStream(of: "/ts/160p/index.m3u8", settings: settings)
+        let stream = stage.cdn.lowLatency("/ll", try #require(made))
+        try watchTogether("/ll/master.m3u8", stage) {
+            guard stream.position.segment >= 6 else { return false }
+            stream.end()
+            return true
+        }
+    }
+}
