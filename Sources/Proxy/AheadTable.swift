@@ -69,6 +69,7 @@ extension FlightTable {
     /// A player reads what was fetched ahead: from now on this is playback.
     func readerJoined(_ key: ObjectKey, generation: UInt64) {
         for flight in flights(of: key) where flight.object?.generation == generation {
+            flight.isHandedOut = true
             flight.takeForPlayback(.playback)
         }
     }

@@ -163,6 +163,10 @@ final class AheadTask {
                 table.forget(wishID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
+                // Readers hold what it fills although nobody else waited for it.
+                if let flight = table.flight(of: wishID), flight.object != nil {
+                    flight.isHandedOut = true
+                }
                 table.cancel(wishID)
             }
         }

@@ -105,9 +105,11 @@ extension Flights {
 
 /// Whether anything is fetched ahead just now, for readers, which need not say that they wait else.
 final class AheadGauge: Sendable {
-    private let running = Atomic<Int>(0)
+    private let count = Atomic<Int>(0)
 
-    var isRunning: Bool { running.load(ordering: .relaxed) > 0 }
+    var running: Int { count.load(ordering: .relaxed) }
 
-    func add(_ count: Int) { running.add(count, ordering: .relaxed) }
+    var isRunning: Bool { running > 0 }
+
+    func add(_ change: Int) { count.add(change, ordering: .relaxed) }
 }

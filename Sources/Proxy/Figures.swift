@@ -9,6 +9,8 @@ struct Figures {
     let store: StoreStatistics
     let upstream: UpstreamStatistics
     let status: StatusSource
+    /// Fetches that no player asked for.
+    var aheadRunning = 0
 
     private struct Gauge {
         let name: String
@@ -33,6 +35,9 @@ struct Figures {
             Gauge(
                 name: "transfers_waiting", help: "Transfers that wait for a slot.",
                 value: Int64(upstream.waiting.reduce(0, +))),
+            Gauge(
+                name: "ahead_running", help: "Fetches that no player has asked for yet.",
+                value: Int64(aheadRunning)),
             Gauge(
                 name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
                 value: Int64(upstream.peakSlotsInUse)),

@@ -23,6 +23,9 @@ final class LookaheadDriver {
     private var players = RecentMap<PlayerID, Resource>(capacity: 256)
     private var generations = RecentMap<ListID, UInt64>(capacity: 512)
 
+    /// By their names.
+    var feeds: [String: Feed] = [:]
+
     init(core: ProxyCore, loop: EventLoop) {
         self.core = core
         self.loop = loop
@@ -46,6 +49,7 @@ final class LookaheadDriver {
         _ resource: Resource, from start: Int64, by player: PlayerID, _ hints: PlayerHints?
     ) {
         players[player] = resource
+        for feed in feeds.values { feed.heard(resource) }
         perform(planner.read(resource.url, from: start, by: player, hints, at: now))
     }
 
@@ -55,6 +59,7 @@ final class LookaheadDriver {
 
     func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {
         players[player] = resource
+        for feed in feeds.values { feed.heard(resource) }
         let id = ListID(session: resource.session.id.number, url: resource.url)
         guard generations[id] != object.generation, object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist

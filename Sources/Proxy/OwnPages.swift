@@ -14,11 +14,14 @@ package struct StatusSource: Sendable {
     package let connections: @Sendable () -> Int
     /// Answers what reads or changes the store.
     package let desk: TitleDesk
+    /// Answers what is about downloads.
+    package let downloads: DownloadDesk
 
     package init(
-        version: String, startedAt: Monotonic, desk: TitleDesk,
+        version: String, startedAt: Monotonic, desk: TitleDesk, downloads: DownloadDesk,
         connections: @escaping @Sendable () -> Int
     ) {
+        self.downloads = downloads
         self.version = version
         self.startedAt = startedAt
         self.desk = desk
@@ -54,11 +57,26 @@ final class OwnPages {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
             explain(request, exchange)
+        case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
+            if TitleHands.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            askKeeper(request, exchange)
         case (let path, _) where TitleHands.answers(path):
             if TitleHands.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
             askDesk(request, exchange)
+        case (let path, _) where FeedDesk.answers(path):
+            if TitleHands.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            core.feedDesk.answer(exchange, core, replying(to: exchange))
+        case (let path, _) where DownloadDesk.answers(path):
+            if TitleHands.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            askDownloads(request, exchange)
         default:
             refuse(exchange, .notFound, "nothing is at this path; see / for what is")
         }
@@ -110,6 +128,9 @@ final class OwnPages {
             Disk:             \(here)/api/df
             Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
             Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
+            Downloads:        POST \(here)/api/downloads?url=<percent-encoded URL>&variant=best, then GET
+                              POST \(here)/api/downloads/<number>/pause, /resume, /cancel
+            Feeds:            PUT, GET, DELETE \(here)/api/feeds/<name>, POST .../position?index=<n>
             Check all bytes:  POST \(here)/api/verify, then GET
             Forget all:       POST \(here)/api/clear
 
@@ -119,8 +140,31 @@ final class OwnPages {
     // MARK: Titles
 
     private func askDesk(_ request: RequestHead, _ exchange: Exchange) {
+        status.desk.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    private func askDownloads(_ request: RequestHead, _ exchange: Exchange) {
+        status.downloads.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    /// Takes an answer from another thread to the exchange that waits for it.
+    private func replying(to exchange: Exchange) -> @Sendable (HandAnswer) -> Void {
         let bound = LoopBound((self, exchange), to: exchange.loop)
-        status.desk.answer(request.method, request.target) { answer in
+        return { answer in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                switch answer {
+                case .value(let status, let value):
+                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
+                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                }
+            }
+        }
+    }
+
+    private func askKeeper(_ request: RequestHead, _ exchange: Exchange) {
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        core.keeper.answer(request.method, request.target) { answer in
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
                 switch answer {
@@ -137,12 +181,14 @@ final class OwnPages {
     private func withFigures(_ exchange: Exchange, _ body: @escaping (Figures) -> Void) {
         let bound = LoopBound((body, exchange), to: exchange.loop)
         let store = core.store.statistics()
-        let (status, counters) = (status, core.counters)
+        let (status, counters, ahead) = (status, core.counters, core.ahead)
         core.flights.statistics { upstream in
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
                 pair.0(
-                    Figures(counters: counters, store: store, upstream: upstream, status: status))
+                    Figures(
+                        counters: counters, store: store, upstream: upstream, status: status,
+                        aheadRunning: ahead.running))
             }
         }
     }

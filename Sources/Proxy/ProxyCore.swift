@@ -42,6 +42,7 @@ package final class ProxyCore: Sendable {
     let aheadThread: LoopThread
     /// Tells what runs ahead of players what these do.
     let tap: LookaheadTap
+    let feedDesk = FeedDesk()
     let timeShift: TimeShiftTable
     /// Goes on with what is watched later, and records.
     package let keeper: TimeShiftThread
@@ -78,7 +79,7 @@ package final class ProxyCore: Sendable {
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
         tap = LookaheadTap(thread: aheadThread, isOn: settings.mayLookAhead)
-        timeShift = TimeShiftTable(folder: store.folderPath + "/windows")
+        timeShift = TimeShiftTable(folder: store.folderPath)
         keeper = try TimeShiftThread()
         offline = try OfflineDesk()
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -127,6 +128,7 @@ package final class ProxyCore: Sendable {
             for host in hosts { authorities.insert("\(host):\(address.port)") }
         }
         own.withLock { $0 = Own(hosts: hosts, authorities: authorities) }
+        feedDesk.restore(self)
     }
 
     /// Whether a Host value is one that this daemon is known by.

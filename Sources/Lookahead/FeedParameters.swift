@@ -1,0 +1,104 @@
+/// What a feed may cost and in which order its items are got ready: one set of numbers, so that a
+/// stand can compare sets.
+
+package struct FeedParameters: Sendable, Hashable {
+    /// Items in the direction of travel that are got ready.
+    ///
+    /// Default 4.
+    package var ahead = 4
+    /// Items behind the active one that are got ready, in case the viewer goes back.
+    ///
+    /// Default 1.
+    package var behind = 1
+    /// At least so many bytes of a neighbour.
+    ///
+    /// Default 200 kB.
+    package var headBytes: Int64 = 200_000
+    /// At least so many seconds of a neighbour's playing time.
+    ///
+    /// Default 5.
+    package var headSeconds = 5.0
+    /// Cost units of the active item, times its own weight.
+    package var activeCost = 1.0
+    /// Cost units of a neighbour, times its own weight.
+    package var neighbourCost = 1.0
+    /// Cost units that the active item and its neighbours may have together.
+    ///
+    /// Default 8.
+    package var costBudget = 8.0
+    /// Bytes that may be fetched ahead for the active item and its neighbours together.
+    ///
+    /// Default 64 MB.
+    package var byteBudget: Int64 = 64_000_000
+    /// Playing time that the active item must have in hand before its neighbours get a share of the
+    /// line; until then they use it only while no player does.
+    ///
+    /// Default 4 s.
+    package var secureSeconds = 4.0
+    /// Fetches at once.
+    ///
+    /// Default 2.
+    package var parallel = 2
+    /// True brings the whole active item before anything of its neighbours.
+    package var activeFirst = false
+
+    package init() {}
+
+    /// What is found best on the stand.
+    package static let standard = FeedParameters()
+
+    /// A published scheme: the active item always whole, the inactive ones on both sides only their
+    /// first 200 KB, all at once; an active item weighs 1, an inactive one 2, under one budget.
+    package static let published: FeedParameters = {
+        var made = FeedParameters()
+        made.ahead = 2
+        made.behind = 2
+        made.headSeconds = 0
+        made.neighbourCost = 2
+        made.costBudget = 9
+        made.secureSeconds = 0
+        made.parallel = 5
+        made.activeFirst = true
+        return made
+    }()
+
+    /// Nothing ahead at all, as a measure for the others.
+    package static let none: FeedParameters = {
+        var made = FeedParameters()
+        made.costBudget = 0
+        return made
+    }()
+
+    /// The set of a name: `default`, `published` or `none`; nil for another name.
+    package init?(named name: String) {
+        switch name {
+        case "default": self = .standard
+        case "published": self = .published
+        case "none": self = .none
+        default: return nil
+        }
+    }
+
+    /// Sets one number by its name in the API.
+    ///
+    /// - Returns: What is wrong with it; nil where it was taken.
+    package mutating func set(_ name: String, _ value: Double) -> String? {
+        guard value >= 0, value <= 1e12 else { return "\(name) is 0 or more" }
+        switch name {
+        case "ahead" where value <= 100: ahead = Int(value)
+        case "behind" where value <= 100: behind = Int(value)
+        case "ahead", "behind": return "\(name) is at most 100"
+        case "headBytes": headBytes = Int64(value)
+        case "headSeconds": headSeconds = value
+        case "activeCost": activeCost = value
+        case "neighbourCost": neighbourCost = value
+        case "costBudget": costBudget = value
+        case "byteBudget": byteBudget = Int64(value)
+        case "secureSeconds": secureSeconds = value
+        case "parallel" where (1...32).contains(value): parallel = Int(value)
+        case "parallel": return "parallel is 1...32"
+        default: return "there is no parameter \(name)"
+        }
+        return nil
+    }
+}

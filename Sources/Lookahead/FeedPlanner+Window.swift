@@ -1,0 +1,165 @@
+/// Which items of a feed are looked after, and which of their bytes come first.
+import HLS
+import URISyntax
+
+extension FeedPlanner {
+    /// An item that is looked after.
+    package struct Member: Sendable, Equatable {
+        package let index: Int
+        package let content: Int
+        /// 0 for the active item; the lower the sooner.
+        package let rank: Int
+    }
+
+    /// The active item and its neighbours, as far as the budget of costs goes; dead items cost
+    /// nothing and stand for no other one.
+    package var window: [Member] {
+        var members: [Member] = []
+        var seen: Set<Int> = []
+        var cost = 0.0
+        for index in order {
+            let content = contents[index]
+            guard seen.insert(content).inserted else { continue }
+            if case .dead? = known[content]?.knowledge, index != self.index { continue }
+            let price = members.isEmpty ? parameters.activeCost : parameters.neighbourCost
+            cost += price * weights[index]
+            if cost > parameters.costBudget { break }
+            members.append(Member(index: index, content: content, rank: members.count))
+        }
+        return members
+    }
+
+    /// The active item, then two in the direction of travel for each one behind.
+    private var order: [Int] {
+        let step = direction == .forward ? 1 : -1
+        var order = [index]
+        var ahead = 0
+        var behind = 0
+        var reached = 0
+        while ahead < parameters.ahead || behind < parameters.behind {
+            reached += 1
+            let goesBack =
+                behind < parameters.behind && (ahead >= parameters.ahead || reached % 3 == 0)
+            let place: Int
+            if goesBack {
+                behind += 1
+                place = index - step * behind
+            } else {
+                ahead += 1
+                place = index + step * ahead
+            }
+            if contents.indices.contains(place) { order.append(place) }
+        }
+        return order
+    }
+
+    /// How far an item is got ready.
+    package enum Readiness: String, Sendable {
+        case waiting, reading, fetching, ready, whole, dead
+    }
+
+    /// What is to be told of a member of the window.
+    package func report(
+        on member: Member
+    ) -> (readiness: Readiness, bytes: Int64, seconds: Double, reason: String?) {
+        guard let state = known[member.content] else { return (.waiting, 0, 0, nil) }
+        let isFetching = running.values.contains { $0.content == member.content }
+        var readiness = isFetching ? Readiness.fetching : .waiting
+        var seconds = 0.0
+        switch state.knowledge {
+        case .dead: readiness = .dead
+        case .reading: readiness = .reading
+        case .unknown: break
+        case .known(let plan):
+            let first = plan.parts.indices.first { state.present[$0] != .max }
+            seconds = first.map { plan.parts[$0].begins } ?? plan.seconds
+            if first == nil {
+                readiness = .whole
+            } else if plan.head(parameters).allSatisfy({ state.holds($0.index, $0.range) }) {
+                readiness = isFetching ? .fetching : .ready
+            }
+        }
+        return (readiness, state.broughtBytes, seconds, state.reason)
+    }
+
+    // MARK: What is wanted
+
+    struct Want {
+        let content: Int
+        let part: Int
+        let piece: MediaPiece
+        let range: Range<Int64>?
+    }
+
+    /// Whether the active item has so much in hand that its neighbours may share the line.
+    func isSecure(at now: Double) -> Bool {
+        guard parameters.secureSeconds > 0 else { return true }
+        guard let state = known[active] else { return false }
+        if case .dead = state.knowledge { return true }
+        return (state.secured(at: now) ?? 0) >= parameters.secureSeconds
+    }
+
+    /// What is to be fetched, the most urgent first, as far as the budget of bytes goes.
+    func wants(at now: Double) -> [Want] {
+        let members = window
+        guard !members.isEmpty else { return [] }
+        let ofActive = wantsOfActive(at: now)
+        let ofNeighbours = members.dropFirst().flatMap { wantsOfNeighbour($0, at: now) }
+        var wants: [Want]
+        if parameters.activeFirst {
+            wants = ofActive + ofNeighbours
+        } else {
+            // The beginning of the active item, the neighbours, the rest of it.
+            let start = known[active]?.plan?.head(parameters).map(\.index).last ?? 0
+            let near = max(start, (known[active]?.playedPart ?? -1) + 1)
+            wants =
+                ofActive.filter { $0.part <= near } + ofNeighbours
+                + ofActive.filter { $0.part > near }
+        }
+        var left = parameters.byteBudget - held(members)
+        wants.removeAll { want in
+            guard left > 0 else { return true }
+            left -= size(want)
+            return false
+        }
+        return wants
+    }
+
+    /// Bytes that were fetched for the window.
+    private func held(_ members: [Member]) -> Int64 {
+        members.reduce(0) { $0 + (known[$1.content]?.broughtBytes ?? 0) }
+    }
+
+    private func size(_ want: Want) -> Int64 {
+        if let range = want.range { return Int64(range.count) }
+        guard let plan = known[want.content]?.plan, let rate = plan.rate else {
+            return parameters.headBytes
+        }
+        return Int64(rate * plan.parts[want.part].seconds)
+    }
+
+    private func wantsOfActive(at now: Double) -> [Want] {
+        guard let state = known[active], let plan = state.plan, now >= state.restsUntil else {
+            return []
+        }
+        // What the player has asked for already is its own.
+        let first = (state.playedPart ?? -1) + 1
+        return plan.parts.indices.dropFirst(first).compactMap { index in
+            let piece = plan.parts[index].piece
+            return state.holds(index, nil)
+                ? nil : Want(content: active, part: index, piece: piece, range: piece.range)
+        }
+    }
+
+    private func wantsOfNeighbour(_ member: Member, at now: Double) -> [Want] {
+        guard let state = known[member.content], let plan = state.plan, now >= state.restsUntil
+        else { return [] }
+        return plan.head(parameters).compactMap { part in
+            state.holds(part.index, part.range)
+                ? nil
+                : Want(
+                    content: member.content, part: part.index, piece: plan.parts[part.index].piece,
+                    range: part.range)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+/// One feed: carries out what its planner says, and tells it what came of it.
+///
+/// Lives on the thread of what runs ahead of players.
+import CachePolicy
+import HLS
+import HTTP
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+final class Feed {
+    let name: String
+    private unowned let driver: LookaheadDriver
+    private var planner: FeedPlanner
+    private let order: FeedOrder
+    /// Places in the list by the content's number: the first one.
+    private var places: [Int: Int] = [:]
+    private var sessions: [Int: Session] = [:]
+    private var contentOf: [UInt64: Int] = [:]
+    private var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
+    private var fetches: [AheadID: BackgroundFetch] = [:]
+    private var playedHeight: Int?
+    /// What the player sends beside the entries' headers.
+    private var agent = Fields()
+    private var isTicking = false
+    private var isOver = false
+    /// False for one that was kept over a restart, until its client shows up again.
+    private var isAwake = false
+
+    private var core: ProxyCore { driver.core }
+    private var now: Double { Double(driver.loop.now.nanoseconds) / 1e9 }
+
+    init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
+        self.name = name
+        self.order = order
+        self.driver = driver
+        self.agent = agent
+        planner = FeedPlanner(
+            contents: order.items.map(\.content), weights: order.items.map(\.weight),
+            at: order.index, order.direction, order.parameters)
+        for (place, item) in order.items.enumerated() where places[item.content] == nil {
+            places[item.content] = place
+        }
+    }
+
+    // MARK: What the client says
+
+    func start() {
+        guard !isAwake else { return }
+        isAwake = true
+        perform(planner.start(at: now))
+    }
+
+    func move(to index: Int, _ direction: FeedPlanner.Direction?) {
+        isAwake = true
+        perform(planner.move(to: index, direction, at: now))
+    }
+
+    /// Ends all that runs.
+    func end() {
+        isOver = true
+        for fetch in fetches.values { fetch.cancel() }
+        fetches = [:]
+    }
+
+    // MARK: What players do
+
+    func heard(_ resource: Resource) {
+        guard isAwake, let content = contentOf[resource.session.id.number] else { return }
+        if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
+            self.agent.set(.userAgent, agent)
+        }
+        noteChoice(of: content, resource.url)
+        perform(planner.played(content, resource.url, at: now))
+    }
+
+    /// Goes by the rendition that the player chose, for this item and for those to come.
+    private func noteChoice(of content: Int, _ url: AbsoluteURL) {
+        guard let known = streams[content],
+            let stream = known.graph.streams.first(where: { $0.url == url }),
+            stream != known.chosen
+        else { return }
+        streams[content]?.chosen = stream
+        let isNews = stream.height != nil && stream.height != playedHeight
+        playedHeight = stream.height ?? playedHeight
+        if content == planner.active { read(stream, of: content) }
+        if isNews, order.height == nil { perform(planner.choseOtherwise(at: now)) }
+    }
+
+    // MARK: Actions
+
+    private func perform(_ actions: [FeedAction]) {
+        guard !isOver else { return }
+        for action in actions {
+            switch action {
+            case .read(let content): read(content)
+            case .fetch(let id, let content, let piece, let yields):
+                fetch(id, content, piece, yields: yields)
+            case .setYields(let id, let yields): fetches[id]?.setYields(yields)
+            case .cancel(let id): fetches[id]?.cancel()
+            }
+        }
+        tickWhileNeeded()
+    }
+
+    private func tickWhileNeeded() {
+        guard !isTicking, planner.needsTicks else { return }
+        isTicking = true
+        driver.loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+            guard let self else { return }
+            isTicking = false
+            perform(planner.tick(at: now))
+        }
+    }
+
+    private func fetch(_ id: AheadID, _ content: Int, _ piece: MediaPiece, yields: Bool) {
+        guard let session = sessions[content] else { return }
+        // A file that is played from its entry has no role from any playlist.
+        let role = piece.role == .media ? nil : piece.role
+        let resource = core.resource(piece.url, session, role: role, forwarding: agent)
+        var wish = BackgroundFetch.Wish(resource: resource, range: piece.range)
+        wish.yields = yields
+        core.counters.add(.aheadFetches)
+        let bound = LoopBound(self, to: driver.loop)
+        fetches[id] = core.flights.bring(wish) { end in
+            bound.enqueue { feed, _ in feed.ended(id, content, end) }
+        }
+    }
+
+    private func ended(_ id: AheadID, _ content: Int, _ end: BackgroundFetch.End) {
+        guard !isOver else { return }
+        fetches[id] = nil
+        driver.measured(end.report)
+        var reason: String?
+        if case .failed(let failure, _) = end {
+            reason = failure.message
+            if failure.isForGood {
+                perform(planner.ended(id, AheadResult(end, size: nil), at: now))
+                return perform(planner.isDead(content, failure.message, forGood: true, at: now))
+            }
+        }
+        perform(planner.ended(id, AheadResult(end, size: nil), reason: reason, at: now))
+    }
+
+    // MARK: Reading items
+
+    private func read(_ content: Int) {
+        guard let place = places[content] else { return }
+        guard let entry = order.items[place].entry else {
+            let fault = order.items[place].fault ?? "it cannot be asked for"
+            return later { $0.planner.isDead(content, fault, forGood: true, at: $0.now) }
+        }
+        let session = core.sessions.session(for: entry)
+        sessions[content] = session
+        contentOf[session.id.number] = content
+        let resource = core.resource(entry.url, session, role: nil, forwarding: agent)
+        guard resource.decodesContent else {
+            let file = MediaPiece(entry.url, role: .media)
+            let plan = FeedPlan(
+                parts: [FeedPlan.Part(file, seconds: 0, begins: 0)], rate: nil)
+            return later { $0.planner.learned(content, plan, at: $0.now) }
+        }
+        ask(entry.url, content) { feed, list in feed.take(list, content) }
+    }
+
+    /// Has the planner hear something once it has said all it had to say.
+    private func later(_ body: @escaping (Feed) -> [FeedAction]) {
+        driver.loop.atRoundEnd { [weak self] _ in
+            guard let self else { return }
+            perform(body(self))
+        }
+    }
+
+    private func ask(
+        _ url: AbsoluteURL, _ content: Int, variables: [String: String] = [:],
+        _ next: @escaping @Sendable (Feed, OwnPlaylist) -> Void
+    ) {
+        guard let session = sessions[content] else { return }
+        var wish = OwnPlaylist.Wish(url: url, session: session)
+        wish.variables = variables
+        wish.forwardedFields = agent
+        let bound = LoopBound(self, to: driver.loop)
+        core.read(wish) { result in
+            bound.enqueue { feed, _ in
+                guard !feed.isOver else { return }
+                switch result {
+                case .success(let list): next(feed, list)
+                case .failure(let failure):
+                    feed.perform(
+                        feed.planner.isDead(
+                            content, failure.message, forGood: failure.isForGood, at: feed.now))
+                }
+            }
+        }
+    }
+
+    private func take(_ list: OwnPlaylist, _ content: Int) {
+        guard list.summary.kind == .multivariant else {
+            return learned(content, [list], rate: nil)
+        }
+        guard let outline = try? PlaylistOutline(list.body, base: list.base) else { return }
+        let graph = StreamGraph(outline)
+        let taste = StreamGraph.Taste(
+            height: order.height, playedHeight: playedHeight, line: driver.bytesPerSecond)
+        guard let stream = graph.choice(taste) else {
+            return perform(
+                planner.isDead(content, "the playlist names no stream", forGood: true, at: now))
+        }
+        variables[content] = list.variables
+        streams[content] = (graph, stream)
+        read(stream, of: content)
+    }
+
+    /// Variables of multivariant playlists, for the lists that they name.
+    private var variables: [Int: [String: String]] = [:]
+
+    private func read(_ stream: StreamGraph.Stream, of content: Int) {
+        guard let graph = streams[content]?.graph else { return }
+        let rate = stream.bandwidth > 0 ? Double(stream.bandwidth) / 8 : nil
+        let companion = graph.companions(of: stream).first
+        let variables = self.variables[content] ?? [:]
+        ask(stream.url, content, variables: variables) { feed, picture in
+            guard let companion else { return feed.learned(content, [picture], rate: rate) }
+            feed.ask(companion.url, content, variables: variables) { feed, sound in
+                feed.learned(content, [picture, sound], rate: rate)
+            }
+        }
+    }
+
+    private func learned(_ content: Int, _ lists: [OwnPlaylist], rate: Double?) {
+        let pictures = lists.map { list in
+            let picture = MediaPicture(list.references, list.summary)
+            // Players begin a live stream three segments before its end (RFC 8216 section 6.3.3).
+            return picture.isLive
+                ? MediaPicture(segments: picture.segments.suffix(3), isLive: true) : picture
+        }
+        let plan = FeedPlan(pictures, rate: rate, most: core.keepHead(of: lists[0].resource.url))
+        guard !plan.parts.isEmpty else {
+            return perform(
+                planner.isDead(content, "the playlist names no segment", forGood: true, at: now))
+        }
+        perform(planner.learned(content, plan, at: now))
+    }
+
+    // MARK: Telling
+
+    /// For `GET /api/feeds/<name>`.
+    var state: JSONValue {
+        let window = planner.window.map { member -> JSONValue in
+            let report = planner.report(on: member)
+            return .object([
+                .init("index", .number(Int64(member.index))),
+                .init("rank", .number(Int64(member.rank))),
+                .init("state", .text(report.readiness.rawValue)),
+                .init("bytes", .number(report.bytes)),
+                .init("seconds", .fraction(report.seconds)),
+                .init("height", .optional(chosenHeight(of: member.content))),
+                .init("reason", report.reason.map(JSONValue.text) ?? .null),
+            ])
+        }
+        return .object([
+            .init("name", .text(name)), .init("entries", .number(Int64(order.items.count))),
+            .init("index", .number(Int64(planner.index))),
+            .init("direction", .text(planner.direction.rawValue)),
+            .init("window", .list(window)),
+            .init("fetches", .number(Int64(fetches.count))),
+            .init("bytesFetched", .number(planner.fetchedBytes)),
+            .init("bytesWasted", .number(planner.wastedBytes)),
+            .init("faults", .list(faults)),
+        ])
+    }
+
+    private func chosenHeight(of content: Int) -> Int64? {
+        streams[content]?.chosen?.height.map(Int64.init)
+    }
+
+    /// The first entries that cannot be asked for.
+    private var faults: [JSONValue] {
+        order.items.enumerated().lazy.filter { $0.element.fault != nil }.prefix(20).map {
+            .object([
+                .init("index", .number(Int64($0.offset))),
+                .init("reason", .text($0.element.fault ?? "")),
+            ])
+        }
+    }
+}
+
+extension ProxyFailure {
+    /// Whether asking again would bring the same answer.
+    fileprivate var isForGood: Bool {
+        if fault == .client { return true }
+        guard let originStatus else { return false }
+        return (400..<500).contains(originStatus.rawValue)
+            && originStatus.rawValue != 408 && originStatus.rawValue != 429
+    }
+}

@@ -1,0 +1,159 @@
+/// What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
+/// spent.
+import HTTP
+import Lookahead
+import Routing
+import URISyntax
+
+/// A checked order.
+struct FeedOrder: Sendable {
+    /// One item of the list.
+    struct Item: Sendable {
+        /// Nil for one that cannot be asked for.
+        let entry: Entry?
+        let weight: Double
+        /// What is wrong with it.
+        var fault: String?
+        /// A number that equal items share.
+        var content = 0
+    }
+
+    let items: [Item]
+    let index: Int
+    let direction: FeedPlanner.Direction
+    /// The tallest picture that is wanted; nil leaves it to what players choose.
+    let height: Int?
+    let parameters: FeedParameters
+
+    /// The most items of one list.
+    static let mostItems = 50_000
+
+    /// Why an order cannot be taken.
+    struct Fault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Reads the body of a request.
+    init(parsing body: [UInt8]) throws(Fault) {
+        let json: JSONValue
+        do throws(JSONFault) {
+            json = try JSONValue(parsing: body)
+        } catch {
+            throw Fault(description: "the body is no JSON: \(error)")
+        }
+        guard case .list(let entries)? = json["entries"] else {
+            throw Fault(description: "the order needs a list \"entries\"")
+        }
+        guard !entries.isEmpty else { throw Fault(description: "\"entries\" is empty") }
+        guard entries.count <= Self.mostItems else {
+            throw Fault(
+                description: "a feed has at most \(Self.mostItems) entries, not \(entries.count)")
+        }
+        items = Self.numbered(entries.map(Self.item))
+        index = try Self.index(json["index"], of: entries.count)
+        guard
+            let direction = FeedPlanner.Direction(rawValue: json["direction"]?.asText ?? "forward")
+        else { throw Fault(description: "\"direction\" is forward or backward") }
+        self.direction = direction
+        height = try Self.height(json["height"])
+        parameters = try Self.parameters(json)
+    }
+
+    /// A number as a place in a list.
+    private static func index(_ value: JSONValue?, of count: Int) throws(Fault) -> Int {
+        guard let value else { return 0 }
+        guard case .number(let number) = value, (0..<Int64(count)).contains(number) else {
+            throw Fault(description: "\"index\" is 0...\(count - 1), the place of an entry")
+        }
+        return Int(number)
+    }
+
+    private static func height(_ value: JSONValue?) throws(Fault) -> Int? {
+        guard let value, value != .null else { return nil }
+        guard case .number(let number) = value, (1...100_000).contains(number) else {
+            throw Fault(description: "\"height\" is a number of lines, 1 or more")
+        }
+        return Int(number)
+    }
+
+    private static func parameters(_ json: JSONValue) throws(Fault) -> FeedParameters {
+        let scheme = json["scheme"]?.asText ?? "default"
+        guard var parameters = FeedParameters(named: scheme) else {
+            throw Fault(description: "\"scheme\" is default, published or none, not '\(scheme)'")
+        }
+        guard let given = json["parameters"] else { return parameters }
+        guard case .object(let members) = given else {
+            throw Fault(description: "\"parameters\" is an object of numbers")
+        }
+        for member in members {
+            let value: Double
+            if case .truth(let isTrue) = member.value, member.name == "activeFirst" {
+                parameters.activeFirst = isTrue
+                continue
+            } else if let number = member.value.asNumber {
+                value = number
+            } else {
+                throw Fault(description: "the parameter \(member.name) is a number")
+            }
+            if let fault = parameters.set(member.name, value) {
+                throw Fault(description: "the parameters: \(fault)")
+            }
+        }
+        return parameters
+    }
+
+    // MARK: Items
+
+    /// A bad entry spoils its own place only.
+    private static func item(_ value: JSONValue) -> Item {
+        func bad(_ reason: String) -> Item { Item(entry: nil, weight: 1, fault: reason) }
+        let text = value.asText ?? value["url"]?.asText
+        guard let text else { return bad("an entry is a URL or an object with a \"url\"") }
+        let url: AbsoluteURL
+        do throws(URIError) {
+            url = Telemetry.stripped(try AbsoluteURL(text))
+        } catch {
+            return bad("\(error)")
+        }
+        var entry = Entry(url: url)
+        if let headers = value["headers"] {
+            guard case .object(let members) = headers else {
+                return bad("\"headers\" is an object of texts")
+            }
+            for member in members {
+                guard let value = member.value.asText, Self.isField(member.name, value) else {
+                    return bad("the header \(member.name) cannot be sent")
+                }
+                entry.headers.append(Entry.Header(name: member.name, value: value))
+            }
+        }
+        guard let weight = value["weight"] else { return Item(entry: entry, weight: 1) }
+        guard let number = weight.asNumber, number > 0, number <= 1_000 else {
+            return bad("\"weight\" is above 0, at most 1000")
+        }
+        return Item(entry: entry, weight: number)
+    }
+
+    private static func isField(_ name: String, _ value: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= 256 && value.utf8.count <= 8_192
+            && name.utf8.allSatisfy(HTTP.ASCII.isToken)
+            && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+
+    /// Gives equal items one number, in the order of their first appearance.
+    private static func numbered(_ items: [Item]) -> [Item] {
+        struct Sameness: Hashable {
+            let entry: Entry?
+            /// Bad ones are all different.
+            let place: Int
+        }
+        var numbers: [Sameness: Int] = [:]
+        return items.enumerated().map { place, item in
+            var item = item
+            let key = Sameness(entry: item.entry, place: item.entry == nil ? place : -1)
+            item.content = numbers[key] ?? numbers.count
+            numbers[key] = item.content
+            return item
+        }
+    }
+}

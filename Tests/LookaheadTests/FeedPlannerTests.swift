@@ -1,0 +1,144 @@
+/// What is got ready of a feed, in which order and within which budgets.
+import HLS
+import Testing
+import URISyntax
+
+@testable import Lookahead
+
+@Suite struct FeedPlannerTests {
+    @Test func `the active item comes whole, its neighbours with their beginnings`() {
+        var story = FeedStory()
+        story.settle()
+        let ofActive = story.order.filter { $0.hasPrefix("0/") }
+        #expect(ofActive.count == 6)
+        #expect(story.order.filter { $0.hasPrefix("1/") } == ["1/init.mp4", "1/0.m4s", "1/1.m4s"])
+    }
+
+    @Test func `the beginning of the active item goes before its neighbours, its rest behind them`()
+    {
+        var story = FeedStory { $0.parallel = 1 }
+        story.settle()
+        let first = story.order.prefix(3)
+        #expect(first == ["0/init.mp4", "0/0.m4s", "0/1.m4s"])
+        let lastOfNeighbours = story.order.lastIndex { !$0.hasPrefix("0/") } ?? 0
+        let rest = story.order.firstIndex(of: "0/2.m4s") ?? 0
+        #expect(rest > lastOfNeighbours)
+    }
+
+    @Test func `nearer neighbours come first, two ahead for one behind`() {
+        var story = FeedStory(at: 10) { parameters in
+            parameters.parallel = 1
+            parameters.behind = 2
+        }
+        story.settle()
+        var items: [String] = []
+        for name in story.order {
+            let item = String(name.prefix { $0 != "/" })
+            if !items.contains(item) { items.append(item) }
+        }
+        #expect(items == ["10", "11", "12", "9", "13", "14", "8"])
+    }
+
+    @Test func `what falls out of the window is given up at once`() {
+        var story = FeedStory { $0.parallel = 4 }
+        story.answerReads()
+        story.finish("0/init.mp4")
+        story.finish("0/0.m4s")
+        let before = Set(story.running.keys.filter { $0.hasPrefix("1/") || $0.hasPrefix("2/") })
+        story.move(to: 15)
+        #expect(before.isSubset(of: Set(story.cancelled)))
+        #expect(story.running.isEmpty)
+        #expect(story.reads.contains(15))
+    }
+
+    @Test func `going back turns the window round`() {
+        var story = FeedStory(at: 10)
+        story.settle()
+        story.move(to: 9)
+        #expect(story.planner.direction == .backward)
+        #expect(Set(story.planner.window.map(\.index)) == [9, 8, 7, 6, 5, 10])
+    }
+
+    @Test func `dead items are passed over and cost nothing`() {
+        var story = FeedStory {
+            $0.ahead = 2; $0.behind = 0; $0.costBudget = 2
+        }
+        #expect(story.planner.window.map(\.index) == [0, 1])
+        story.take(story.planner.isDead(1, "gone", forGood: true, at: 0))
+        #expect(story.planner.window.map(\.index) == [0, 2])
+    }
+
+    @Test func `what fails for now is tried again later`() {
+        var story = FeedStory {
+            $0.ahead = 0; $0.behind = 0
+        }
+        story.reads = []
+        story.take(story.planner.isDead(0, "no answer", forGood: false, at: 0))
+        #expect(story.reads.isEmpty && story.planner.needsTicks)
+        story.take(story.planner.tick(at: 2))
+        #expect(story.reads == [0])
+    }
+
+    @Test func `repeated items are fetched once`() {
+        var planner = FeedPlanner(contents: [0, 1, 0, 1, 0], weights: [1, 1, 1, 1, 1], at: 0)
+        let reads = planner.start(at: 0)
+        #expect(reads == [.read(content: 0), .read(content: 1)])
+    }
+
+    @Test(arguments: ["costBudget", "byteBudget"])
+    func `budgets of zero fetch nothing`(name: String) {
+        var story = FeedStory(20, at: 3) { _ = $0.set(name, 0) }
+        story.settle()
+        #expect(story.order.isEmpty)
+        story.move(to: 4)
+        #expect(story.order.isEmpty)
+    }
+
+    @Test func `the budget of bytes bounds what the window holds`() {
+        var story = FeedStory { $0.byteBudget = 450_000 }
+        story.settle()
+        #expect(story.planner.fetchedBytes <= 600_000)
+        #expect(story.planner.fetchedBytes >= 400_000)
+    }
+
+    @Test func `weights make items dearer`() {
+        let weights = [1.0, 5, 1, 1]
+        var parameters = FeedParameters()
+        parameters.costBudget = 4
+        let planner = FeedPlanner(
+            contents: [0, 1, 2, 3], weights: weights, at: 0, .forward, parameters)
+        #expect(planner.window.map(\.index) == [0])
+    }
+
+    @Test func `neighbours wait for players until the active item has enough in hand`() {
+        var story = FeedStory { $0.parallel = 8 }
+        story.answerReads()
+        #expect(story.yielding.count == story.running.count)
+        for name in ["0/init.mp4", "0/0.m4s", "0/1.m4s"] { story.finish(name) }
+        #expect(story.yielding.isEmpty)
+    }
+
+    @Test func `an active item that is played faster than it comes gets the line back`() {
+        var story = FeedStory { $0.parallel = 8 }
+        story.answerReads()
+        for name in ["0/init.mp4", "0/0.m4s", "0/1.m4s"] { story.finish(name) }
+        story.take(story.planner.played(0, LookaheadStory.url("0/0.m4s"), at: 0))
+        story.now = 6
+        story.take(story.planner.tick(at: 6))
+        #expect(!story.running.isEmpty && story.yielding.count == story.running.count)
+    }
+
+    @Test func `what was fetched for items that were never seen is told as waste`() {
+        var story = FeedStory()
+        story.settle()
+        #expect(story.planner.wastedBytes == 0)
+        story.move(to: 18)
+        #expect(story.planner.wastedBytes == 4 * 300_000)
+    }
+
+    @Test func `a feed of ten thousand items is moved through in no time`() {
+        var story = FeedStory(10_000)
+        for index in stride(from: 0, to: 10_000, by: 7) { story.move(to: index) }
+        #expect(story.planner.known.count <= 210)
+    }
+}

@@ -1,0 +1,214 @@
+/// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct FeedTests {
+        @Test func `the active item comes whole, its neighbours with their beginnings`() throws {
+            let feed = try ShownFeed(items: 6)
+            #expect(try feed.put().status == 200)
+            #expect(try feed.settles(0, "whole") && feed.settles(1, "ready"))
+            #expect(feed.count(0, 4) == 1 && feed.count(1, 0) == 1)
+            #expect(feed.count(1, 4) == 0, "beyond the beginning")
+        }
+
+        @Test func `a neighbour that is swiped to plays from the store`() throws {
+            let feed = try ShownFeed(items: 6)
+            _ = try feed.put()
+            #expect(try feed.settles(1, "ready"))
+            #expect(try feed.move(to: 1).status == 200)
+            let links = uriLines(try feed.player.get(feed.story.url(feed.list(1))).text)
+            #expect(try feed.isHit(links[0]))
+            #expect(feed.story.cdn.requestCount(feed.list(1)) == 1)
+        }
+
+        @Test func `a swipe far away ends what ran, and what was got is kept`() throws {
+            let feed = try ShownFeed(items: 40, size: 2_000_000)
+            feed.story.cdn.setBehaviour("rate=200000", for: "/bytes/*")
+            _ = try feed.put()
+            #expect(eventually { feed.story.cdn.bytesSent(feed.segment(0, 0)) > 100_000 })
+            feed.story.cdn.setBehaviour(nil, for: "/bytes/*")
+            _ = try feed.move(to: 30)
+            #expect(try feed.settles(30, "whole"))
+            #expect(feed.story.cdn.bytesSent(feed.segment(0, 0)) < 2_000_000)
+            #expect(isContent(try feed.story.get(feed.segment(0, 0)).body, of: feed.segment(0, 0)))
+            #expect(feed.story.cdn.firstByteServedTwice(feed.segment(0, 0)) == nil)
+        }
+
+        @Test func `the rendition that was played is got ready of the next items`() throws {
+            let feed = try ShownFeed(items: 4, isMultivariant: true)
+            _ = try feed.put()
+            #expect(try feed.settles(1, "ready"))
+            let master = try feed.player.get(feed.story.url(feed.entry(0))).text
+            _ = try feed.player.get(uriLines(master)[1])
+            #expect(eventually { feed.story.cdn.requestCount("/i1/high.m3u8") == 1 })
+        }
+
+        @Test func `a told height decides at once`() throws {
+            let feed = try ShownFeed(items: 2, isMultivariant: true)
+            _ = try feed.put(#","height":720"#)
+            #expect(try feed.settles(1, "ready"))
+            #expect(feed.story.cdn.requestCount("/i1/low.m3u8") == 0)
+        }
+
+        @Test func `headers of an entry go with everything that is fetched for it`() throws {
+            let feed = try ShownFeed(items: 1)
+            feed.story.cdn.setBehaviour("needheader=Referer:https://app.test/", for: "/*")
+            let entry = #"{"url":"\#(feed.story.cdn.url(feed.list(0)))","headers":"#
+            let body = #"{"entries":[\#(entry){"Referer":"https://app.test/"}}]}"#
+            #expect(try feed.send("PUT", "", body).status == 200)
+            #expect(try feed.settles(0, "whole"))
+        }
+
+        @Test func `a dead entry is told of, and its neighbours come`() throws {
+            let feed = try ShownFeed(items: 4)
+            feed.story.cdn.setBehaviour("status=404", for: feed.list(1))
+            _ = try feed.put()
+            #expect(try feed.settles(0, "whole") && feed.settles(2, "ready"))
+            _ = try feed.move(to: 1)
+            #expect(try feed.settles(1, "dead"))
+            #expect(try feed.state().contains("404"))
+        }
+
+        @Test func `an origin that goes away is tried again, and what was got is kept`() throws {
+            let feed = try ShownFeed(items: 3)
+            feed.story.cdn.setBehaviour("status=503", for: feed.segment(0, 2))
+            _ = try feed.put()
+            #expect(eventually { feed.count(0, 2) >= 1 })
+            feed.story.cdn.setBehaviour(nil, for: feed.segment(0, 2))
+            #expect(try feed.settles(0, "whole"))
+            #expect(feed.count(0, 0) == 1)
+        }
+
+        @Test func `repeated items are fetched once`() throws {
+            let feed = try ShownFeed(items: 1)
+            let url = #""\#(feed.story.cdn.url(feed.list(0)))""#
+            #expect(
+                try feed.send("PUT", "", #"{"entries":[\#(url),\#(url),\#(url)]}"#).status == 200)
+            #expect(try feed.settles(0, "whole"))
+            _ = try feed.move(to: 2)
+            #expect(try feed.settles(2, "whole"))
+            #expect(feed.count(0, 0) == 1)
+        }
+
+        @Test(arguments: ["costBudget", "byteBudget"])
+        func `a budget of zero fetches nothing`(name: String) throws {
+            let feed = try ShownFeed(items: 3)
+            let answer = try feed.put(#","parameters":{"\#(name)":0}"#)
+            #expect(answer.status == 200)
+            _ = try feed.move(to: 1)
+            _ = try feed.state()
+            #expect(feed.count(0, 0) == 0 && feed.count(1, 0) == 0)
+        }
+
+        @Test func `ten thousand items are taken, and moved through`() throws {
+            let feed = try ShownFeed(items: 1)
+            let base = feed.story.cdn.url("/missing")
+            let urls = (0..<10_000).map { "\"\(base)/\($0).m3u8\"" }.joined(separator: ",")
+            let body = "{\"entries\":[\(urls)]}"
+            #expect(try feed.send("PUT", "", body).status == 200)
+            for index in stride(from: 0, to: 10_000, by: 501) {
+                #expect(try feed.move(to: index).status == 200)
+            }
+            #expect(try feed.settles(9_519, "dead"))
+        }
+
+        @Test func `a feed that is ended costs nothing more`() throws {
+            let feed = try ShownFeed(items: 6, size: 2_000_000)
+            feed.story.cdn.setBehaviour("rate=200000", for: "/bytes/*")
+            _ = try feed.put()
+            #expect(eventually { feed.story.cdn.activeRequests > 0 })
+            #expect(try feed.send("DELETE", "").status == 200)
+            #expect(eventually { feed.story.cdn.activeRequests == 0 })
+            #expect(try feed.send("GET", "").status == 404)
+        }
+
+        @Test func `a feed is there after a restart, and goes on where its viewer is`() throws {
+            let feed = try ShownFeed(items: 6)
+            _ = try feed.put()
+            #expect(try feed.settles(0, "whole"))
+            try feed.story.restart()
+            let before = feed.story.cdn.requestCount()
+            #expect(try feed.state().contains(#""entries":6"#))
+            #expect(feed.story.cdn.requestCount() == before)
+            _ = try feed.move(to: 3)
+            #expect(try feed.settles(3, "whole"))
+        }
+    }
+}
+
+/// A feed of short titles of five segments of 2 s at the sample CDN.
+struct ShownFeed {
+    let story: Story
+    let items: Int
+    private let size: Int
+    private let isMultivariant: Bool
+
+    init(items: Int, size: Int = 60_000, isMultivariant: Bool = false) throws {
+        story = try Story()
+        self.items = items
+        self.size = size
+        self.isMultivariant = isMultivariant
+        for item in 0..<items {
+            for name in isMultivariant ? ["low", "high"] : ["v"] {
+                let text = vod((0..<5).map { segment(item, $0, name) })
+                story.cdn.put("/i\(item)/\(name).m3u8", text: text.replacing("4.0,", with: "2.0,"))
+            }
+            story.cdn.put("/i\(item)/master.m3u8", text: Self.master)
+        }
+    }
+
+    private static let master = """
+        #EXTM3U
+        #EXT-X-STREAM-INF:BANDWIDTH=240000,RESOLUTION=640x360
+        low.m3u8
+        #EXT-X-STREAM-INF:BANDWIDTH=480000,RESOLUTION=1280x720
+        high.m3u8
+
+        """
+
+    var player: ScriptedPlayer { story.player() }
+
+    func list(_ item: Int) -> String { "/i\(item)/v.m3u8" }
+
+    func entry(_ item: Int) -> String { isMultivariant ? "/i\(item)/master.m3u8" : list(item) }
+
+    func segment(_ item: Int, _ number: Int, _ name: String = "v") -> String {
+        "/bytes/\(size)/i\(item)\(name)\(number).ts"
+    }
+
+    func count(_ item: Int, _ number: Int) -> Int { story.cdn.requestCount(segment(item, number)) }
+
+    /// Sends a request of the API.
+    func send(_ method: String, _ rest: String, _ body: String? = nil) throws -> PlayerResponse {
+        try player.get("/api/feeds/f\(rest)", method: method, body: body.map { Array($0.utf8) })
+    }
+
+    /// Makes the feed; `more` goes into the order's object.
+    func put(_ more: String = "") throws -> PlayerResponse {
+        let urls = (0..<items).map { #""\#(story.cdn.url(entry($0)))""# }
+        return try send("PUT", "", #"{"entries":[\#(urls.joined(separator: ","))]\#(more)}"#)
+    }
+
+    func move(to index: Int) throws -> PlayerResponse {
+        try send("POST", "/position?index=\(index)")
+    }
+
+    func state() throws -> String { try send("GET", "").text }
+
+    /// Waits until an item is got ready so far.
+    func settles(_ index: Int, _ readiness: String) throws -> Bool {
+        try eventually {
+            let items = try state().split(separator: "{")
+            return items.contains {
+                $0.contains("\"index\":\(index),\"rank\"")
+                    && $0.contains("\"state\":\"\(readiness)\"")
+            }
+        }
+    }
+
+    func isHit(_ link: String) throws -> Bool {
+        try player.get(link).head["Cache-Status"]?.contains("; hit") == true
+    }
+}

@@ -1,0 +1,136 @@
+/// What is fetched ahead of a player that plays, and what it never costs.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct LookaheadTests {
+        @Test func `the second segment of a play is a hit`() throws {
+            let title = try PlayedTitle()
+            _ = try title.read(0)
+            #expect(try title.isFetched(1))
+            let second = try title.read(1)
+            #expect(second.head["Cache-Status"]?.contains("; hit") == true)
+            #expect(title.story.cdn.requestCount(title.path(1)) == 1)
+        }
+
+        @Test func `every segment is fetched once, and all but the first before they are wanted`()
+            throws
+        {
+            let title = try PlayedTitle()
+            for number in 0..<8 {
+                _ = try title.read(number)
+                if number < 7 { #expect(try title.isFetched(number + 1)) }
+            }
+            #expect((0..<8).allSatisfy { title.story.cdn.requestCount(title.path($0)) == 1 })
+            #expect(try title.story.stat("misses_total") == 2, "the list and the first segment")
+        }
+
+        @Test func `nothing is fetched beyond the told seconds`() throws {
+            let title = try PlayedTitle(seconds: 8)
+            _ = try title.read(0)
+            #expect(try title.isFetched(1))
+            #expect(try title.isFetched(2))
+            #expect(title.story.cdn.requestCount(title.path(3)) == 0)
+        }
+
+        @Test func `a seek changes what is fetched`() throws {
+            let title = try PlayedTitle(seconds: 8, rate: 20_000)
+            _ = try title.open(0)
+            let sought = try title.open(12)
+            _ = try sought.readRest()
+            #expect(eventually { title.story.cdn.requestCount(title.path(13)) == 1 })
+            #expect(title.story.cdn.requestCount(title.path(2)) == 0)
+        }
+
+        @Test func `the player's own request goes before what is fetched ahead`() throws {
+            let title = try PlayedTitle(["--slots", "1"])
+            title.story.cdn.setBehaviour("rate=20000", for: title.path(1))
+            _ = try title.read(0)
+            #expect(eventually { title.story.cdn.requestCount(title.path(1)) == 1 })
+            let sought = try title.read(9)
+            #expect(sought.body.count == title.size)
+        }
+
+        @Test func `while a player waits for a segment nothing else takes of the line`() throws {
+            let title = try PlayedTitle()
+            title.story.cdn.hold(title.path(0), afterBytes: 10_000)
+            let stream = try title.open(0)
+            _ = try stream.read(10_000)
+            #expect(try title.story.settled("ahead_fetches_total") { $0 > 0 } > 0)
+            #expect(title.story.cdn.requestCount(title.path(1)) == 0)
+            title.story.cdn.release(title.path(0))
+            _ = try stream.readRest()
+            #expect(try title.isFetched(1))
+        }
+
+        @Test func `a player that takes what is on its way shares the one request`() throws {
+            let title = try PlayedTitle()
+            title.story.cdn.hold(title.path(1), afterBytes: 10_000)
+            _ = try title.read(0)
+            #expect(eventually { title.story.cdn.requestCount(title.path(1)) == 1 })
+            let stream = try title.open(1)
+            _ = try stream.read(10_000)
+            title.story.cdn.release(title.path(1))
+            #expect(try stream.readRest().count == title.size - 10_000)
+            #expect(title.story.cdn.requestCount(title.path(1)) == 1)
+        }
+
+        @Test func `a player that hangs up ends what was fetched for it`() throws {
+            let title = try PlayedTitle(size: 2_000_000, rate: 100_000)
+            let stream = try title.open(0)
+            _ = try stream.read(1_000)
+            stream.abort()
+            #expect(eventually { title.story.cdn.activeRequests == 0 })
+            #expect(try title.story.settled("ahead_running") { $0 == 0 } == 0)
+            #expect(title.story.cdn.requestCount() == 2)
+        }
+
+        @Test func `what is no longer wanted costs no more bytes`() throws {
+            let title = try PlayedTitle()
+            title.story.cdn.setBehaviour("rate=20000", for: title.path(1))
+            _ = try title.read(0)
+            #expect(eventually { title.story.cdn.bytesSent(title.path(1)) > 0 })
+            _ = try title.read(14)
+            #expect(eventually { title.story.cdn.activeRequests == 0 })
+            #expect(title.story.cdn.bytesSent(title.path(1)) < title.size)
+        }
+    }
+}
+
+/// A title of 16 segments of 4 s that a player plays through a daemon that looks ahead.
+struct PlayedTitle {
+    let size: Int
+    let story: Story
+    private let links: [String]
+    private let player: ScriptedPlayer
+
+    /// Loads the title's list; `rate` paces every segment, in bytes a second.
+    init(
+        _ arguments: [String] = [], seconds: Int = 12, size: Int = 60_000, rate: Int? = nil
+    ) throws {
+        self.size = size
+        story = try Story(["--look-ahead", String(seconds)] + arguments)
+        let names = (0..<16).map { "/bytes/\(size)/s\($0).ts" }
+        story.cdn.put("/v.m3u8", text: vod(names))
+        if let rate { story.cdn.setBehaviour(Behaviour(query: "rate=\(rate)"), for: "/bytes/*") }
+        player = story.player()
+        links = uriLines(try player.get(story.url("/v.m3u8")).text)
+    }
+
+    func path(_ number: Int) -> String { "/bytes/\(size)/s\(number).ts" }
+
+    /// Plays a segment to its end.
+    func read(_ number: Int, headers: [WireHead.Field] = []) throws -> PlayerResponse {
+        try player.get(links[number], headers: headers)
+    }
+
+    /// Asks for a segment on a connection of its own, and reads nothing of it.
+    func open(_ number: Int) throws -> PlayerStream { try story.player().open(links[number]) }
+
+    /// Waits until a segment was fetched, and with it all that is wanted just now.
+    func isFetched(_ number: Int) throws -> Bool {
+        guard eventually({ story.cdn.bytesSent(path(number)) == size }) else { return false }
+        return try story.settled("ahead_running") { $0 == 0 } == 0
+    }
+}
