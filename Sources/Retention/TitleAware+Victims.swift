@@ -19,11 +19,12 @@ extension TitleAware {
             guard title != .none else { break }
             if let slot = mediaVictim(title, now, isBarred) {
                 goingTitle = title
-                goingSince = titles.records[Int(title)].lastUsed
+                goingSince = titles.records[Int(title)].useNumber
                 return evict(slot)
             }
             // All that was looked at is held: that counts as a use, or it would be found again.
             titles.records[Int(title)].lastUsed = now
+            numberUse(of: Int(title))
         }
         return anyVictim(isBarred)
     }
@@ -41,6 +42,10 @@ extension TitleAware {
             titles.records[index].visitStart = now
         }
         titles.records[index].lastUsed = max(now, record.lastUsed)
+        numberUse(of: index)
+    }
+
+    private func numberUse(of index: Int) {
         uses &+= 1
         titles.records[index].useNumber = uses
     }
@@ -76,7 +81,7 @@ extension TitleAware {
     private func leastTitle(_ now: UInt32) -> Slot {
         if goingTitle != .none, Int(goingTitle) < titles.records.count {
             let record = titles.records[Int(goingTitle)]
-            if record.place != .none, record.lastUsed == goingSince { return goingTitle }
+            if record.place != .none, record.useNumber == goingSince { return goingTitle }
         }
         goingTitle = .none
         let count = titles.withMedia.count

@@ -49,7 +49,7 @@ final class TitleAware: RetentionPolicy {
     private(set) var owners = ContiguousArray<Slot>()
     var structureQueue = SlotQueue()
     var liveQueue = SlotQueue()
-    /// The title that goes at present, and its last use when it was chosen.
+    /// The title that goes at present, and the number of its last use when it was chosen.
     var goingTitle = Slot.none
     var goingSince: UInt32 = 0
     var uses: UInt32 = 0
@@ -172,6 +172,8 @@ final class TitleAware: RetentionPolicy {
         }
         shelf.drop(slot)
         titles.settle(owner)
+        // Another title may get its slot at once, and would go in its stead.
+        if owner == goingTitle, titles.records[Int(owner)].place == .none { goingTitle = .none }
     }
 
     /// Puts a structure object or live segment in front; media keep the order of arrival.

@@ -53,17 +53,24 @@ final class StoreWorker {
 
     /// Looks at what other threads left.
     func mailArrived(_ loop: EventLoop) {
+        let wanted = readMail(loop)
+        commitDue(at: loop.now)
+        if let wanted {
+            wantedBytes = max(wantedBytes ?? 0, wanted)
+            if !isEvicting { evictSome(loop) }
+        }
+        scheduleTick(loop)
+    }
+
+    /// - Returns: the room that is asked for. The mail itself is gone by then: what it names would
+    ///   count as held, and eviction would take what is used instead.
+    private func readMail(_ loop: EventLoop) -> Int64? {
         let mail = core.channel.takeMail()
         for object in mail.dirty { dirty.append((object, loop.now)) }
         settle(mail.finished)
         for object in mail.discarded { removeDiscarded(object) }
         absorb(mail)
-        commitDue(at: loop.now)
-        if let wanted = mail.wantedBytes {
-            wantedBytes = max(wantedBytes ?? 0, wanted)
-            if !isEvicting { evictSome(loop) }
-        }
-        scheduleTick(loop)
+        return mail.wantedBytes
     }
 
     private func scheduleTick(_ loop: EventLoop) {

@@ -47,6 +47,30 @@ import Testing
         #expect(victims(1, of: policy, now: 5_002) == [name(2, 9)])
     }
 
+    /// Files without a playlist, each a title of its own, all of one second.
+    private func keepFiles(_ numbers: Range<Int>, in policy: any RetentionPolicy) {
+        for number in numbers {
+            policy.insert(name(0, number), Retained(bytes: 100, title: 0, lastUsed: 1_000))
+        }
+    }
+
+    @Test func `lets what came in this second go after what came before it`() {
+        let policy = make()
+        keepFiles(1..<4, in: policy)
+        #expect(victims(1, of: policy, now: 1_000) == [name(0, 1)])
+        keepFiles(4..<5, in: policy)
+        policy.touch(name(0, 2), now: 1_000, bytesRead: 100)
+        #expect(victims(3, of: policy, now: 1_000) == [name(0, 3), name(0, 4), name(0, 2)])
+    }
+
+    @Test func `goes on to the next in use where one is held, within a second too`() {
+        let policy = make()
+        keepFiles(1..<6, in: policy)
+        policy.touch(name(0, 2), now: 1_000, bytesRead: 100)
+        let victim = policy.nextVictim(now: 1_000) { $0 == name(0, 1) }
+        #expect(victim == name(0, 3))
+    }
+
     @Test func `keeps what was watched on two days longer than what was watched once today`() {
         let policy = make()
         watch(1, at: day, in: policy)
