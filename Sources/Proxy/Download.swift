@@ -224,7 +224,7 @@ final class Download {
 
     /// A few more than may run, so that a slot that gets free never waits for us.
     private var window: Int {
-        guard retryAt == nil else { return 0 }
+        guard retryAt == nil, table.hasBudget else { return 0 }
         let most = min(table.core.concurrency.now.limit + 2, ConcurrencyPlan.most + 2)
         guard let rate = table.rate(of: self) else { return most }
         guard credit > 0 else { return 0 }

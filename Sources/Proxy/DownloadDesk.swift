@@ -37,13 +37,16 @@ package final class DownloadDesk: Sendable {
     ///
     /// Blocks.
     package func stop() {
+        thread.handle.enqueue { [self] loop in
+            table.withLock { $0 }?.value(on: loop).network.remember()
+        }
         thread.stopAndJoin()
         table.withLock { $0 = nil }
     }
 
     /// Whether a path is one of these.
     static func answers(_ path: String) -> Bool {
-        path == "/api/downloads" || path.hasPrefix("/api/downloads/")
+        path == "/api/downloads" || path.hasPrefix("/api/downloads/") || path == "/api/export"
     }
 
     /// Answers a request; `done` is called on the downloads' thread.
@@ -62,6 +65,10 @@ package final class DownloadDesk: Sendable {
     private static func answer(_ request: RequestHead, _ table: DownloadTable) -> HandAnswer {
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = request.method == .get || request.method == .head
+        if request.path == "/api/export" {
+            guard isRead else { return .failure(.methodNotAllowed, "an export is read with GET") }
+            return DownloadExport.answer(request.query ?? "", core: table.core)
+        }
         switch (parts.count, isRead, request.method == .post) {
         case (0, true, _): return .value(.ok, table.json)
         case (0, _, true): return order(request.query ?? "", table)

@@ -19,6 +19,7 @@ final class DownloadTable {
     let loop: EventLoop
     let rules: DownloadRules
     private let files: DownloadFiles
+    let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
     private var day: DownloadFiles.Day
@@ -33,6 +34,8 @@ final class DownloadTable {
         files = DownloadFiles(folder: folder)
         day = files.readDay()
         tickedAt = loop.now
+        network = NetworkWatch(core: core, folder: folder, loop: loop)
+        lookAround(rounds: 0)
         for saved in files.readAll() { take(saved) }
         if !downloads.isEmpty { wake() }
     }
@@ -107,6 +110,19 @@ final class DownloadTable {
         tick()
     }
 
+    /// Every two seconds while anything runs ahead of players: what speaks for fewer; and every half
+    /// minute what the network allows is kept.
+    private func lookAround(rounds: Int) {
+        loop.schedule(after: .seconds(2)) { [weak self] _ in
+            guard let self else { return }
+            guard core.concurrency.now.inFlight > 0 else { return lookAround(rounds: rounds) }
+            if rounds % 15 == 0 { network.look() }
+            network.lookAround()
+            if rounds % 15 == 14 { network.remember() }
+            lookAround(rounds: rounds + 1)
+        }
+    }
+
     private func schedule(after delay: Interval) {
         loop.schedule(after: delay) { [weak self] _ in self?.look() }
     }
@@ -173,6 +189,9 @@ final class DownloadTable {
         }
         return nil
     }
+
+    /// Whether the day's budget has anything left.
+    var hasBudget: Bool { rules.dailyBytes.map { day.bytes < $0 } ?? true }
 
     /// Bytes a second that a download may take: its own rate and a share of everybody's.
     func rate(of download: Download) -> Int64? {

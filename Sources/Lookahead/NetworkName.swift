@@ -1,0 +1,63 @@
+/// Which network the machine is in, from the tables of the kernel.
+
+/// The default route of a moment.
+package struct NetworkName: Sendable, Equatable {
+    /// The interface of the default route; nil without one.
+    package let interface: String?
+    /// The same for the same network: interface, gateway, and the gateway's hardware address, since
+    /// half of all networks have the same addresses.
+    package let text: String
+
+    /// Reads the tables as proc(5) gives them.
+    ///
+    /// - Parameters:
+    ///   - routes: /proc/net/route; numbers in hexadecimal, in the machine's order of bytes.
+    ///   - routes6: /proc/net/ipv6_route.
+    ///   - neighbours: /proc/net/arp.
+    package init(routes: String, routes6: String = "", neighbours: String = "") {
+        let best = Self.rows(routes).compactMap { row -> (metric: Int, row: [Substring])? in
+            guard row.count >= 8, row[1] == "00000000", row[7] == "00000000",
+                let metric = Int(row[6])
+            else { return nil }
+            return (metric, row)
+        }.min { $0.metric < $1.metric }?.row
+        if let best {
+            interface = String(best[0])
+            let address = Self.address(best[2])
+            let hardware = Self.rows(neighbours).first {
+                $0.count >= 4 && address != nil && $0[0] == Substring(address ?? "")
+            }?[3]
+            text = "\(best[0])-\(best[2])" + (hardware.map { "-\($0)" } ?? "")
+            return
+        }
+        let zeros = String(repeating: "0", count: 32)
+        let best6 = Self.rows(routes6).filter { row in
+            row.count >= 10 && row[0] == zeros && row[1] == "00" && row[4] != zeros
+        }.min { $0[5] < $1[5] }
+        interface = best6.map { String($0[9]) }
+        text = best6.map { "\($0[9])-\($0[4])" } ?? "none"
+    }
+
+    /// Whether the interface's name, or what the kernel says of its device, tells a mobile network.
+    ///
+    /// - Parameters:
+    ///   - interface: as in `wwan0`.
+    ///   - device: /sys/class/net/<interface>/uevent.
+    /// - Returns: True for one whose bytes are likely paid for.
+    package static func isMobile(_ interface: String, device: String = "") -> Bool {
+        ["wwan", "wwp", "rmnet", "ppp", "bnep"].contains { interface.hasPrefix($0) }
+            || device.split(separator: "\n").contains("DEVTYPE=wwan")
+    }
+
+    private static func rows(_ text: String) -> [[Substring]] {
+        text.split(separator: "\n").map { line in
+            line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+        }
+    }
+
+    /// `010200C0` is 192.0.2.1.
+    private static func address(_ hex: Substring) -> String? {
+        guard hex.utf8.count == 8, let number = UInt32(hex, radix: 16) else { return nil }
+        return [0, 8, 16, 24].map { String((number >> $0) & 0xFF) }.joined(separator: ".")
+    }
+}

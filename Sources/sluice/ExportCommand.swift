@@ -1,0 +1,158 @@
+/// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
+import ArgumentParser
+import CCurl
+import FoundationEssentials
+import Glibc
+import HTTP
+import Posix
+
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write a stored title as a folder for any web server, or as one MP4.",
+        discussion: """
+            The folder holds index.m3u8, a playlist for each stream, and the segments, sections and keys that they \
+            name, all with relative links. What is not in the store is left out: download the title first. A name \
+            that ends in .mp4 is made from it by ffmpeg, without coding anew.
+            """)
+
+    @Argument(help: "The title's number in `sluice ls`, or the URL that it starts from.")
+    var title: String
+
+    @Argument(help: "A folder that is new or empty, or a file that ends in .mp4.")
+    var target: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let client = daemon.client()
+        let text = try client.send(
+            "GET", "/api/export?title=\(PercentCoding.queryComponent(title))")
+        let export: Export = try decodeJSON(text)
+        if target.lowercased().hasSuffix(".mp4") { return try writeMP4(export, client) }
+        let names = (try? listFolder(target).map(\.name)) ?? []
+        guard names.isEmpty else {
+            throw BenchFault.end("\(target) is not empty; name a folder that is")
+        }
+        let bytes = try export.write(to: target, client)
+        print("\(export.name): \(export.files.count) files, \(Words.size(bytes)), in \(target)")
+    }
+
+    private func writeMP4(_ export: Export, _ client: AdminClient) throws {
+        guard access(target, F_OK) != 0 else {
+            throw BenchFault.end("\(target) is there already; name another file")
+        }
+        let folder = target + ".parts"
+        guard access(folder, F_OK) != 0 else {
+            throw BenchFault.end("\(folder) is in the way; remove it")
+        }
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        _ = try export.write(to: folder, client)
+        let command = [
+            "ffmpeg", "-nostdin", "-v", "error", "-protocol_whitelist", "file,crypto,data",
+            "-allowed_extensions", "ALL", "-i", "\(folder)/\(export.entry)", "-map", "0:v:0?",
+            "-map", "0:a?", "-c", "copy", "-movflags", "+faststart", target,
+        ]
+        guard Self.succeeds(command) else {
+            unlink(target)
+            throw BenchFault.end("ffmpeg could not make \(target); is it installed?")
+        }
+        print("\(export.name) is in \(target)")
+    }
+
+    private static func succeeds(_ arguments: [String]) -> Bool {
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        guard posix_spawnp(&pid, arguments[0], nil, nil, &words, environ) == 0 else { return false }
+        var status: CInt = 0
+        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        return status == 0
+    }
+}
+
+/// The files of a folder, as the daemon names them.
+private struct Export: Decodable {
+    struct File: Decodable {
+        let name: String
+        let text: String?
+        let source: String
+        let ranges: [[Int64]]
+    }
+
+    let name: String
+    let entry: String
+    let files: [File]
+
+    /// Writes them; the bytes that were written.
+    func write(to folder: String, _ client: AdminClient) throws -> Int64 {
+        try makeFolder(folder)
+        var bytes: Int64 = 0
+        for file in files {
+            guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
+            let path = "\(folder)/\(file.name)"
+            if let text = file.text {
+                guard SimulationFiles.write(text, to: path) else {
+                    throw BenchFault.end("\(path) cannot be written")
+                }
+                bytes += Int64(text.utf8.count)
+                continue
+            }
+            let fetch = try FileFetch(path: path, client: client)
+            if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
+            for range in file.ranges where range.count == 2 {
+                try fetch.get(file.source, from: range[0], to: range[1])
+            }
+            bytes += fetch.bytes
+        }
+        return bytes
+    }
+}
+
+/// Fetches a resource of the daemon into a file.
+private final class FileFetch {
+    private let path: String
+    private let client: AdminClient
+    private let file: OwnedDescriptor
+    private var offset: Int64 = 0
+    private(set) var bytes: Int64 = 0
+
+    init(path: String, client: AdminClient) throws {
+        self.path = path
+        self.client = client
+        file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL)
+    }
+
+    /// Fetches the whole, or a range to its place; blocks.
+    ///
+    /// - Throws: `ExitCode` after having said what was wrong.
+    func get(_ source: String, from start: Int64, to end: Int64?) throws {
+        guard let easy = curl_easy_init() else { throw BenchFault.end("libcurl fails") }
+        defer { curl_easy_cleanup(easy) }
+        offset = start
+        _ = sluice_curl_set_string(easy, CURLOPT_URL, client.base + source)
+        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
+        _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
+        if let end { _ = sluice_curl_set_string(easy, CURLOPT_RANGE, "\(start)-\(end - 1)") }
+        sluice_curl_set_write(
+            easy,
+            { bytes, size, count, context in
+                guard let context, let bytes else { return 0 }
+                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                return Unmanaged<FileFetch>.fromOpaque(context).takeUnretainedValue().take(raw)
+            }, Unmanaged.passUnretained(self).toOpaque())
+        let result = curl_easy_perform(easy)
+        guard result == CURLE_OK else {
+            let reason = String(cString: curl_easy_strerror(result))
+            throw BenchFault.end("\(path) cannot be fetched or written: \(reason)")
+        }
+    }
+
+    private func take(_ raw: UnsafeRawBufferPointer) -> Int {
+        guard (try? writeAll(raw, to: file.number, at: offset)) != nil else { return 0 }
+        offset += Int64(raw.count)
+        bytes += Int64(raw.count)
+        return raw.count
+    }
+}

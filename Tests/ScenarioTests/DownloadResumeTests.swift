@@ -1,0 +1,112 @@
+/// Downloads that are interrupted: by people, by kills, by the network, by the clock and the disk.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories.Downloads {
+    /// Orders a title whose fourth segment does not come, and waits until the first has.
+    private func halfWay(_ stage: DownloadStage, segments: Int = 8) throws -> String {
+        let url = stage.title(segments: segments)
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        let came = eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 }
+        #expect(came)
+        let isThere = try eventually { (Int(try stage.download(id)["pieces_done"]) ?? 0) >= 5 }
+        #expect(isThere)
+        return id
+    }
+
+    @Test(arguments: [SIGKILL, SIGTERM])
+    func `a restart goes on where the download stood`(signal: Int32) throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:2"])
+        let id = try halfWay(stage)
+        stage.story.stop(signal)
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        try stage.story.restart()
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "10")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-0/20000") == 1)
+        #expect(stage.cdn.requestCount("/bytes/film-v2-i/900") == 1)
+    }
+
+    @Test func `a CDN that goes away is waited for, and nothing comes twice`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:2"])
+        let id = try halfWay(stage)
+        stage.cdn.stop()
+        #expect(try stage.wait(id, for: "waiting")["reason"] != "null")
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        try stage.cdn.start()
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        _ = try stage.wait(id, for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-0/20000") == 1)
+    }
+
+    @Test func `a paused download asks for nothing until it is resumed`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:2"])
+        let id = try halfWay(stage)
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/pause")["state"] == "paused")
+        _ = eventually { stage.cdn.activeRequests == 0 }
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        let asked = stage.cdn.requestCount()
+        try stage.story.restart()
+        #expect(try stage.download(id)["state"] == "paused")
+        #expect(stage.cdn.requestCount() == asked)
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        _ = try stage.wait(id, for: "complete")
+    }
+
+    @Test func `a cancelled download is forgotten, and what came of it stays`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:2"])
+        let id = try halfWay(stage)
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/cancel").status == 200)
+        #expect(try stage.download(id).status == 404)
+        stage.cdn.stop()
+        #expect(try stage.story.get("/bytes/film-v2-0/20000").status == 200)
+        try stage.story.restart()
+        #expect(try stage.download(id).status == 404)
+    }
+
+    @Test func `a missing segment fails the download by name, and all else is there`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.setBehaviour("status=404", for: "/bytes/film-v2-3/20000")
+        let id = try stage.order(url, "&audio=none")
+        let answer = try stage.wait(id, for: "failed")
+        #expect(answer["reason"].contains("one of 8 parts"))
+        #expect(answer["reason"].contains("404"))
+        #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
+        stage.cdn.setBehaviour(nil, for: "/bytes/film-v2-3/20000")
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        _ = try stage.wait(id, for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
+    }
+
+    @Test func `quiet hours hold every download`() throws {
+        var now = time(nil)
+        var parts = tm()
+        localtime_r(&now, &parts)
+        let hours = [23, 2].map { "\((Int(parts.tm_hour) + $0) % 24):00" }
+        let stage = try DownloadStage(["--quiet-hours", hours.joined(separator: "-")])
+        let answer = try stage.wait(try stage.order(stage.title()), for: "waiting")
+        #expect(answer["reason"] == "quiet hours last until \(hours[1])")
+        #expect(stage.cdn.requestCount() == 0)
+    }
+
+    @Test func `the day's budget holds what is left`() throws {
+        let stage = try DownloadStage(
+            ["--download-budget", "100KB", "--concurrency", "fixed:1"])
+        let id = try stage.order(stage.title(segments: 40), "&audio=none")
+        #expect(try stage.wait(id, for: "waiting")["reason"].contains("budget"))
+        try stage.story.restart()
+        #expect(try stage.wait(id, for: "waiting")["reason"].contains("budget"))
+        #expect(stage.cdn.requestCount("/bytes/film-v2-39/20000") == 0)
+    }
+
+    @Test func `a cache too small is said, and what came is kept`() throws {
+        let stage = try DownloadStage(["--cache-size", "1MB", "--concurrency", "fixed:2"])
+        let id = try stage.order(stage.title(segments: 12, bytes: 200_000), "&audio=none")
+        let answer = try stage.wait(id, for: "waiting")
+        #expect(answer["reason"].contains("no-room") || answer["reason"].contains("room"))
+        #expect(try stage.story.get("/bytes/film-v2-0/200000").status == 200)
+    }
+}

@@ -1,0 +1,203 @@
+/// Downloads, as whoever orders them sees them.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite(.serialized) struct Downloads {}
+}
+
+/// A daemon, titles of synthetic bytes, and orders.
+final class DownloadStage: Sendable {
+    let story: Story
+
+    init(_ arguments: [String] = [], cacheFolder: String? = nil) throws {
+        story = try Story(arguments, cacheFolder: cacheFolder)
+    }
+
+    var cdn: FixtureCDN { story.cdn }
+
+    /// Puts a title of two heights and two languages under a path; its master's URL.
+    func title(_ name: String = "film", segments: Int = 6, bytes: Int = 20_000) -> String {
+        for (list, kind) in [("low", "v1"), ("high", "v2"), ("en", "a1"), ("fr", "a2")] {
+            var text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n"
+            text += "#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MAP:URI=\"/bytes/\(name)-\(kind)-i/900\"\n"
+            text += "#EXT-X-KEY:METHOD=AES-128,URI=\"/bytes/\(name)-\(kind)-k/16\"\n"
+            for number in 0..<segments {
+                text += "#EXTINF:4,\n/bytes/\(name)-\(kind)-\(number)/\(bytes)\n"
+            }
+            cdn.put("/\(name)/\(list).m3u8", text: text + "#EXT-X-ENDLIST\n")
+        }
+        cdn.put(
+            "/\(name)/master.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="E",LANGUAGE="en",DEFAULT=YES,URI="en.m3u8"
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="F",LANGUAGE="fr",URI="fr.m3u8"
+                #EXT-X-STREAM-INF:BANDWIDTH=400000,RESOLUTION=640x360,AUDIO="a"
+                low.m3u8
+                #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=1280x720,AUDIO="a"
+                high.m3u8
+
+                """)
+        return cdn.url("/\(name)/master.m3u8")
+    }
+
+    /// Gives an order; the download's number.
+    func order(_ url: String, _ arguments: String = "") throws -> String {
+        let answer = try ask("POST", "/api/downloads?url=\(Self.encoded(url))\(arguments)")
+        #expect(answer.status == 201)
+        return answer["id"]
+    }
+
+    /// Everything but letters and digits as escapes.
+    static func encoded(_ text: String) -> String {
+        text.utf8.map { byte in
+            let isPlain = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF)
+            let digits = String(byte, radix: 16)
+            return isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
+        }.joined()
+    }
+
+    func ask(_ method: String, _ path: String) throws -> Answer {
+        let response = try ScriptedPlayer(story.daemon.baseURL).get(
+            story.daemon.baseURL + path, method: method)
+        return Answer(status: response.status, text: response.text)
+    }
+
+    /// How a download stands.
+    func download(_ id: String) throws -> Answer { try ask("GET", "/api/downloads/\(id)") }
+
+    /// Waits until a download is in a state, or fails the test with what it is in.
+    func wait(_ id: String, for state: String) throws -> Answer {
+        var last = try download(id)
+        let isThere = try eventually(within: .seconds(30)) {
+            last = try download(id)
+            return last["state"] == state
+        }
+        if !isThere { throw ScenarioFailure("not \(state): \(last.text)") }
+        return last
+    }
+
+    struct Answer {
+        let status: Int
+        let text: String
+
+        /// A member's value as text, without quotes.
+        subscript(name: String) -> String {
+            guard let start = text.firstRange(of: "\"\(name)\":") else { return "" }
+            let rest = text[start.upperBound...]
+            if rest.first == "\"" { return String(rest.dropFirst().prefix { $0 != "\"" }) }
+            return String(rest.prefix { $0 != "," && $0 != "}" })
+        }
+    }
+}
+
+extension Stories.Downloads {
+    @Test func `a title is whole, and plays with the CDN gone`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title())
+        let done = try stage.wait(id, for: "complete")
+        #expect(done["pieces"] == "16")
+        #expect(done["bytes"] == "\(12 * 20_000 + 2 * 916)")
+        stage.cdn.stop()
+        for path in ["/film/master.m3u8", "/film/high.m3u8", "/film/en.m3u8"] {
+            #expect(try stage.story.get(path).status == 200)
+        }
+        for path in ["/bytes/film-v2-5/20000", "/bytes/film-a1-k/16", "/bytes/film-v2-i/900"] {
+            #expect(try stage.story.get(path).status == 200)
+        }
+        #expect(stage.cdn.requestCount("/film/low.m3u8") == 0)
+    }
+
+    @Test(arguments: [
+        ("&variant=360", "v1", "v2"), ("&variant=worst", "v1", "v2"), ("&variant=720p", "v2", "v1"),
+        ("&audio=fr", "a2", "a1"), ("&audio=none", "v2", "a1"),
+    ])
+    func `what is ordered is fetched, and nothing else`(
+        arguments: String, wanted: String, unwanted: String
+    ) throws {
+        let stage = try DownloadStage()
+        _ = try stage.wait(try stage.order(stage.title(), arguments), for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-\(wanted)-3/20000") == 1)
+        #expect(stage.cdn.requestCount("/bytes/film-\(unwanted)-3/20000") == 0)
+    }
+
+    @Test func `a part of a title is fetched with its key and its section`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&from=8&to=0:16&audio=none")
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "4")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-1/20000") == 0)
+        #expect(stage.cdn.requestCount("/bytes/film-v2-2/20000") == 1)
+        #expect(stage.cdn.requestCount("/bytes/film-v2-4/20000") == 0)
+    }
+
+    @Test(arguments: [
+        ("&variant=1080", "it has 360, 720"), ("&audio=de", "it has en, fr"),
+        ("&subtitles=en", "none that says its language"), ("&from=100", "between the times"),
+    ])
+    func `what the title has not is refused with what it has`(
+        arguments: String, reason: String
+    ) throws {
+        let stage = try DownloadStage()
+        let answer = try stage.wait(try stage.order(stage.title(), arguments), for: "failed")
+        #expect(answer["reason"].contains(reason))
+    }
+
+    @Test(arguments: [
+        "&variant=high", "&rate=0", "&from=x", "&from=9&to=3", "&audio=%20", "&speed=9", "&h_=x",
+    ])
+    func `a faulty order is a bad request`(arguments: String) throws {
+        let stage = try DownloadStage()
+        let url = DownloadStage.encoded(stage.title())
+        #expect(try stage.ask("POST", "/api/downloads?url=\(url)\(arguments)").status == 400)
+    }
+
+    @Test func `a live stream is for recording`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.put(
+            "/live.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/l/9000\n")
+        let answer = try stage.wait(try stage.order(stage.cdn.url("/live.m3u8")), for: "failed")
+        #expect(answer["reason"].contains("sluice record"))
+    }
+
+    @Test(arguments: ["/bytes/film.mp4/9000000", "/bytes/thing/9000000"])
+    func `what is no playlist is downloaded as a file`(path: String) throws {
+        let stage = try DownloadStage()
+        let done = try stage.wait(try stage.order(stage.cdn.url(path)), for: "complete")
+        #expect(done["bytes"] == "9000000")
+        stage.cdn.stop()
+        let body = try stage.story.get(path).body
+        #expect(body.count == 9_000_000)
+        let name = String(path.split(separator: "/")[1])
+        #expect(body == FixtureCDN.syntheticBytes(name, 0..<9_000_000))
+    }
+
+    @Test func `several titles come side by side, and are listed in their order`() throws {
+        let stage = try DownloadStage()
+        let ids = try ["a", "b", "c"].map { try stage.order(stage.title($0)) }
+        for id in ids { _ = try stage.wait(id, for: "complete") }
+        let list = try stage.ask("GET", "/api/downloads").text
+        let places = ids.compactMap { list.firstRange(of: "\"id\":\"\($0)\"")?.lowerBound }
+        #expect(places.count == 3 && places == places.sorted())
+    }
+
+    @Test func `a token is needed where one is set, also for the origin's own`() throws {
+        let stage = try DownloadStage(["--token", "secret-of-the-daemon"])
+        #expect(try stage.ask("GET", "/api/downloads").status == 401)
+        let open = try DownloadStage()
+        let url = open.title()
+        open.cdn.setBehaviour("needtoken=x", for: "/bytes/*")
+        let answer = try open.wait(try open.order(url), for: "failed")
+        #expect(answer["reason"].contains("403"))
+    }
+
+    @Test func `no more run at once than the controller says`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:3"])
+        let url = stage.title(segments: 20)
+        stage.cdn.setBehaviour("fb=10", for: "/bytes/*")
+        _ = try stage.wait(try stage.order(url), for: "complete")
+        #expect(stage.cdn.peakConcurrentRequests == 3)
+    }
+}
