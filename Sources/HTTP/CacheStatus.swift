@@ -56,6 +56,7 @@ package struct CacheStatus: Sendable, Hashable {
     /// The value as a list member of a structured field (RFC 8941): parameters in the order of
     /// RFC 9211.
     package var serialised: String {
+        if self == CacheStatus.plainHit { return "sluice; hit" }
         var value = CacheStatus.item(cache)
         if hit {
             value += "; hit"
@@ -75,6 +76,9 @@ package struct CacheStatus: Sendable, Hashable {
     package func append(to fields: inout Fields) {
         fields.append(.cacheStatus, serialised)
     }
+
+    /// What most answers say.
+    private static let plainHit = CacheStatus(cache: "sluice", hit: true)
 
     /// A token where the text can be one, else a string.
     private static func item(_ text: String) -> String {

@@ -3,13 +3,17 @@ package struct ResponseHead: Sendable, Equatable {
     package var status: HTTPStatus
     package var version: HTTPVersion
     package var fields: Fields
+    /// Lines that go before those of `fields`; looking a field up does not see them.
+    package var written: WrittenFields?
 
     package init(
-        status: HTTPStatus, version: HTTPVersion = .http11, fields: Fields = Fields()
+        status: HTTPStatus, version: HTTPVersion = .http11, fields: Fields = Fields(),
+        written: WrittenFields? = nil
     ) {
         self.status = status
         self.version = version
         self.fields = fields
+        self.written = written
     }
 }
 
@@ -33,27 +37,24 @@ package func serialise(
     guard (100...999).contains(head.status.rawValue) else {
         throw .invalidStatus(head.status.rawValue)
     }
-    let fields = head.fields
-    try fields.checkWritable()
-    bytes.append(contentsOf: head.version == .http10 ? "HTTP/1.0 ".utf8 : "HTTP/1.1 ".utf8)
-    appendDecimal(Int64(head.status.rawValue), to: &bytes)
-    bytes.append(ASCII.space)
-    bytes.append(contentsOf: head.status.reasonPhrase.utf8)
-    appendLineEnd(to: &bytes)
-    for index in 0..<fields.count {
-        let line = fields.bytes(at: index)
-        bytes.append(contentsOf: line.name)
-        bytes.append(ASCII.colon)
+    try head.fields.checkWritable()
+    if head.status == .ok, head.version != .http10 {
+        bytes.append(contentsOf: "HTTP/1.1 200 OK\r\n".utf8)
+    } else {
+        bytes.append(contentsOf: head.version == .http10 ? "HTTP/1.0 ".utf8 : "HTTP/1.1 ".utf8)
+        appendDecimal(Int64(head.status.rawValue), to: &bytes)
         bytes.append(ASCII.space)
-        bytes.append(contentsOf: line.value)
+        bytes.append(contentsOf: head.status.reasonPhrase.utf8)
         appendLineEnd(to: &bytes)
     }
+    if let written = head.written { bytes.append(contentsOf: written.bytes) }
+    head.fields.appendLines(to: &bytes)
     appendLineEnd(to: &bytes)
 }
 
 extension Fields {
     /// Checks that no field can break out of its line.
-    fileprivate func checkWritable() throws(ResponseHeadError) {
+    func checkWritable() throws(ResponseHeadError) {
         let bytes = storage.span
         for entry in entries {
             var isName = !entry.name.isEmpty
@@ -62,6 +63,17 @@ extension Fields {
             for index in entry.value where !ASCII.isFieldValue(bytes[index]) {
                 throw .invalidValue(name: storage[entry.name].text)
             }
+        }
+    }
+
+    /// Writes the field lines, each with its CRLF.
+    func appendLines(to bytes: inout [UInt8]) {
+        for entry in entries {
+            bytes.append(contentsOf: storage[entry.name])
+            bytes.append(ASCII.colon)
+            bytes.append(ASCII.space)
+            bytes.append(contentsOf: storage[entry.value])
+            appendLineEnd(to: &bytes)
         }
     }
 }
@@ -73,13 +85,13 @@ func appendLineEnd(to bytes: inout [UInt8]) {
 }
 
 /// Writes a number in decimal, without making text of it.
-func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
+package func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
     if number < 0 { bytes.append(0x2D) }
-    let start = bytes.count
-    var rest = number.magnitude
-    repeat {
-        bytes.append(0x30 + UInt8(rest % 10))
-        rest /= 10
-    } while rest > 0
-    bytes[start...].reverse()
+    let magnitude = number.magnitude
+    var unit: UInt64 = 1
+    while magnitude / unit >= 10 { unit *= 10 }
+    while unit > 0 {
+        bytes.append(0x30 + UInt8(magnitude / unit % 10))
+        unit /= 10
+    }
 }

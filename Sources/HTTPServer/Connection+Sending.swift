@@ -22,11 +22,7 @@ extension Connection {
     /// Starts the response of the open exchange.
     func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody) {
         precondition(exchange === self.exchange, "an answer to a request that is not open")
-        let request = exchange.request
-        let asked = ResponsePlan.Asked(
-            isHead: request.method == .head, version: request.version,
-            keepAlive: request.keepAlive)
-        start(head, body, asked)
+        start(head, body, exchange.asked)
         runTurn()
     }
 
@@ -48,9 +44,11 @@ extension Connection {
         pump()
     }
 
-    /// Sends what there is, as a turn of its own unless it happens within one.
+    /// Sends what there is, as a turn of its own unless it happens within one, whose end settles
+    /// what is watched.
     func runTurn() {
-        if !isProcessing { budget = server.limits.roundBytes }
+        if isProcessing { return pump() }
+        budget = server.limits.roundBytes
         pump()
         settle()
     }
@@ -70,6 +68,7 @@ extension Connection {
         let plan = ResponsePlan(
             asked, status: head.status, content: content,
             mustClose: wantsClose || server.isDraining || !canDiscardContent)
+        if output.isEmpty { output = server.takeBuffer() }
         do throws(ResponseHeadError) {
             try plan.append(head, dateLine: server.dateLine(), to: &output)
         } catch {
@@ -213,13 +212,24 @@ extension Connection {
             case .bytes(let count):
                 outputStart += count
                 madeProgress = true
-            case .wouldBlock: return .blocked
+            case .wouldBlock:
+                keepRest()
+                return .blocked
             case .closed: return .gone
             }
         }
-        output = []
+        if output.capacity > 0 { server.giveBack(&output) }
         outputStart = 0
         return nil
+    }
+
+    /// Gives a large buffer back for which there is a wait: slow clients are many.
+    private func keepRest() {
+        guard output.capacity >= ServerLoop.bufferSize else { return }
+        var rest = Array(output[outputStart...])
+        swap(&rest, &output)
+        outputStart = 0
+        server.giveBack(&rest)
     }
 
     private func sendContent(_ bytes: ArraySlice<UInt8>, _ source: (any BodySource)?) -> Turn {
@@ -256,11 +266,20 @@ extension Connection {
     private func finish() {
         state.unblock()
         let closes = (response?.closes ?? false) || server.isDraining
+        // A client that announced its last request sends nothing more that closing could collide with.
+        if closes, isLastRequest { return close(.complete) }
         if closes { linger() } else { enter(reader.hasOpenContent ? .body : .idle) }
         endResponse(.complete)
         guard state.isReading else { return }
         // What came along with this request has no event of its own any more.
         if reader.heldCount > 0 { process() }
+    }
+
+    /// Whether the client said that it sends nothing after the request that is being answered, and
+    /// has kept to it so far.
+    private var isLastRequest: Bool {
+        guard let exchange, exchange.body == nil else { return false }
+        return !exchange.asked.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 
     /// Makes the client see that the content is not whole: chunked content lacks its last chunk;

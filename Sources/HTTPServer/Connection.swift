@@ -65,15 +65,15 @@ final class Connection: ReadinessHandler {
         budget = server.limits.roundBytes
         if state.phase == .lingering {
             discardInput()
-            if !readiness.isDisjoint(with: [.error, .hangUp]) { close(.aborted) }
+            if !readiness.isDisjoint(with: .broken) { close(.aborted) }
             return
         }
-        guard readiness.isDisjoint(with: [.error, .hangUp]) else {
+        guard readiness.isDisjoint(with: .broken) else {
             close(.aborted)
             return
         }
         if readiness.contains(.writable) { pump() }
-        if !readiness.isDisjoint(with: [.readable, .peerClosed]) {
+        if !readiness.isDisjoint(with: .input) {
             inputIsReady(peerClosed: readiness.contains(.peerClosed))
         }
         settle()
@@ -144,21 +144,32 @@ final class Connection: ReadinessHandler {
     func process(fresh count: Int = 0) {
         guard !isProcessing else { return }
         isProcessing = true
-        var outcome = take(count)
-        while perform(outcome), state.isReading {
+        var (outcome, repeated) = take(count)
+        while perform(outcome, repeated), state.isReading {
             outcome = reader.next()
+            repeated = nil
         }
         isProcessing = false
     }
 
-    private func take(_ count: Int) -> RequestReader.Outcome {
+    private func take(_ count: Int) -> (RequestReader.Outcome, RepeatedHead?) {
         // Held no longer than this call: reading into a shared array would copy it first.
-        let input = server.input
-        return reader.take(input.span.extracting(0..<count))
+        let buffer = server.input
+        let input = buffer.span.extracting(0..<count)
+        guard reader.isAtStart, let hash = RepeatedHeads.hash(input) else {
+            return (reader.take(input), nil)
+        }
+        if let known = server.repeatedHeads.find(input, hash: hash) {
+            return (.request(known.head), known)
+        }
+        let outcome = reader.take(input)
+        // Only where the bytes are one head and nothing else do they always mean the same.
+        guard case .request(let head) = outcome, reader.isAtStart else { return (outcome, nil) }
+        return (outcome, server.repeatedHeads.note(head, input, hash: hash))
     }
 
     /// - Returns: Whether to look at what is left.
-    private func perform(_ outcome: RequestReader.Outcome) -> Bool {
+    private func perform(_ outcome: RequestReader.Outcome, _ repeated: RepeatedHead?) -> Bool {
         switch outcome {
         case .needsMore:
             switch reader.place {
@@ -169,7 +180,7 @@ final class Connection: ReadinessHandler {
             return false
         case .request(let head):
             enter(.handling)
-            let exchange = Exchange(head, body: openBody(), on: self, at: server.loop.now)
+            let exchange = Exchange(head, body: openBody(), repeated: repeated, on: self)
             self.exchange = exchange
             server.handler.handle(head, body: exchange.body, exchange: exchange)
         case .failed(let error):
@@ -218,7 +229,7 @@ final class Connection: ReadinessHandler {
         enter(.closed)
         if let timer { server.loop.cancel(timer) }
         timer = nil
-        if let registration { server.loop.cancel(registration) }
+        if let registration { server.loop.cancel(registration, isClosing: true) }
         registration = nil
         if reset { resetOnClose(number) }
         socket = nil

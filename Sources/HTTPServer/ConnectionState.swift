@@ -73,7 +73,7 @@ struct ConnectionState {
 
     /// What to ask the kernel for; unchanged over the usual request, so that it costs no call.
     var interest: Readiness {
-        var interest: Readiness = []
+        var interest = Readiness.nothing
         if !isInputPaused, !isPeerClosed { interest.insert(.readable) }
         if !isPeerClosed { interest.insert(.peerClosed) }
         if isBlocked { interest.insert(.writable) }

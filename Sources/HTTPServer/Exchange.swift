@@ -24,21 +24,29 @@ package final class Exchange {
     /// Called once, on the loop, when the response is over, in whichever way.
     package var onFinish: ((ResponseOutcome) -> Void)?
 
+    /// The head among those that come again and again; nil where it is none of them.
+    package let repeated: RepeatedHead?
+
     /// What is written down about the exchange; told of its end after `onFinish`.
     package var record: (any ExchangeRecord)?
 
+    /// What the framing of the answer goes by.
+    let asked: ResponsePlan.Asked
     private var connection: Connection?
     private var hasResponded = false
 
     init(
-        _ request: RequestHead, body: RequestBody?, on connection: Connection, at time: Monotonic
+        _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,
+        on connection: Connection
     ) {
         self.request = request
         self.body = body
+        self.repeated = repeated
+        asked = repeated?.asked ?? ResponsePlan.Asked(request)
         self.connection = connection
         loop = connection.server.loop
         peer = connection.peer
-        receivedAt = time
+        receivedAt = connection.server.loop.now
     }
 
     /// False once the response is over or the client gone: nothing more can reach it.

@@ -71,6 +71,9 @@ struct RequestReader {
         return parser.isMidHead ? .head : .betweenRequests
     }
 
+    /// Whether the next byte begins a head, with nothing kept from before.
+    var isAtStart: Bool { open == nil && heldCount == 0 && !parser.isMidHead }
+
     /// Bytes that are kept for a later request, or for the rest of this one.
     var heldCount: Int { held.count - heldStart }
 

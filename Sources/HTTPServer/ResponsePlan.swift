@@ -27,6 +27,18 @@ struct ResponsePlan: Equatable {
 
         /// What an answer to a request that could not be understood goes by.
         static let nothingUnderstood = Asked()
+
+        init(_ request: RequestHead) {
+            isHead = request.method == .head
+            version = request.version
+            keepAlive = request.keepAlive
+        }
+
+        init(isHead: Bool = false, version: HTTPVersion = .http11, keepAlive: Bool = false) {
+            self.isHead = isHead
+            self.version = version
+            self.keepAlive = keepAlive
+        }
     }
 
     let framing: Framing
@@ -64,7 +76,7 @@ struct ResponsePlan: Equatable {
         for name in Self.ours where head.fields.contains(name) { head.fields.remove(name) }
         if !keepsLength { head.fields.remove(.contentLength) }
         // A passed-on answer keeps the time of its origin (RFC 9110 section 6.6.1).
-        let isDated = head.fields.contains(.date)
+        let isDated = head.written?.isDated ?? false || head.fields.contains(.date)
         head.version = .http11
         try serialise(head, into: &bytes)
         // Our lines go before the empty line that ends the head.
@@ -72,7 +84,10 @@ struct ResponsePlan: Equatable {
         if !isDated { bytes.append(contentsOf: dateLine) }
         switch told {
         case .none, .untilClose: break
-        case .length(let length): bytes.append(contentsOf: "Content-Length: \(length)\r\n".utf8)
+        case .length(let length):
+            bytes.append(contentsOf: "Content-Length: ".utf8)
+            appendDecimal(length, to: &bytes)
+            bytes.append(contentsOf: "\r\n".utf8)
         case .chunked: bytes.append(contentsOf: "Transfer-Encoding: chunked\r\n".utf8)
         }
         if closes {

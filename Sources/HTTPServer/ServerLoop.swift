@@ -10,6 +10,7 @@ final class ServerLoop {
     let handler: any RequestHandler
     /// Where every connection of the loop reads into; what must outlive the read is copied.
     private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
+    var repeatedHeads = RepeatedHeads()
     /// Whether responses close their connections from now on.
     private(set) var isDraining = false
 
@@ -17,6 +18,7 @@ final class ServerLoop {
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var drained: (() -> Void)?
+    private var spareBuffer: [UInt8] = []
     private var dateSecond = Int64.min
     private var cachedDateLine: [UInt8] = []
 
@@ -72,6 +74,28 @@ final class ServerLoop {
     func receive(from number: CInt) -> ReadOutcome {
         input.withUnsafeMutableBytes { Posix.receive(from: number, into: $0) }
     }
+
+    /// An empty buffer with room for a head and short content.
+    ///
+    /// Connections hold one only while they write, so that idle ones carry none.
+    func takeBuffer() -> [UInt8] {
+        var buffer: [UInt8] = []
+        swap(&buffer, &spareBuffer)
+        if buffer.capacity == 0 { buffer.reserveCapacity(Self.bufferSize) }
+        return buffer
+    }
+
+    /// Empties a buffer and keeps it for the next, if it is one of ours.
+    func giveBack(_ buffer: inout [UInt8]) {
+        var returned: [UInt8] = []
+        swap(&returned, &buffer)
+        guard returned.capacity >= Self.bufferSize, spareBuffer.capacity == 0 else { return }
+        returned.removeAll(keepingCapacity: true)
+        spareBuffer = returned
+    }
+
+    /// Room for what is joined and a long head before it.
+    static let bufferSize = ResponseInFlight.joinLimit + (4 << 10)
 
     /// The `Date` field line, made anew once a second (RFC 9110 section 6.6.1).
     func dateLine() -> [UInt8] {

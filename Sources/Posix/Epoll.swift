@@ -3,19 +3,37 @@ import CLinux
 import Glibc
 
 /// What a descriptor is watched for, or found ready for.
+///
+/// Hot code uses the named sets: one that is written as a list of members is put together by generic
+/// code of another module, at 2,000 instructions.
 package struct Readiness: OptionSet, Sendable {
     package let rawValue: UInt32
 
+    @inlinable
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    package static let readable = Readiness(rawValue: 0x001)
-    package static let writable = Readiness(rawValue: 0x004)
+    @inlinable
+    package static var readable: Readiness { Readiness(rawValue: 0x001) }
+    @inlinable
+    package static var writable: Readiness { Readiness(rawValue: 0x004) }
     /// Always reported, never asked for (EPOLLERR).
-    package static let error = Readiness(rawValue: 0x008)
+    @inlinable
+    package static var error: Readiness { Readiness(rawValue: 0x008) }
     /// Both directions are shut (EPOLLHUP); always reported.
-    package static let hangUp = Readiness(rawValue: 0x010)
+    @inlinable
+    package static var hangUp: Readiness { Readiness(rawValue: 0x010) }
     /// The peer shut its sending side (EPOLLRDHUP).
-    package static let peerClosed = Readiness(rawValue: 0x2000)
+    @inlinable
+    package static var peerClosed: Readiness { Readiness(rawValue: 0x2000) }
+
+    @inlinable
+    package static var nothing: Readiness { Readiness(rawValue: 0) }
+    /// Either way in which a descriptor is of no more use.
+    @inlinable
+    package static var broken: Readiness { Readiness(rawValue: 0x018) }
+    /// Either way in which reading gives something, if only the end.
+    @inlinable
+    package static var input: Readiness { Readiness(rawValue: 0x2001) }
 }
 
 /// Owns one epoll instance; used on one thread.

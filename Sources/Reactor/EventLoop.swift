@@ -100,12 +100,17 @@ package final class EventLoop {
     }
 
     /// Ends a registration: its handler is not called again, not even for events already reported.
-    package func cancel(_ registration: Registration) {
+    ///
+    /// - Parameters:
+    ///   - registration: what `watch` gave.
+    ///   - isClosing: true where the caller closes the only descriptor of the socket next, with which
+    ///     the kernel lets go of it by itself (epoll(7)).
+    package func cancel(_ registration: Registration, isClosing: Bool = false) {
         let index = Int(registration.slot)
         guard slots[index].generation == registration.generation, slots[index].handler != nil else {
             return
         }
-        epoll.remove(slots[index].descriptor)
+        if !isClosing { epoll.remove(slots[index].descriptor) }
         slots[index].handler = nil
         slots[index].descriptor = -1
         freeSlots.append(registration.slot)

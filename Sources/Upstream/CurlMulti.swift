@@ -150,7 +150,7 @@ private final class SocketWatch: ReadinessHandler {
 
     func ready(_ readiness: Readiness, on loop: EventLoop) {
         var events: CInt = 0
-        if !readiness.isDisjoint(with: [.readable, .hangUp, .peerClosed]) { events |= 1 }
+        if !readiness.isDisjoint(with: Readiness.input.union(.hangUp)) { events |= 1 }
         if readiness.contains(.writable) { events |= 2 }
         if readiness.contains(.error) { events |= 4 }
         multi?.act(on: socket, events: events)

@@ -1,0 +1,54 @@
+/// Field lines that were checked and written once, to be sent again and again as they are.
+///
+/// Answers from a store differ from one request to the next in a field or two; checking and writing
+/// all the others anew costs more than the rest of a short answer.
+package struct WrittenFields: Sendable, Equatable {
+    /// The lines, each with its CRLF.
+    let bytes: [UInt8]
+    /// Whether `Date` is among them.
+    package let isDated: Bool
+
+    /// Writes the fields, except those that speak of one connection or frame one message: these
+    /// are the server's.
+    ///
+    /// - Throws: Where a name or a value is ill-formed.
+    package init(_ fields: Fields) throws(ResponseHeadError) {
+        var kept = fields
+        for name in Self.framing where kept.contains(name) { kept.remove(name) }
+        try kept.checkWritable()
+        var lines: [UInt8] = []
+        kept.appendLines(to: &lines)
+        bytes = lines
+        isDated = kept.contains(.date)
+    }
+
+    /// These lines, and after them those of more fields.
+    func adding(_ fields: Fields) throws(ResponseHeadError) -> WrittenFields {
+        let more = try WrittenFields(fields)
+        return WrittenFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
+    }
+
+    private init(bytes: [UInt8], isDated: Bool) {
+        self.bytes = bytes
+        self.isDated = isDated
+    }
+
+    private static let framing: [FieldName] = [
+        .connection, .keepAlive, .transferEncoding, .contentLength,
+    ]
+}
+
+extension ResponseHead {
+    /// Checks and writes all fields, so that the head can be sent again and again at no cost.
+    ///
+    /// - Throws: Where a field is ill-formed; the head is then as before.
+    package mutating func writeFields() throws(ResponseHeadError) {
+        guard let lines = written else {
+            written = try WrittenFields(fields)
+            fields = Fields()
+            return
+        }
+        written = try lines.adding(fields)
+        fields = Fields()
+    }
+}

@@ -1,0 +1,112 @@
+/// Request heads that come again and again, byte for byte: they are read once.
+///
+/// A player reloads its live playlist with the same bytes every few seconds, and a thousand viewers
+/// of one stream with one player send the same bytes; so do monitors and load generators. What such
+/// bytes mean does not change, so that a comparison can take the place of reading them.
+import Glibc
+package import HTTP
+
+/// One head that came before.
+package final class RepeatedHead {
+    package let head: RequestHead
+    /// What the handler found out when it answered the head; whether that still holds is the
+    /// handler's to judge.
+    package var finding: AnyObject?
+
+    let asked: ResponsePlan.Asked
+    fileprivate let bytes: [UInt8]
+
+    fileprivate init(_ head: RequestHead, bytes: Span<UInt8>) {
+        self.head = head
+        asked = ResponsePlan.Asked(head)
+        self.bytes = [UInt8](capacity: bytes.count) { copy in
+            for index in bytes.indices { copy.append(bytes[index]) }
+        }
+    }
+}
+
+/// The heads of one loop that came at least twice: of those that came last, the most used.
+///
+/// A hash chooses a row of four places. The first time only the hash is noted there, so that heads
+/// which never come again cost no memory and displace nothing that does.
+struct RepeatedHeads {
+    private struct Place {
+        var hash: UInt64 = 0
+        var known: RepeatedHead?
+        /// Whether it served since a place in its row was last sought.
+        var isInUse = false
+    }
+
+    private static let rows = 256
+    private static let rowLength = 4
+    /// Longer heads are read each time: what is kept has to have a bound.
+    private static let longest = 2_048
+
+    private var places = [Place](repeating: Place(), count: rows * rowLength)
+
+    /// The hash of bytes that may be a head; nil where they are not looked up.
+    ///
+    /// Whoever finds collisions gains that heads are read, as they are without this table.
+    static func hash(_ input: Span<UInt8>) -> UInt64? {
+        guard input.count >= 16, input.count <= longest else { return nil }
+        return input.withUnsafeBytes { bytes in
+            var hash = UInt64(truncatingIfNeeded: bytes.count)
+            var offset = 0
+            let last = bytes.count - 8
+            while true {
+                let word = bytes.loadUnaligned(fromByteOffset: min(offset, last), as: UInt64.self)
+                let product = (hash ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+                hash = product.high ^ product.low
+                if offset >= last { return hash }
+                offset += 8
+            }
+        }
+    }
+
+    /// What these bytes were read as before.
+    mutating func find(_ input: Span<UInt8>, hash: UInt64) -> RepeatedHead? {
+        for index in Self.row(of: hash) where places[index].hash == hash {
+            guard let known = places[index].known else { return nil }
+            let bytes = known.bytes
+            guard Self.isEqual(bytes.span, input) else { return nil }
+            places[index].isInUse = true
+            return known
+        }
+        return nil
+    }
+
+    /// Takes in what bytes were read as, if they came before.
+    mutating func note(_ head: RequestHead, _ input: Span<UInt8>, hash: UInt64) -> RepeatedHead? {
+        let row = Self.row(of: hash)
+        for index in row where places[index].hash == hash {
+            let made = RepeatedHead(head, bytes: input)
+            places[index] = Place(hash: hash, known: made, isInUse: true)
+            return made
+        }
+        // What was only seen goes first, then what did not serve since the last search.
+        if let free = row.first(where: { places[$0].known == nil })
+            ?? row.first(where: { !places[$0].isInUse })
+        {
+            places[free] = Place(hash: hash)
+        } else {
+            for index in row { places[index].isInUse = false }
+        }
+        return nil
+    }
+
+    private static func row(of hash: UInt64) -> Range<Int> {
+        let start = Int(truncatingIfNeeded: hash % UInt64(rows)) * rowLength
+        return start..<(start + rowLength)
+    }
+
+    private static func isEqual(_ one: Span<UInt8>, _ other: Span<UInt8>) -> Bool {
+        let count = one.count
+        guard count == other.count else { return false }
+        return one.withUnsafeBytes { one in
+            other.withUnsafeBytes { other in
+                guard let one = one.baseAddress, let other = other.baseAddress else { return true }
+                return memcmp(one, other, count) == 0
+            }
+        }
+    }
+}
