@@ -97,16 +97,38 @@ enum ContentTypes {
 struct AnswerHead {
     let request: RequestHead
     let resource: Resource
-    let settings: ProxySettings
+    let core: ProxyCore
     let now: WallTime
 
-    /// The fields that every answer with stored content has.
-    func fields(
-        _ facts: ObjectFacts, disposition: Disposition, ttl: Int64?, originStatus: HTTPStatus?
-    ) -> Fields {
+    private var settings: ProxySettings { core.settings }
+
+    /// The same for another time.
+    func at(_ time: WallTime) -> AnswerHead {
+        AnswerHead(request: request, resource: resource, core: core, now: time)
+    }
+
+    /// The head of an answer with stored content.
+    func head(
+        _ facts: ObjectFacts, _ status: HTTPStatus, _ how: OriginExchange.Serving,
+        contentRange: String? = nil
+    ) -> ResponseHead {
+        var head = ResponseHead(status: status)
         if resource.kind != nil {
-            return fieldsUnderRules(facts, disposition, ttl, originStatus)
+            head.fields = fieldsUnderRules(facts, how)
+        } else {
+            head.written = facts.lines(for: resource) { lastingFields(facts) }
+            if head.written == nil { head.fields = lastingFields(facts) }
+            addAge(&head.fields, facts, how)
+            if !core.settings.credentialedOrigins.isEmpty {
+                CrossOrigin.append(to: &head.fields, for: request, settings: settings)
+            }
         }
+        if let contentRange { head.fields.set(.contentRange, contentRange) }
+        return head
+    }
+
+    /// The fields that stay the same for as long as the response is stored, whoever asks.
+    private func lastingFields(_ facts: ObjectFacts) -> Fields {
         var fields = Fields()
         if resource.isMounted {
             for (name, value) in facts.head.fields
@@ -127,7 +149,10 @@ struct AnswerHead {
             fields.append(.lastModified, modified)
         }
         fields.append(.acceptRanges, "bytes")
-        finish(&fields, facts, disposition, ttl, originStatus)
+        if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
+        if core.settings.credentialedOrigins.isEmpty {
+            CrossOrigin.append(to: &fields, for: request, settings: settings)
+        }
         return fields
     }
 
@@ -136,8 +161,9 @@ struct AnswerHead {
     /// Fields that `no-cache` names are sent only with the origin's word (RFC 9111 section
     /// 5.2.2.4).
     private func fieldsUnderRules(
-        _ facts: ObjectFacts, _ disposition: Disposition, _ ttl: Int64?, _ originStatus: HTTPStatus?
+        _ facts: ObjectFacts, _ how: OriginExchange.Serving
     ) -> Fields {
+        let disposition = how.disposition
         var fields = facts.head.fields
         if !facts.rules.withheld.isEmpty, !disposition.hasOriginsWord {
             for name in facts.rules.withheld { fields.remove(name) }
@@ -150,7 +176,7 @@ struct AnswerHead {
         } else {
             fields.set(.age, String(age))
         }
-        disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)
+        disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
         resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
         return fields
     }
@@ -166,15 +192,27 @@ struct AnswerHead {
         return fields
     }
 
-    /// Age, Cache-Status, and what browsers need.
-    func finish(
-        _ fields: inout Fields, _ facts: ObjectFacts, _ disposition: Disposition, _ ttl: Int64?,
-        _ originStatus: HTTPStatus?
-    ) {
-        fields.append(.age, String(facts.rules.age(at: now)))
-        disposition.cacheStatus(ttl: ttl, status: originStatus).append(to: &fields)
+    /// The head of an answer with a rewritten playlist or JSON text.
+    func textHead(
+        _ facts: ObjectFacts, isCompressed: Bool, _ how: OriginExchange.Serving
+    ) -> ResponseHead {
+        var fields = Fields()
+        fields.append(
+            .contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
+        fields.append(.cacheControl, "no-cache")
+        fields.append(.vary, "Accept-Encoding")
+        if isCompressed { fields.append(.contentEncoding, "gzip") }
+        addAge(&fields, facts, how)
         if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
         CrossOrigin.append(to: &fields, for: request, settings: settings)
+        return ResponseHead(status: .ok, fields: fields)
+    }
+
+    private func addAge(
+        _ fields: inout Fields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) {
+        fields.append(.age, String(facts.rules.age(at: now)))
+        how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
     }
 
     private static let replaced: Set<String> = [

@@ -15,6 +15,8 @@ package final class CachingProxy: RequestHandler {
     let core: ProxyCore
     private let pages: OwnPages
     private var recent = RecentResources()
+    /// The last `Host` that was found to be ours, as it came.
+    private var ownHost: ArraySlice<UInt8>?
 
     package init(core: ProxyCore, status: StatusSource) {
         self.core = core
@@ -24,6 +26,7 @@ package final class CachingProxy: RequestHandler {
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         core.counters.add(.requests)
         if let log = core.accessLog { exchange.record = AccessRecord(log, exchange) }
+        if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.isLooped(request) {
             return refuse(
@@ -76,8 +79,14 @@ package final class CachingProxy: RequestHandler {
     /// A Host that we are not known by means that a page bent a name to our address; only a client
     /// on this machine that knows no Host (HTTP/1.0) is let through without one.
     private func hostFault(_ request: RequestHead, _ exchange: Exchange) -> ProxyFailure? {
+        let field = request.fields.valueBytes(.host)
+        // Nearly every request has the same; a host in the target itself would go before it.
+        if let field, field == ownHost, request.target.utf8.first == 0x2F { return nil }
         if let host = request.host {
-            if core.isOwn(host: host) { return nil }
+            if core.isOwn(host: host) {
+                if request.target.utf8.first == 0x2F, let field { ownHost = field }
+                return nil
+            }
         } else if request.version < .http11, exchange.peer?.isLoopback ?? false {
             return nil
         }

@@ -31,6 +31,8 @@ final class Resource: Sendable {
     let primaryText: String
     /// What it has from a live list that names it.
     let live: LiveTerms
+    /// The extension of the origin's file name, in lower case; empty for none.
+    let nameExtension: String
 
     init(
         url: AbsoluteURL, keyText: String, session: Session, role: ResourceRole?, policy: Policy,
@@ -50,6 +52,7 @@ final class Resource: Sendable {
         self.mayStore = mayStore
         self.forwardedFields = forwardedFields
         self.isMounted = isMounted
+        nameExtension = Self.nameExtension(of: url)
     }
 
     /// The same resource under another key text.
@@ -76,8 +79,7 @@ final class Resource: Sendable {
         }
     }
 
-    /// The extension of the origin's file name, in lower case; empty for none.
-    var nameExtension: String {
+    private static func nameExtension(of url: AbsoluteURL) -> String {
         let name = url.lastPathSegment
         guard let dot = name.lastIndex(of: ".") else { return "" }
         return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))

@@ -19,6 +19,16 @@ final class ObjectFacts: Sendable {
     let validators: Validators
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
+    /// Field lines of answers, with what they depend on beside the stored head.
+    private struct Lines: Sendable {
+        let role: ResourceRole?
+        let nameExtension: String
+        let isMounted: Bool
+        let written: WrittenFields
+    }
+
+    private let lines = Mutex<Lines?>(nil)
+
     init(head: StoredHead, generation: UInt64) {
         self.head = head
         rules = ReuseRules(head, kind: head.kind ?? .private)
@@ -43,6 +53,23 @@ final class ObjectFacts: Sendable {
         guard let head = StoredHead(encoded: object.head) else { return nil }
         let made = ObjectFacts(head: head, generation: object.generation)
         return object.attach(made) as? ObjectFacts
+    }
+
+    /// The lasting field lines of answers for a resource, written once; nil where a field of the
+    /// origin's is ill-formed.
+    func lines(for resource: Resource, _ make: () -> Fields) -> WrittenFields? {
+        let known = lines.withLock { $0 }
+        if let known, known.role == resource.role, known.isMounted == resource.isMounted,
+            known.nameExtension == resource.nameExtension
+        {
+            return known.written
+        }
+        guard let written = try? WrittenFields(make()) else { return nil }
+        let made = Lines(
+            role: resource.role, nameExtension: resource.nameExtension,
+            isMounted: resource.isMounted, written: written)
+        lines.withLock { $0 = made }
+        return written
     }
 
     // MARK: Playlists

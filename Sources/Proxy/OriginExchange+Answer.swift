@@ -46,7 +46,7 @@ extension OriginExchange {
         serveMedia(object, facts, how)
     }
 
-    private func count(_ disposition: Disposition) {
+    func count(_ disposition: Disposition) {
         (exchange.record as? AccessRecord)?.note(disposition, resource)
         switch disposition {
         case .hit: core.counters.add(.hits)
@@ -67,16 +67,16 @@ extension OriginExchange {
 
     private func serveMedia(_ object: StoredObject, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
-            request: request, resource: resource, settings: core.settings,
-            now: exchange.loop.wallNow)
+            request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         let validators = facts.validators
         switch outcomeOfConditions(facts) {
         case .proceed: break
         case .notModified:
             count(how.disposition)
-            let fields = builder.fields(
-                facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
-            return exchange.respond(ResponseHead(status: .notModified, fields: fields), body: .none)
+            keepForRepetition(facts, how, content: .none) { now, how in
+                builder.at(now).head(facts, .notModified, how)
+            }
+            return exchange.respond(builder.head(facts, .notModified, how), body: .none)
         case .failed:
             return fail(
                 ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
@@ -157,20 +157,20 @@ extension OriginExchange {
         var how = how
         var start: Int64 = 0
         var end = object.total
-        var status = facts.head.status
+        let isWhole = if case .whole = part { true } else { false }
+        let status = isWhole ? facts.head.status : HTTPStatus.partialContent
         var contentRange: String?
         if case .part(let range) = part {
             start = range.first
             end = range.last + 1
-            status = .partialContent
             contentRange = ContentRange(range, total: object.total).description
         }
         if case .open(let first) = part {
             start = first
-            status = .partialContent
-            contentRange = ContentRange(
-                ResolvedRange(first: first, last: Flight.openEnd), total: nil
-            ).description
+            contentRange =
+                ContentRange(
+                    ResolvedRange(first: first, last: Flight.openEnd), total: nil
+                ).description
         }
         if case .parts(let multipart) = part {
             return send(object, facts, multipart, builder, how)
@@ -181,19 +181,26 @@ extension OriginExchange {
             return
         }
         count(how.disposition)
+        var head = builder.head(facts, status, how, contentRange: contentRange)
+        if let end {
+            keepForRepetition(facts, how, content: .part(start: start, end: end)) {
+                [contentRange] now, how in
+                builder.at(now).head(facts, status, how, contentRange: contentRange)
+            }
+        }
+        head.fields.append(contentsOf: onlyHere)
+        deliver(object, head, from: start, to: end, how)
+    }
+
+    /// Sends a stretch of an object.
+    func deliver(
+        _ object: StoredObject, _ head: ResponseHead, from start: Int64, to end: Int64?,
+        _ how: Serving
+    ) {
         (exchange.record as? AccessRecord)?.note(object, from: start)
-        var fields = builder.fields(
-            facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
-        if let contentRange { fields.set(.contentRange, contentRange) }
-        fields.append(contentsOf: onlyHere)
-        let reader = Reader(
-            object, of: resource, range: (start, end), core: core, exchange: exchange)
-        reader.endsWithFill = end == nil && resource.live.growth != nil
         countBytes(how)
         core.tap.read(resource, from: start, exchange, core)
-        exchange.respond(
-            ResponseHead(status: status, fields: fields),
-            body: .source(reader, length: end.map { $0 - start }))
+        exchange.respond(head, body: body(of: object, from: start, to: end))
     }
 
     /// Where a range starts that goes to the end of a resource which is still growing.
@@ -235,19 +242,16 @@ extension OriginExchange {
         if isForbidden(how) { return }
         count(how.disposition)
         (exchange.record as? AccessRecord)?.note(object, from: multipart.ranges[0].first)
-        var fields = builder.fields(
-            facts, disposition: how.disposition, ttl: how.ttl, originStatus: how.status)
-        fields.set(.contentType, multipart.contentType)
-        fields.append(contentsOf: onlyHere)
+        var head = builder.head(facts, .partialContent, how)
+        head.fields.set(.contentType, multipart.contentType)
+        head.fields.append(contentsOf: onlyHere)
         let source = MultipartSource(multipart) { [resource, core, exchange] range in
             Reader(
                 object, of: resource, range: (range.first, range.last + 1), core: core,
                 exchange: exchange)
         }
         countBytes(how)
-        exchange.respond(
-            ResponseHead(status: .partialContent, fields: fields),
-            body: .source(source, length: multipart.length))
+        exchange.respond(head, body: .source(source, length: multipart.length))
     }
 
     /// Asks for the first byte before a head is promised, where it is missing and not on its way: an

@@ -204,19 +204,20 @@ extension OriginExchange {
     /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
     func servePlaylist(_ playlist: PreparedPlaylist, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
-            request: request, resource: resource, settings: core.settings,
-            now: exchange.loop.wallNow)
-        var fields = Fields()
-        fields.append(
-            .contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
-        fields.append(.cacheControl, "no-cache")
-        fields.append(.vary, "Accept-Encoding")
+            request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         let coded = compressed(playlist, facts)
-        if coded != nil { fields.append(.contentEncoding, "gzip") }
-        builder.finish(&fields, facts, how.disposition, how.ttl, how.status)
+        let bytes = (coded ?? playlist).bytes
+        let isCoded = coded != nil
+        keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) { now, how in
+            builder.at(now).textHead(facts, isCompressed: isCoded, how)
+        }
+        deliver(bytes, builder.textHead(facts, isCompressed: isCoded, how), how)
+    }
+
+    /// Sends a text.
+    func deliver(_ text: [UInt8], _ head: ResponseHead, _ how: Serving) {
         countBytes(how)
-        exchange.respond(
-            ResponseHead(status: .ok, fields: fields), body: .bytes((coded ?? playlist).bytes))
+        exchange.respond(head, body: .bytes(text))
     }
 }
 

@@ -127,8 +127,7 @@ extension OriginExchange {
     /// Passes on an answer without content.
     func answer(_ head: StoredHead, length: String?) {
         let builder = AnswerHead(
-            request: request, resource: resource, settings: core.settings,
-            now: exchange.loop.wallNow)
+            request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         core.counters.add(.bypassed)
         var fields = builder.passedOn(head, staleReason)
         if let length, request.method == .head { fields.append(.contentLength, length) }

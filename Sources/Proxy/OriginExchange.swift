@@ -19,7 +19,9 @@ final class OriginExchange {
     let exchange: Exchange
     /// Changes once where a playlist turns out to be its viewer's own.
     var resource: Resource
-    let range: ByteRangeSpec.Request
+    /// What the request itself asks for.
+    let asked: Resource
+    private(set) lazy var range = ByteRangeSpec.parse(request.fields)
     private(set) var wish: FetchID?
     /// What is stored and may serve if the origin does not work.
     var fallback: StoredObject?
@@ -38,7 +40,7 @@ final class OriginExchange {
         self.core = core
         self.exchange = exchange
         self.resource = resource
-        range = ByteRangeSpec.parse(exchange.request.fields)
+        asked = resource
     }
 
     // MARK: Look up and decide
@@ -83,18 +85,18 @@ final class OriginExchange {
     }
 
     /// What decisions are made from beside the stored response.
-    private var asked: Asked {
+    private var circumstances: Asked {
         Asked(fields: request.fields, now: exchange.loop.wallNow, isShared: core.isShared)
     }
 
     func question(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness.Question {
-        resource.question(facts, playlist?.facts, asked)
+        resource.question(facts, playlist?.facts, circumstances)
     }
 
     func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?)
         -> Freshness.Question
     {
-        resource.freshnessQuestion(facts, playlist?.facts, asked)
+        resource.freshnessQuestion(facts, playlist?.facts, circumstances)
     }
 
     func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
@@ -124,6 +126,19 @@ final class OriginExchange {
             }
             fetch(request)
         }
+    }
+
+    /// How fresh a response is that was served before in answer to the same request; nil where it
+    /// would not be served now as it was then.
+    func freshnessAgain(
+        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?
+    ) -> Freshness? {
+        if let playlist {
+            guard !takesOfflineForm(facts), form(of: object, facts) == playlist.form else {
+                return nil
+            }
+        }
+        return freshness(facts, playlist)
     }
 
     private func freshness(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness {

@@ -22,7 +22,7 @@ extension Resource {
             return object.isComplete ? .text : .unusable("half a text cannot be read")
         }
         if role == .playlist { return .unusable("the place is a playlist's, the object is none") }
-        if decodesContent, !object.isComplete, object.total == nil {
+        if !object.isComplete, object.total == nil, decodesContent {
             return .unusable("half a decoded body cannot be taken up again")
         }
         return .media

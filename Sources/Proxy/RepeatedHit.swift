@@ -1,0 +1,145 @@
+/// Hits that come again and again, by the same bytes of a request head: what the first of them found
+/// out is kept, and the next ones look only at what may have changed since.
+import CachePolicy
+import HTTP
+import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Store
+
+/// What a hit was answered with.
+///
+/// The answer follows from the bytes of the head, the rules of keys and policies, the stored
+/// response, the form it is served in and the time. The first are the same whenever this is asked;
+/// `answer` looks at the others, and leaves the request to the usual way where one has changed.
+///
+/// Bound to its server loop.
+final class RepeatedHit {
+    /// What follows the head.
+    enum Content {
+        case none
+        case text([UInt8])
+        /// A stretch of the object's body.
+        case part(start: Int64, end: Int64)
+    }
+
+    private let core: ProxyCore
+    private let resource: Resource
+    private let rules: UInt64
+    private let facts: ObjectFacts
+    private let playlist: PreparedPlaylist?
+    private let content: Content
+    private let makeHead: (WallTime, OriginExchange.Serving) -> ResponseHead
+    /// The head as of a second: nothing in it changes faster.
+    private var head: ResponseHead?
+    private var second: Int64 = 0
+
+    /// - Parameters:
+    ///   - conductor: of the exchange that was answered.
+    ///   - facts: those of the stored response that was used.
+    ///   - playlist: its form, if it is a playlist.
+    ///   - content: what followed the head.
+    ///   - makeHead: makes the head for a time.
+    init(
+        _ conductor: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
+        content: Content,
+        makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
+    ) {
+        core = conductor.core
+        resource = conductor.resource
+        rules = conductor.core.keys.version
+        self.facts = facts
+        self.playlist = playlist
+        self.content = content
+        self.makeHead = makeHead
+    }
+
+    /// Answers a request with the same head.
+    ///
+    /// - Returns: false, with nothing done, where something has changed.
+    func answer(_ exchange: Exchange) -> Bool {
+        guard core.keys.version == rules, let object = core.store.peek(resource.key),
+            object.attachment === facts, object.isComplete
+        else { return false }
+        let conductor = OriginExchange(core: core, exchange: exchange, resource: resource)
+        guard case .fresh(let ttl)? = conductor.freshnessAgain(object, facts, playlist) else {
+            return false
+        }
+        let how = OriginExchange.Serving(disposition: .hit, ttl: ttl)
+        conductor.count(.hit)
+        let head = head(exchange.loop.wallNow, how)
+        switch content {
+        case .none:
+            core.store.noteRead(object, bytes: 0)
+            exchange.respond(head, body: .none)
+        case .text(let bytes):
+            core.store.noteRead(object, bytes: max(1, object.total ?? 1))
+            conductor.deliver(bytes, head, how)
+        case .part(let start, let end):
+            conductor.deliver(object, head, from: start, to: end, how)
+        }
+        return true
+    }
+
+    private func head(_ now: WallTime, _ how: OriginExchange.Serving) -> ResponseHead {
+        if let head, second == now.seconds { return head }
+        var made = makeHead(now, how)
+        // One that cannot be written is refused where it is sent.
+        try? made.writeFields()
+        head = made
+        second = now.seconds
+        return made
+    }
+}
+
+extension OriginExchange {
+    /// Keeps what a hit was answered with beside the head, if that is one that comes again.
+    func keepForRepetition(
+        _ facts: ObjectFacts, _ how: Serving, playlist: PreparedPlaylist? = nil,
+        content: RepeatedHit.Content,
+        makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
+    ) {
+        // Only what the request itself leads to: HTTP's rules choose among variants, and what stands
+        // for something else may have to give way to it.
+        guard let repeated = exchange.repeated, how.disposition == .hit, how.status == nil,
+            resource === asked, resource.kind == nil, core.log.logLevel > .debug
+        else { return }
+        repeated.finding = RepeatedHit(
+            self, facts, playlist: playlist, content: content, makeHead: makeHead)
+    }
+}
+
+extension OriginExchange {
+    /// The body of an answer with a stretch of an object: a short one that is there is read at once,
+    /// which costs less than a reader and goes out in one piece with the head.
+    func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
+        if let end, request.method == .get, let bytes = shortContent(of: object, start, end) {
+            core.counters.record(firstByte: Monotonic.now() - exchange.receivedAt)
+            core.store.noteRead(object, bytes: end - start)
+            return .bytes(bytes)
+        }
+        let reader = Reader(
+            object, of: resource, range: (start, end), core: core, exchange: exchange)
+        reader.endsWithFill = end == nil && resource.live.growth != nil
+        return .source(reader, length: end.map { $0 - start })
+    }
+
+    /// The most that is read at once: what goes out in one piece with a head.
+    private static let shortLimit: Int64 = 1 << 14
+
+    private func shortContent(of object: StoredObject, _ start: Int64, _ end: Int64) -> [UInt8]? {
+        let length = end - start
+        guard length > 0, length <= Self.shortLimit,
+            case .present(let count) = object.state(at: start), count >= length
+        else { return nil }
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(length)) { raw, filled in
+            // What cannot be read is left to the reader, which knows what to do then.
+            filled =
+                (try? readAll(
+                    into: UnsafeMutableRawBufferPointer(raw), from: object.descriptor.number,
+                    at: object.bodyOffset + start)) ?? 0
+        }
+        return bytes.count == Int(length) ? bytes : nil
+    }
+}
