@@ -33,7 +33,9 @@ extension Flight {
         guard let refusal else { return }
         var failure = ProxyFailure(originStatus: refusal.status, subject: resource.url.redacted)
         failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
-        guard !revalidates, let resumption = resumption(), let delay = nextDelay(hasBody: true),
+        // Held for as long as the origin would: players ask again themselves.
+        guard !revalidates, !terms.isDelivery, let resumption = resumption(),
+            let delay = nextDelay(hasBody: true),
             (refusal.retryAfter ?? .zero) <= table.settings.patience
         else { return fail(failure, cause: FillEnd.refused(failure)) }
         resume(resumption, after: max(delay, refusal.retryAfter ?? .zero))

@@ -159,6 +159,7 @@ final class Flight {
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
             request.isHeld = true
+            if terms.isDelivery { table.counters.add(.reloadsHeld) }
             request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
         }
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }

@@ -70,6 +70,11 @@ final class LiveMemory: Sendable {
         return state.withLock { $0.ledger.since(name) }
     }
 
+    /// What is known of a list; nil for one that is none, or was not read for long.
+    func list(_ key: ObjectKey) -> EpochLedger.List? {
+        state.withLock { $0.ledger.lists[key] }
+    }
+
     /// What a live list says of a name that it announces, or that grows by parts; nil for all others.
     func terms(of name: ObjectKey) -> LiveTerms? {
         guard isUsed.load(ordering: .acquiring) else { return nil }

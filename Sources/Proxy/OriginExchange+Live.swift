@@ -14,12 +14,7 @@ extension OriginExchange {
 
     /// Whether a stored object may be what its name stood for before: then the origin is asked.
     func isOfFormerEpoch(_ facts: ObjectFacts) -> Bool {
-        guard resource.kind == nil, resource.policy != .offline,
-            let since = core.live.since(resource.nameKey)
-        else { return false }
-        // A player with an old list, or a window that reaches back, wants the former bytes.
-        guard resource.live.epoch == core.live.epoch(of: resource.nameKey) else { return false }
-        return facts.head.responseTime < since
+        core.live.isOfFormerEpoch(facts, resource)
     }
 
     /// Whether what is asked for can be had no more: the origin has given its name to another.
@@ -71,6 +66,18 @@ extension OriginExchange {
             }
         }
         return true
+    }
+}
+
+extension LiveMemory {
+    /// Whether a stored object may be what its name stood for before.
+    func isOfFormerEpoch(_ facts: ObjectFacts, _ resource: Resource) -> Bool {
+        guard resource.kind == nil, resource.policy != .offline, resource.role != .playlist,
+            let since = since(resource.nameKey)
+        else { return false }
+        // A player with an old list, or a window that reaches back, wants the former bytes.
+        guard resource.live.epoch == epoch(of: resource.nameKey) else { return false }
+        return facts.head.responseTime < since
     }
 }
 

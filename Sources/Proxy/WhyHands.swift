@@ -26,6 +26,8 @@ package struct WhyContext: Sendable {
     package var guessesOwn = false
     /// What is known of an origin that does not answer; nil where it does, or nobody has asked.
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
+    /// Epochs of names in live lists; nil where no daemon runs.
+    var live: LiveMemory?
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
@@ -54,6 +56,7 @@ extension ProxyCore {
         context.router = { [self] in router }
         context.isOwn = { [self] in isOwn($0) }
         context.outage = { [self] in health.mark(of: $0) }
+        context.live = live
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         return context
     }

@@ -41,7 +41,9 @@ struct WhyReport {
             .init("place", .text(place.isMounted ? "mount" : "playback")),
             .init("role", resource.role.map { .text("\($0)") } ?? .null),
             .init("policy", policy), .init("key", key), .init("stored", stored),
-            .init("refused", refused), .init("origin", origin), .init("freshness", freshness),
+            .init("refused", refused), .init("origin", origin),
+            .init("live", core.live?.report(on: resource, now: now) ?? .null),
+            .init("freshness", freshness),
             .init("next", next),
         ])
     }
@@ -178,7 +180,9 @@ struct WhyReport {
         guard let object, let facts else { return nil }
         let asked = Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared)
         let question = resource.freshnessQuestion(facts, playlistFacts, asked)
-        return (resource.use(of: object, facts), question, Freshness.decide(question))
+        var decision = Freshness.decide(question)
+        if core.live?.isOfFormerEpoch(facts, resource) == true { decision = .stale(.epoch) }
+        return (resource.use(of: object, facts), question, decision)
     }
 
     private var freshness: JSONValue {

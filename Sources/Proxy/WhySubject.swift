@@ -41,7 +41,9 @@ struct WhySubject {
             else {
                 return nil
             }
-            self.init(playback: url, core.sessions.session(handle.session), link.role, core)
+            self.init(
+                playback: url, core.sessions.session(handle.session), link.role, core,
+                epoch: handle.epoch, DeliveryDirectives(link.directives))
         case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
         default: return nil
         }
@@ -69,14 +71,18 @@ struct WhySubject {
     }
 
     private init(
-        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext
+        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext,
+        epoch given: Epoch? = nil, _ delivery: DeliveryDirectives? = nil
     ) {
         place = KeyPlace(scope: role.keyScope)
+        let text = core.keys.text(of: url, session: session, role: role)
+        let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(sha256Of: text))
+        let live = LiveTerms(epoch: given ?? current ?? .first, delivery: delivery)
         resource = Resource(
-            url: url, keyText: core.keys.text(of: url, session: session, role: role),
+            url: url, keyText: live.epoch.keyText(delivery?.keyText(text) ?? text),
             session: session,
             role: role, policy: core.keys.policy(of: url, in: place), mayStore: true,
-            forwardedFields: Fields(), isMounted: false)
+            forwardedFields: Fields(), isMounted: false, live: live)
     }
 
     private init(

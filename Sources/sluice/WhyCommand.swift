@@ -106,6 +106,41 @@ struct WhyText: Decodable {
         let seconds: Int64
     }
 
+    /// What live lists say: of a list where `reading` is there, else of a name.
+    struct Live: Decodable {
+        let epoch: Int
+        let reading: String?
+        let first: Int?
+        let last: Int?
+        let readAgo: Int?
+        let givenAgain: Int?
+        let current: Int?
+        let namedAgo: Int?
+        let announced: Bool?
+        let grows: Bool?
+
+        enum CodingKeys: String, CodingKey {
+            case epoch, reading, first, last, current, announced, grows
+            case readAgo = "read-ago"
+            case givenAgain = "given-again"
+            case namedAgo = "named-ago"
+        }
+
+        var text: String {
+            if let reading, let first, let last, let readAgo {
+                let again = givenAgain.map { $0 > 0 ? ", \($0) names given again" : "" } ?? ""
+                return "\(reading): \(first) to \(last), read \(readAgo) s ago, epoch \(epoch)"
+                    + again
+            }
+            var text = "epoch \(epoch)"
+            if let current, current != epoch { text += ", the name is in \(current) now" }
+            if let namedAgo { text += ", named since \(namedAgo) s" }
+            if announced == true { text += ", announced" }
+            if grows == true { text += ", growing" }
+            return text
+        }
+    }
+
     struct Next: Decodable {
         let outcome: String
         let what: String
@@ -119,6 +154,7 @@ struct WhyText: Decodable {
     let stored: Stored?
     let refused: Refused?
     let origin: Origin?
+    let live: Live?
     let freshness: Freshness?
     let next: Next
 
@@ -140,6 +176,7 @@ struct WhyText: Decodable {
             lines.append(
                 line("origin", "\(origin.state) for \(origin.seconds) s: \(origin.reason)"))
         }
+        if let live { lines.append(line("live", live.text)) }
         lines += freshnessLines
         lines.append(line("next", "\(next.outcome): \(next.what)"))
         return lines

@@ -135,6 +135,18 @@ extension Stories.LowLatencyTests {
         #expect(answer.status == 400 && answer.text.hasPrefix("origin error: "))
     }
 
+    @Test  // 8216bis 6.2.5.2
+    func `an origin that gives up holding is asked once, and leaves the players what they had`()
+        throws
+    {
+        let stage = try LowLatencyStage { $0.partDuration = 0.2 }
+        _ = try stage.story.follow(stage.list)
+        stage.story.cdn.setBehaviour("status=503&fb=50", for: "/ll/video.m3u8")
+        let answers = try stage.ask(stage.next, players: 5).map { try $0.value() }
+        #expect(answers.allSatisfy { $0.status == 200 && $0["Age"] != nil })
+        #expect(stage.reloads == 2)
+    }
+
     @Test func `a held reload is given up when the last player leaves`() throws {
         let stage = try LowLatencyStage()
         let players = (0..<2).map { _ in stage.story.player() }
@@ -211,6 +223,21 @@ extension Stories.LowLatencyTests {
         let link = try #require(links(String(report)).first)
         #expect(link.hasPrefix("/p/") && link.hasSuffix("/audio.m3u8"))
         #expect(try stage.story.follow(link + "?_HLS_msn=1").status == 200)
+    }
+
+    @Test func `why tells of a list how it was read last, and of a part what it waits for`() throws
+    {
+        let stage = try LowLatencyStage()
+        let text = try stage.story.follow(stage.list).text
+        let why = { (link: String) in
+            let url = percentEncoded(stage.story.daemon.baseURL + link)
+            return try stage.story.follow("/api/why?url=\(url)").text
+        }
+        let list = try why(stage.list)
+        #expect(list.contains("\"live\":{\"reading\":\"first\",\"epoch\":0,\"first\":0,\"last\":1"))
+        let hint = try #require(text.split(separator: "\n").first { $0.contains("PRELOAD") })
+        let part = try why(try #require(links(String(hint)).first))
+        #expect(part.contains("\"announced\":true") && part.contains("\"epoch\":0"))
     }
 
     @Test func `directives beside an entry are for the origin, and make no other session`() throws {
