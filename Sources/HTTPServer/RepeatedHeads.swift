@@ -83,11 +83,13 @@ struct RepeatedHeads {
             places[index] = Place(hash: hash, known: made, isInUse: true)
             return made
         }
-        // What was only seen goes first, then what did not serve since the last search.
-        if let free = row.first(where: { places[$0].known == nil })
-            ?? row.first(where: { !places[$0].isInUse })
+        // What was only seen goes first, the oldest of it, which stands last; then what did not serve
+        // since the last search.
+        if let free = row.last(where: { places[$0].known == nil })
+            ?? row.last(where: { !places[$0].isInUse })
         {
-            places[free] = Place(hash: hash)
+            for index in (row.lowerBound..<free).reversed() { places.swapAt(index, index + 1) }
+            places[row.lowerBound] = Place(hash: hash)
         } else {
             for index in row { places[index].isInUse = false }
         }

@@ -57,4 +57,33 @@ struct `Response head` {
         #expect(HTTPStatus.rangeNotSatisfiable.description == "416 Range Not Satisfiable")
         #expect(HTTPVersion.http10.description == "HTTP/1.0" && HTTPVersion.http10 < .http11)
     }
+
+    @Test func `written lines go before fields, without those that frame a message`() throws {
+        var head = ResponseHead(
+            status: .ok, fields: fields(("Age", "1")),
+            written: try WrittenFields(
+                fields(("ETag", "\"a\""), ("Content-Length", "9"), ("Connection", "close"))))
+        let text = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nAge: 1\r\n\r\n"
+        var bytes: [UInt8] = []
+        try serialise(head, into: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == text)
+        try head.writeFields()
+        #expect(head.fields.isEmpty)
+        bytes = []
+        try serialise(head, into: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == text)
+    }
+
+    @Test func `lines that could forge others are not written`() {
+        #expect(throws: ResponseHeadError.invalidValue(name: "ETag")) {
+            try WrittenFields(fields(("ETag", "a\r\nX: y")))
+        }
+    }
+
+    @Test(arguments: [Int64.min, -10, -1, 0, 9, 10, 99, 100, .max])
+    func `a number is written in decimal`(number: Int64) {
+        var bytes: [UInt8] = []
+        appendDecimal(number, to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "\(number)")
+    }
 }
