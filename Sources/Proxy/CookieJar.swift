@@ -16,6 +16,13 @@ struct CookieJar {
         var isSecure: Bool
         var expires: Int64?
         var order: Int
+
+        /// Whether both could go with one request under one name.
+        func overlaps(_ other: Cookie) -> Bool {
+            name == other.name && CookieJar.pathMatches(other.path, path)
+                && (CookieJar.matches(domain, other.domain)
+                    || CookieJar.matches(other.domain, domain))
+        }
     }
 
     private var cookies: [Cookie] = []
@@ -26,6 +33,12 @@ struct CookieJar {
     /// Takes in one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
     mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) {
         guard var cookie = Self.parse(field, from: url, now: now) else { return }
+        // What was set safely is not changed by what could be forged (RFC 6265bis section 5.7).
+        if url.scheme == .http {
+            if cookie.isSecure || cookies.contains(where: { $0.isSecure && $0.overlaps(cookie) }) {
+                return
+            }
+        }
         if let index = cookies.firstIndex(where: {
             $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
         }) {
@@ -86,33 +99,48 @@ struct CookieJar {
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
             case "max-age": maxAge = Int64(value)
-            case "expires": cookie.expires = HTTPDate.parse(value) ?? cookie.expires
+            case "expires": cookie.expires = date(value) ?? cookie.expires
             default: break
             }
         }
         if let maxAge { cookie.expires = now.seconds + max(-1, min(maxAge, 400 * 86_400)) }
-        return cookie
+        return isOfItsPrefix(cookie) ? cookie : nil
     }
 
-    /// A domain must cover the host that sets it, and must not be a bare top-level name.
+    /// Whether a cookie keeps what its name promises (RFC 6265bis section 4.1.3).
+    private static func isOfItsPrefix(_ cookie: Cookie) -> Bool {
+        let name = HTTP.ASCII.lowercased(cookie.name)
+        if name.hasPrefix("__secure-") { return cookie.isSecure }
+        guard name.hasPrefix("__host-") else { return true }
+        return cookie.isSecure && cookie.isHostOnly && cookie.path == "/"
+    }
+
+    /// The seconds since 1970 of a date as cookies have it: often with dashes and four digits.
+    private static func date(_ text: String) -> Int64? {
+        HTTPDate.parse(text) ?? HTTPDate.parse(String(text.map { $0 == "-" ? " " : $0 }))
+    }
+
+    /// A domain must cover the host that sets it, and must not be one under which strangers have
+    /// names.
     private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
         let domain = HTTP.ASCII.lowercased(
             domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
-        if domain.isEmpty || domain == host { return true }
-        guard matches(host, domain), domain.contains(".") else { return false }
+        // Without one, and for such a domain itself, the cookie is its host's alone.
+        if domain.isEmpty || (domain == host && SharedDomain.covers(domain)) { return true }
+        guard matches(host, domain), !SharedDomain.covers(domain) else { return false }
         cookie.domain = domain
         cookie.isHostOnly = false
         return true
     }
 
     /// RFC 6265 section 5.1.3; addresses match only themselves.
-    private static func matches(_ host: String, _ domain: String) -> Bool {
+    fileprivate static func matches(_ host: String, _ domain: String) -> Bool {
         if host == domain { return true }
         return host.hasSuffix("." + domain) && SocketAddress(host: host, port: 0) == nil
     }
 
     /// RFC 6265 section 5.1.4.
-    private static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
+    fileprivate static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
         if path == cookiePath { return true }
         return path.hasPrefix(cookiePath)
             && (cookiePath.hasSuffix("/") || path.dropFirst(cookiePath.count).hasPrefix("/"))

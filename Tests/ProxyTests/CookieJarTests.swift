@@ -23,6 +23,23 @@ import URISyntax
             "a=1"
         ),
         ("a=\"q; b\"; Path=/", "https://h.example/", "https://h.example/", "a=\"q"),
+        (
+            "a=1; Domain=.Example.COM; Path=/", "https://example.com/", "https://x.example.com/",
+            "a=1"
+        ),
+        ("a=1; Domain=; Path=/", "https://h.example/", "https://h.example/", "a=1"),
+        ("a=1; Path=x", "https://h.example/v/m", "https://h.example/v/s", "a=1"),
+        ("a=1; Path=/v", "https://h.example/", "https://h.example/v", "a=1"),
+        (
+            "a=b=c; SameSite=Strict; HttpOnly; X=y", "https://h.example/", "https://h.example/",
+            "a=b=c"
+        ),
+        ("a=1; Max-Age=x", "https://h.example/", "https://h.example/", "a=1"),
+        ("a=1; Path=/", "https://h.example/", "http://h.example:8080/", "a=1"),
+        ("a=1; Domain=co.uk; Path=/", "https://co.uk/", "https://co.uk/", "a=1"),
+        ("a=1; Domain=bbc.co.uk; Path=/", "https://a.bbc.co.uk/", "https://b.bbc.co.uk/", "a=1"),
+        ("__Host-a=1; Path=/; Secure", "https://h.example/", "https://h.example/", "__Host-a=1"),
+        ("a=1; Domain=127.0.0.1; Path=/", "http://127.0.0.1/", "http://127.0.0.1:81/", "a=1"),
     ])
     func `a cookie goes back where it came from`(
         _ cookie: String, _ from: String, _ to: String, _ field: String
@@ -43,6 +60,27 @@ import URISyntax
             "https://h.example/"
         ),
         ("=1; Path=/", "https://h.example/", "https://h.example/"),
+        ("a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT", "https://h.example/", "https://h.example/"),
+        (
+            "a=1; Expires=Thursday, 01-Jan-70 00:00:00 GMT", "https://h.example/",
+            "https://h.example/"
+        ),
+        (
+            "a=1; Max-Age=-1; Expires=Fri, 01 Jan 2100 00:00:00 GMT", "https://h.example/",
+            "https://h.example/"
+        ),
+        ("a=1; Path=/v", "https://h.example/", "https://h.example/video"),
+        ("a=1; Domain=co.uk; Path=/", "https://a.co.uk/", "https://b.co.uk/"),
+        (
+            "a=1; Domain=cloudfront.net; Path=/", "https://a.cloudfront.net/",
+            "https://b.cloudfront.net/"
+        ),
+        ("a=1; Domain=example.com; Path=/", "https://badexample.com/", "https://example.com/"),
+        ("a=1; Domain=0.0.1; Path=/", "http://127.0.0.1/", "http://128.0.0.1/"),
+        ("a=1; Secure", "http://h.example/", "https://h.example/"),
+        ("__Secure-a=1; Path=/", "https://h.example/", "https://h.example/"),
+        ("__Host-a=1; Path=/; Secure; Domain=example", "https://h.example/", "https://h.example/"),
+        ("__Host-a=1; Path=/v; Secure", "https://h.example/", "https://h.example/v"),
     ])
     func `a cookie does not go where it does not belong`(
         _ cookie: String, _ from: String, _ to: String
@@ -63,6 +101,26 @@ import URISyntax
         jar.receive("a=1; Path=/", from: home, now: now)
         jar.receive("a=2; Path=/", from: home, now: now)
         #expect(jar.field(for: home, now: now) == "a=2")
+    }
+
+    @Test func `a cookie that was set safely is not changed from a connection that is not`() throws
+    {
+        var jar = CookieJar()
+        let home = try url("https://h.example/")
+        jar.receive("a=1; Path=/; Secure", from: home, now: now)
+        jar.receive("a=2; Path=/v", from: try url("http://h.example/"), now: now)
+        #expect(jar.field(for: try url("https://h.example/v"), now: now) == "a=1")
+        jar.receive("a=3; Path=/; Secure", from: home, now: now)
+        #expect(jar.field(for: home, now: now) == "a=3")
+    }
+
+    @Test func `a full jar gives up its oldest cookies, whoever set them`() throws {
+        var jar = CookieJar()
+        for host in 0..<400 {
+            jar.receive("h=1", from: try url("https://h\(host).example/"), now: now)
+        }
+        #expect(jar.field(for: try url("https://h99.example/"), now: now) == nil)
+        #expect(jar.field(for: try url("https://h100.example/"), now: now) == "h=1")
     }
 
     @Test func `a cookie ends with its time`() throws {
