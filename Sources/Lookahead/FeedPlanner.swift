@@ -42,10 +42,10 @@ package struct FeedPlanner: Sendable {
         var isCancelled = false
     }
 
-    /// - Parameters:
-    ///   - contents: for each item a number that equal items share.
-    ///   - weights: what each item costs; 1 is usual.
-    ///   - index: the active item, in the range of the list.
+    /// A feed whose viewer is at `index`.
+    ///
+    /// `contents` has for each item a number that equal items share, `weights` what each item costs;
+    /// 1 is usual.
     package init(
         contents: [Int], weights: [Double], at index: Int, _ direction: Direction = .forward,
         _ parameters: FeedParameters = .standard
@@ -85,11 +85,9 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// The viewer went to another item.
+    /// The viewer went to another item, in the range of the list.
     ///
-    /// - Parameters:
-    ///   - index: in the range of the list.
-    ///   - direction: told; nil for the way that it went.
+    /// Without a told direction it travels the way that it went.
     package mutating func move(
         to index: Int, _ direction: Direction? = nil, at now: Double
     ) -> [FeedAction] {

@@ -23,8 +23,8 @@ package struct PlayerHints: Sendable, Equatable {
     /// Reads the values of the CMCD header fields, or of the decoded CMCD argument; unknown and
     /// broken ones are left out.
     ///
-    /// - Parameter texts: comma-separated `key=value` and `key`.
-    /// - Returns: nil where nothing of use is said.
+    /// Each text is a list of `key=value` and `key` with commas between; nil where they say nothing
+    /// of use.
     package init?(_ texts: [String]) {
         for text in texts {
             for (key, value) in Self.items(text) { take(key, value) }

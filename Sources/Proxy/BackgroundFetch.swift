@@ -86,6 +86,7 @@ extension Flights {
     ///   - wish: what to bring.
     ///   - done: called once, on the upstream loop, and not at all where the daemon stops; it must
     ///     not block.
+    /// - Returns: what it can be cancelled by.
     func bring(
         _ wish: BackgroundFetch.Wish, done: @escaping @Sendable (BackgroundFetch.End) -> Void
     ) -> BackgroundFetch {

@@ -35,7 +35,8 @@ extension ProxyCore {
         let resource = Resource(
             url: url, keyText: live.epoch.keyText(text), session: session, role: target.role,
             policy: keeper.isOver(session) ? .offline : keys.policy(of: url, in: KeyPlace()),
-            mayStore: target.directives.isEmpty || live.delivery != nil,
+            mayStore: (target.directives.isEmpty || live.delivery != nil)
+                && !KeptHead.isUnkept(request),
             forwardedFields: forwarded, isMounted: false, live: live)
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
             return resource

@@ -199,8 +199,10 @@ extension OriginExchange {
     ) {
         (exchange.record as? AccessRecord)?.note(object, from: start)
         countBytes(how)
+        // The reader first: what was fetched ahead for it must not end before it is known.
+        let body = body(of: object, from: start, to: end)
         core.tap.read(resource, from: start, exchange, core)
-        exchange.respond(head, body: body(of: object, from: start, to: end))
+        exchange.respond(head, body: body)
     }
 
     /// Where a range starts that goes to the end of a resource which is still growing.

@@ -103,6 +103,7 @@ extension OriginExchange {
     ) throws(PlaylistError) -> PreparedPlaylist {
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
+        var head = KeptHead(core.settings, count: core.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
         let map = { (reference: ResourceReference, output: inout [UInt8]) -> Bool in
@@ -118,6 +119,12 @@ extension OriginExchange {
             if isOwn { return false }
             if reference.hasMap { hasMap = true }
             let epoch = epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form)
+            if head?.write(
+                reference, to: &output, link: { links.append(reference, in: epoch, to: &$0) })
+                ?? false
+            {
+                return true
+            }
             links.append(reference, in: epoch, to: &output)
             return true
         }

@@ -34,7 +34,7 @@ struct AdminClient {
     }
 
     /// Sends one request; blocks up to two minutes, since a purge reads the whole index.
-    func ask(_ method: String, _ path: String) -> Outcome {
+    func ask(_ method: String, _ path: String, sending content: [UInt8]? = nil) -> Outcome {
         guard let easy = curl_easy_init() else {
             return .failed(Failure(message: "sluice: libcurl fails", code: .failure))
         }
@@ -44,6 +44,15 @@ struct AdminClient {
         if let token { fields = curl_slist_append(fields, "Authorization: Bearer \(token)") }
         let body = Body()
         set(easy, method, path, fields, body)
+        if var content {
+            // The size first: libcurl copies as many bytes (CURLOPT_COPYPOSTFIELDS(3)).
+            _ = sluice_curl_set_offset(
+                easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(content.count))
+            content.withUnsafeMutableBytes {
+                _ = sluice_curl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress)
+            }
+            _ = sluice_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, method)
+        }
         let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
         guard result == CURLE_OK else {
             let reason = String(cString: curl_easy_strerror(result))

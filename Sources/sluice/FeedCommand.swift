@@ -1,0 +1,157 @@
+/// `sluice feed`: gives the daemon a list, and follows where its viewer is.
+import ArgumentParser
+import FoundationEssentials
+import Glibc
+import HTTP
+
+struct FeedCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "feed", abstract: "Have the items of a feed ready before they are swiped to.",
+        discussion: """
+            FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. Where the \
+            viewer is comes from standard input, a line each: a place in the list (0 is the first), next, back, \
+            state, or quit. The feed ends with the input unless --stay is given. Lines that cannot be obeyed \
+            are told of on standard error and change nothing.
+            """)
+
+    @Argument(help: "The file with the list.")
+    var file: String
+
+    @Option(help: "The feed's name at the daemon: letters, digits and -._~; default the file's.")
+    var name: String?
+
+    @Option(help: "Where the viewer starts: a place in a list of URLs; default 0.")
+    var index: Int?
+
+    @Option(help: "The tallest picture that is wanted, in lines; default what players choose.")
+    var height: Int?
+
+    @Option(help: "default, published or none: what is got ready of a list of URLs.")
+    var scheme: String?
+
+    @Flag(help: "Leave the feed with the daemon at the end of the input.")
+    var stay = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let order = try readOrder()
+        let client = daemon.client()
+        let path = "/api/feeds/" + PercentCoding.queryComponent(feedName)
+        let state: FeedState = try decodeJSON(try send(client, "PUT", path, order))
+        print("feed \(feedName): \(state.entries) entries, at \(state.index)")
+        for fault in state.faults {
+            printError("sluice: entry \(fault.index) is left out: \(fault.reason)")
+        }
+        var place = state.index
+        while let line = readLine() {
+            let word = line.trimmed
+            if word == "quit" { break }
+            if word.isEmpty { continue }
+            if word == "state" {
+                print(try send(client, "GET", path), terminator: "")
+                continue
+            }
+            guard let wanted = Self.place(word, from: place) else {
+                printError("sluice: '\(word)' is no place, and not next, back, state or quit")
+                continue
+            }
+            switch client.ask("POST", "\(path)/position?index=\(wanted)") {
+            case .answered:
+                place = wanted
+                print("at \(place)")
+            case .refused(let failure):
+                printError(failure.message)
+                throw failure.code
+            case .failed(let failure): printError(failure.message)
+            }
+            fflush(nil)
+        }
+        if !stay { _ = try send(client, "DELETE", path) }
+    }
+
+    private static func place(_ word: String, from place: Int) -> Int? {
+        switch word {
+        case "next": place + 1
+        case "back": place - 1
+        default: Int(word)
+        }
+    }
+
+    private var feedName: String {
+        if let name { return name }
+        let last = file.split(separator: "/").last.map(String.init) ?? file
+        let allowed = last.prefix { $0 != "." }.utf8.filter {
+            PercentCoding.Allowed.unreserved.contains($0)
+        }
+        let made = String(decoding: allowed.prefix(64), as: UTF8.self)
+        return made.isEmpty ? "feed" : made
+    }
+
+    // MARK: The list
+
+    private func readOrder() throws -> [UInt8] {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            printError("sluice: \(file) cannot be read")
+            throw ExitCode.failure
+        }
+        let bytes = [UInt8](data)
+        let first = bytes.first { !$0.isBlank }
+        if first == 0x7B {
+            guard index == nil, height == nil, scheme == nil else {
+                throw ValidationError("--index, --height and --scheme are for lists of URLs")
+            }
+            return bytes
+        }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+            .map { String($0).trimmed }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        let order = Order(entries: lines, index: index, height: height, scheme: scheme)
+        return [UInt8](try JSONEncoder().encode(order))
+    }
+
+    private struct Order: Encodable {
+        let entries: [String]
+        let index: Int?
+        let height: Int?
+        let scheme: String?
+    }
+
+    // MARK: The daemon
+
+    private struct FeedState: Decodable {
+        struct Fault: Decodable {
+            let index: Int
+            let reason: String
+        }
+
+        let entries: Int
+        let index: Int
+        let faults: [Fault]
+    }
+
+    private func send(
+        _ client: AdminClient, _ method: String, _ path: String, _ content: [UInt8]? = nil
+    ) throws -> String {
+        switch client.ask(method, path, sending: content) {
+        case .answered(let text): return text
+        case .refused(let failure), .failed(let failure):
+            printError(failure.message)
+            throw failure.code
+        }
+    }
+}
+
+extension String {
+    /// Without blanks around it.
+    fileprivate var trimmed: String {
+        let utf8 = Array(utf8)
+        guard let first = utf8.firstIndex(where: { !$0.isBlank }),
+            let last = utf8.lastIndex(where: { !$0.isBlank })
+        else { return "" }
+        return String(decoding: utf8[first...last], as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self <= 0x20 }
+}

@@ -1,0 +1,52 @@
+/// `sluice feed`: the same feeds from a file, with the viewer's place from standard input.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct FeedCommandTests {
+        /// Runs the command on a list of URLs, with these lines as its input.
+        private func run(
+            _ feed: ShownFeed, _ arguments: [String] = [], input: [String], list: String? = nil
+        ) throws -> Tool.Result {
+            let folder = try TemporaryFolder()
+            let urls = (0..<feed.items).map { feed.story.cdn.url(feed.entry($0)) }
+            let file = folder.file("f.txt")
+            try writeFile(file, Array((list ?? urls.joined(separator: "\n")).utf8))
+            let lines = folder.file("input")
+            try writeFile(lines, Array(input.map { $0 + "\n" }.joined().utf8))
+            let command = [try DaemonProcess.builtBinary(), "feed", file] + arguments
+            let all = command + ["--daemon", feed.story.daemon.baseURL]
+            return try Tool.run(["sh", "-c", "exec \"$@\" < \"$0\"", lines] + all)
+        }
+
+        @Test func `positions from standard input move the feed`() throws {
+            let feed = try ShownFeed(items: 8)
+            let result = try run(feed, ["--stay"], input: ["next", "5", "back", "state"])
+            #expect(result.status == 0)
+            #expect(result.stdout.contains("feed f: 8 entries, at 0\nat 1\nat 5\nat 4\n"))
+            #expect(try feed.settles(4, "whole"))
+        }
+
+        @Test func `the feed ends with its input`() throws {
+            let feed = try ShownFeed(items: 3)
+            #expect(try run(feed, input: ["next"]).status == 0)
+            #expect(try feed.send("GET", "").status == 404)
+        }
+
+        @Test func `lines that cannot be obeyed are told of, and change nothing`() throws {
+            let feed = try ShownFeed(items: 3)
+            let result = try run(feed, input: ["up", "99", "back", "2"])
+            #expect(result.status == 0)
+            #expect(result.stdout.hasSuffix("at 2\n"))
+            #expect(result.stderr.contains("'up'") && result.stderr.contains("0...2"))
+        }
+
+        @Test func `a file that is no list ends the command`() throws {
+            let feed = try ShownFeed(items: 1)
+            #expect(try run(feed, input: [], list: "{").status == 1)
+            #expect(try run(feed, input: [], list: "").status == 1)
+            #expect(try run(feed, ["--index", "7"], input: []).stderr.contains("index"))
+        }
+    }
+}
