@@ -87,6 +87,34 @@ extension Stories.SessionTests {
         #expect(try play(story, from: story.url("/m.m3u8")) == [403])
     }
 
+    @Test  // traps 51 and 52
+    func `headers and cookies reach steering manifests, asset lists and what these name`() throws {
+        let story = try Story()
+        let range = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-LIST=\"/ads\""
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer\"\n")
+        story.cdn.put("/l.m3u8", text: vod(["s.ts"], head: [range]))
+        story.cdn.put("/steer", text: #"{"VERSION":1,"RELOAD-URI":"/again"}"#)
+        story.cdn.put("/again", text: "{}")
+        story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"/ad.m3u8"}]}"#)
+        story.cdn.put("/ad.m3u8", text: vod(["ad.ts"]))
+        for path in ["/m.m3u8", "/l.m3u8"] {
+            story.cdn.setBehaviour("needheader=X-Key:k&cookie=c=1;%20Path=/", for: path)
+        }
+        for path in ["/steer", "/again", "/ads", "/ad.m3u8"] {
+            story.cdn.setBehaviour("needheader=X-Key:k&needcookie=c=1", for: path)
+        }
+        for (path, steps) in [("/m.m3u8", 2), ("/l.m3u8", 2)] {
+            var answer = try story.follow(story.entry(path, "h_X-Key=k"))
+            for _ in 0..<steps {
+                let next = answer.text.split(separator: "\"").last {
+                    $0.hasPrefix("/j/") || $0.hasPrefix("/p/")
+                }
+                answer = try story.follow(String(try #require(next)))
+                #expect(answer.status == 200)
+            }
+        }
+    }
+
     @Test  // trap 52
     func `a session outlives a restart`() throws {
         let story = try story()

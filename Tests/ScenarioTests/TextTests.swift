@@ -20,6 +20,59 @@ extension Stories.TextTests {
         #expect(list["ETag"]?.contains("-gzip") != true)
     }
 
+    /// One list of two segments in the codings of RFC 9110 section 8.4.1 and RFC 7932.
+    static let coded: [(name: String, bytes: String)] = [
+        (
+            "br",
+            "1b5200a0e46dfb9edb4d0972b93568e44af0d6b8e50117273aac644a8a4fedc8bc62a658eed5"
+                + "0308267e0296464eb25d587fa60f616a150efd27700b13cd35549800"
+        ),
+        (
+            "deflate",
+            "789c53768d08f1350ee552768d08d18dd00d710c72770d71090d720cf1f4f7b332018b7bfab9"
+                + "5999e819e87025ea9514a38a24c1447423745dfd5c7c3c8343b8007f891529"
+        ),
+        (
+            "deflate",
+            "53768d08f1350ee552768d08d18dd00d710c72770d71090d720cf1f4f7b332018b7bfab95999"
+                + "e819e87025ea9514a38a24c1447423745dfd5c7c3c8343b800"
+        ),
+        (
+            "x-gzip",
+            "1f8b080000000000000353768d08f1350ee552768d08d18dd00d710c72770d71090d720cf1f4"
+                + "f7b332018b7bfab95999e819e87025ea9514a38a24c1447423745dfd5c7c3c8343b800de83407e"
+                + "53000000"
+        ),
+    ]
+
+    @Test(arguments: coded.indices)  // trap 13
+    func `a playlist in any common coding is decoded, and kept decoded`(_ index: Int) throws {
+        let story = try Story()
+        let digits = Array(Self.coded[index].bytes)
+        let body = stride(from: 0, to: digits.count, by: 2).compactMap {
+            UInt8(String(digits[$0...$0 + 1]), radix: 16)
+        }
+        story.cdn.put(
+            "/l.m3u8", body, extraHeaders: [("Content-Encoding", Self.coded[index].name)])
+        let list = try story.get("/l.m3u8")
+        #expect(list.status == 200 && uriLines(list.text).count == 2, "\(list.text)")
+        #expect(list["Content-Encoding"] == nil && list["Content-Length"] == "\(list.body.count)")
+        story.cdn.stop()
+        #expect(try story.get("/l.m3u8").body == list.body)
+    }
+
+    @Test(arguments: ["br", "deflate", "gzip"])  // traps 13 and 14
+    func `a body that is not in the coding that it names is refused and not kept`(
+        _ coding: String
+    ) throws {
+        let story = try Story()
+        story.cdn.put(
+            "/l.m3u8", Array(vod(["a.ts"]).utf8), extraHeaders: [("Content-Encoding", coding)])
+        let answer = try story.get("/l.m3u8")
+        #expect(answer.status == 502 && answer.text.hasPrefix("origin error: "), "\(answer.text)")
+        #expect(try story.stat("stored_objects") == 0)
+    }
+
     @Test  // traps 13 and 80
     func `a segment in a coding that nobody asked for is sent with its name`() throws {
         let story = try Story()
@@ -148,7 +201,9 @@ extension Stories.TextTests {
         )
         story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
         let variant = try story.links(in: "/m.m3u8")[0]
+        story.cdn.put("/x/a.ts", text: "bytes")
         let text = try story.follow(variant).text
+        _ = try story.follow(uriLines(text)[0])
         let daemon = try story.succeed(["--policy", "offline"])
         let player = ScriptedPlayer(daemon.baseURL)
         let alone = try player.get(variant)

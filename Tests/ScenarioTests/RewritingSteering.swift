@@ -1,0 +1,139 @@
+/// Stories of JSON that playlists name: steering manifests with cloned pathways, interstitials.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct SteeringTests {}
+}
+
+/// A stream with content steering whose second CDN is only known from the steering manifest.
+private final class SteeredStream {
+    let story: Story
+    let other = FixtureCDN(address: "127.0.0.2")
+
+    /// Both CDNs have the same playlist under the same path, and segments of their own.
+    init(_ replacement: (_ host: String) -> String, _ arguments: [String] = []) throws {
+        story = try Story(arguments)
+        try other.start()
+        let tag = #"#EXT-X-CONTENT-STEERING:SERVER-URI="steer?id=7",PATHWAY-ID="a""#
+        let variant = #"#EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID="a",STABLE-VARIANT-ID="low""#
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n\(tag)\n\(variant)\nv/l.m3u8?q=1\n")
+        let clone =
+            #"{"BASE-ID":"a","ID":"b","URI-REPLACEMENT":\#(replacement("127.0.0.2:\(other.port)"))}"#
+        story.cdn.put(
+            "/steer", text: #"{"VERSION":1,"TTL":300,"PATHWAY-CLONES":[\#(clone)]}"#)
+        for (cdn, name) in [(story.cdn, "first"), (other, "second")] {
+            cdn.put("/v/l.m3u8", text: vod(["s.ts"]))
+            cdn.put("/v/s.ts", text: name)
+        }
+    }
+
+    deinit { other.stop() }
+
+    /// What the daemon makes of the manifest, as a player reads it, and the variant's link.
+    func play(from entry: String? = nil) throws -> (manifest: String, variant: String) {
+        let master = try story.follow(entry ?? story.url("/m.m3u8")).text
+        let steering = try #require(links(master).first { $0.hasPrefix("/j/") })
+        let manifest = try story.follow(steering + "?_HLS_pathway=%22a%22&_HLS_throughput=90")
+        return (manifest.text, try #require(uriLines(master).first))
+    }
+
+    /// The query that PARAMS of the clone give, in the order of the manifest.
+    static func parameters(_ manifest: String) throws -> String {
+        let start = try #require(manifest.firstRange(of: #""PARAMS":{"#)).upperBound
+        let members = manifest[start...].prefix { $0 != "}" }.split(separator: ",")
+        return members.map { $0.filter { $0 != "\"" }.replacing(":", with: "=") }
+            .joined(separator: "&")
+    }
+}
+
+extension Stories.SteeringTests {
+    @Test(arguments: [
+        (#","PARAMS":{"tok":"x%2F"}"#, "/v/l.m3u8?q=1&tok=x%2F"), ("", "/v/l.m3u8?q=1"),
+        (#","PARAMS":{"q":"2"}"#, "/v/l.m3u8?q=2"),
+    ])
+    func `a cloned pathway plays from its own host`(_ more: String, _ target: String) throws {
+        let stream = try SteeredStream { #"{"HOST":"\#($0)"\#(more)}"# }
+        let (manifest, variant) = try stream.play()
+        #expect(!manifest.contains(#""HOST":"#))
+        let query = try SteeredStream.parameters(manifest)
+        let list = try stream.story.follow("\(variant)?\(query)")
+        #expect(stream.other.requests.last?.target == target)
+        #expect(try stream.story.follow(uriLines(list.text)[0]).text == "second")
+        #expect(stream.story.cdn.requestCount("/v/l.m3u8") == 0)
+    }
+
+    @Test
+    func `parameters of a clone reach the base pathway's host where it names none`() throws {
+        let stream = try SteeredStream { _ in #"{"PARAMS":{"tok":"x"}}"# }
+        let (manifest, variant) = try stream.play()
+        let query = try SteeredStream.parameters(manifest)
+        #expect(try stream.story.follow("\(variant)?\(query)&_HLS_msn=3").status == 200)
+        #expect(stream.story.cdn.requests.last?.target == "/v/l.m3u8?q=1&tok=x&_HLS_msn=3")
+    }
+
+    @Test
+    func `URIs that a clone names outright are whole URLs of ours`() throws {
+        let stream = try SteeredStream {
+            #"{"PER-VARIANT-URIS":{"low":"http://\#($0)/v/l.m3u8"}}"#
+        }
+        let link = try stream.play().manifest.split(separator: "\"").first {
+            $0.hasPrefix("\(stream.story.daemon.baseURL)/p/")
+        }
+        let list = try stream.story.follow(String(try #require(link)))
+        #expect(try stream.story.follow(uriLines(list.text)[0]).text == "second")
+    }
+
+    @Test  // trap 58
+    func `a host that was named to another session, or by nobody, is refused`() throws {
+        let stream = try SteeredStream({ #"{"HOST":"\#($0)"}"# }, ["--token", "s3cret-token"])
+        let story = stream.story
+        let first = try stream.play(from: story.entry("/m.m3u8", "token=s3cret-token"))
+        let arguments = "h_Referer=x&token=s3cret-token"
+        let second = try stream.play(from: story.entry("/m.m3u8", arguments))
+        let query = try SteeredStream.parameters(first.manifest)
+        #expect(try story.follow("\(first.variant)?\(query)").status == 200)
+        #expect(try story.follow("\(second.variant)?\(query)").status == 403)
+        #expect(try story.follow("\(first.variant)?_sluice_host=AAAA").status != 200)
+        #expect(stream.other.requestCount() == 1)
+    }
+
+    @Test
+    func `a player's estimates go with every reload of the manifest`() throws {
+        let story = try Story()
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"/s?k=1\"\n")
+        story.cdn.put("/s", text: #"{"VERSION":1,"TTL":1,"RELOAD-URI":"/s?k=2"}"#)
+        var link = try story.links(in: "/m.m3u8")[0]
+        for (round, key) in ["k=1", "k=2", "k=2"].enumerated() {
+            let query = "_HLS_pathway=b&_HLS_throughput=\(round)"
+            let manifest = try story.follow("\(link)?\(query)").text
+            #expect(story.cdn.requests.last?.target == "/s?\(key)&\(query)")
+            link = String(
+                try #require(manifest.split(separator: "\"").last { $0.hasPrefix("/j/") }))
+        }
+    }
+
+    @Test
+    func `interstitials lead through the daemon with what the player adds`() throws {
+        let story = try Story()
+        let range =
+            #"#EXT-X-DATERANGE:ID="ad",CLASS="com.apple.hls.interstitial",START-DATE="2026-01-01T00:00:00Z","#
+            + #"X-ASSET-LIST="/ads?pod=1",X-RESUME-OFFSET=0,X-RESTRICT="SKIP,JUMP",X-COM-URI="file:///x""#
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
+        story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"ad.m3u8","DURATION":4.0}]}"#)
+        story.cdn.put("/ad.m3u8", text: vod(["ad.ts"]))
+        let line = try #require(
+            try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
+        #expect(line.hasSuffix(#"X-RESUME-OFFSET=0,X-RESTRICT="SKIP,JUMP",X-COM-URI="file:///x""#))
+        let list = try #require(line.split(separator: "\"").first { $0.hasPrefix("/j/") })
+        let query = "_HLS_primary_id=p&_HLS_start_offset=4.5"
+        let assets = try story.follow("\(list)?\(query)").text
+        #expect(story.cdn.requests.last?.target == "/ads?pod=1&\(query)")
+        let asset = try #require(assets.split(separator: "\"").first { $0.hasPrefix("/p/") })
+        let media = try story.follow("\(asset)?_HLS_interstitial_id=ad&_HLS_primary_id=p")
+        #expect(
+            story.cdn.requests.last?.target == "/ad.m3u8?_HLS_interstitial_id=ad&_HLS_primary_id=p")
+        #expect(uriLines(media.text)[0].hasPrefix("/s/"))
+    }
+}
