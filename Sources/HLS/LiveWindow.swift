@@ -153,11 +153,16 @@ struct TimeShiftNote: Hashable {
     let epoch: Int
     let originNumber: Int
     let generation: Int
+    let marks: TimeShiftSegment.Marks
 
-    init(epoch: Int, originNumber: Int, generation: Int) {
+    init(
+        epoch: Int, originNumber: Int, generation: Int,
+        marks: TimeShiftSegment.Marks = TimeShiftSegment.Marks()
+    ) {
         self.epoch = epoch
         self.originNumber = originNumber
         self.generation = generation
+        self.marks = marks
     }
 
     private static let start = Array("#SLUICE-SEGMENT:".utf8)
@@ -167,9 +172,20 @@ struct TimeShiftNote: Hashable {
         guard line.starts(with: Self.start) else { return nil }
         let numbers = line.dropFirst(Self.start.count).split(separator: 0x2C)
             .compactMap(DecimalNumber.integer)
-        guard numbers.count == 3 else { return nil }
-        self.init(epoch: numbers[0], originNumber: numbers[1], generation: numbers[2])
+        guard numbers.count == 6 else { return nil }
+        let marks = numbers[3...].map { UInt32(clamping: $0) }
+        self.init(
+            epoch: numbers[0], originNumber: numbers[1], generation: numbers[2],
+            marks: .init(segment: marks[0], map: marks[1], key: marks[2]))
     }
 
-    var line: String { "#SLUICE-SEGMENT:\(epoch),\(originNumber),\(generation)\n" }
+    var line: String {
+        "#SLUICE-SEGMENT:\(epoch),\(originNumber),\(generation),"
+            + "\(marks.segment),\(marks.map),\(marks.key)\n"
+    }
+
+    /// What stands for the segment behind this one unless it says otherwise.
+    var next: TimeShiftNote {
+        TimeShiftNote(epoch: epoch, originNumber: originNumber + 1, generation: 0, marks: marks)
+    }
 }

@@ -5,7 +5,12 @@ extension TimeShift {
     /// Hosts below `invalid` exist nowhere (RFC 2606, 2).
     private static let placeholderHost = "missing.invalid"
 
-    /// Whether a URL stands in a list for a segment that was never seen.
+    /// The URI that stands for a gap: who asks for it is to be given an empty body.
+    static func placeholder(_ number: Int, isFragment: Bool) -> [UInt8] {
+        Array("http://\(placeholderHost)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
+    }
+
+    /// Whether a URL stands in a list for a segment that is not kept.
     package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
         url.asciiHost == placeholderHost
     }
@@ -16,6 +21,13 @@ extension TimeShift {
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
         return number - (last.number - last.originNumber)
+    }
+
+    /// Notes what the names of a segment stand for.
+    package mutating func mark(_ number: Int, _ marks: TimeShiftSegment.Marks) {
+        guard let first = segments.first else { return }
+        let index = number - first.number
+        if segments.indices.contains(index) { segments[index].marks = marks }
     }
 
     /// Whether a segment's bytes are those of a segment that is listed.
@@ -61,8 +73,7 @@ extension TimeShift {
                     epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
                     byteRange: nil, duration: duration,
                     date: previous.date.map { $0 + previous.duration }, isGap: true,
-                    isPlaceholder: true,
-                    uri: Array("http://\(Self.placeholderHost)/\(number).ts".utf8),
+                    isPlaceholder: true, uri: Self.placeholder(number, isFragment: false),
                     lines: [], hasOwnDate: false, context: last.context))
         }
     }

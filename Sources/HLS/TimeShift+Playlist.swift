@@ -104,7 +104,9 @@ struct TimeShiftWriter {
 
     mutating func append(_ bytes: [UInt8]) { output.append(contentsOf: bytes) }
 
-    mutating func write(_ segment: TimeShiftSegment, isGap: Bool) {
+    /// Writes a segment; one that is a gap in clear, with a URI of ours, unless `keepsGaps`.
+    mutating func write(_ segment: TimeShiftSegment, isGap: Bool, keepsGaps: Bool = false) {
+        if isGap, !keepsGaps { return writeGap(segment) }
         let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
         for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
         // The IV that players would take is the number that the origin gave it.
@@ -130,6 +132,25 @@ struct TimeShiftWriter {
         output.append(0x0A)
         previous = segment
         wasGap = isGap
+    }
+
+    /// Players that do not know EXT-X-GAP ask for the URI: nothing of it is to be decrypted.
+    private mutating func writeGap(_ segment: TimeShiftSegment) {
+        let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
+        for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
+        if hasOwnIVs || !(previous?.context.keys.lines.isEmpty ?? true) {
+            output.append(contentsOf: "#EXT-X-KEY:METHOD=NONE\n".utf8)
+        }
+        hasOwnIVs = false
+        if previous == nil || !wasGap, let date = segment.date {
+            output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:\(date.text)\n".utf8)
+        }
+        let before = previous?.context ?? .none
+        output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
+        output += TimeShift.placeholder(segment.number, isFragment: before.map != nil) + [0x0A]
+        previous = segment
+        previous?.context = TimeShiftContext(mapKeys: before.mapKeys, map: before.map)
+        wasGap = true
     }
 
     private static func seconds(_ duration: Duration) -> String {

@@ -14,12 +14,11 @@ extension TimeShift {
         for segment in segments {
             let note = TimeShiftNote(
                 epoch: segment.epoch, originNumber: segment.originNumber,
-                generation: segment.generation)
+                generation: segment.generation, marks: segment.marks)
             if note != expected { writer.append(Array(note.line.utf8)) }
-            expected = TimeShiftNote(
-                epoch: segment.epoch, originNumber: segment.originNumber + 1, generation: 0)
+            expected = note.next
             for line in dateRanges[segment.number] ?? [] { writer.append(line) }
-            writer.write(segment, isGap: segment.isGap)
+            writer.write(segment, isGap: segment.isGap, keepsGaps: true)
         }
         if isEnded { writer.append(Array("#EXT-X-ENDLIST\n".utf8)) }
         return writer.output
@@ -55,13 +54,13 @@ extension TimeShift {
                     uri: seen.uri,
                     lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.date != nil,
                     context: seen.context))
+            segments[segments.endIndex - 1].marks = note.marks
             if !isPlaceholder {
                 numbersByName[SegmentName(seen.uri, seen.byteRange)] = seen.originNumber
             }
             for range in seen.dateRanges { self.note(range, at: seen.originNumber) }
             epoch = note.epoch
-            note = TimeShiftNote(
-                epoch: note.epoch, originNumber: note.originNumber + 1, generation: 0)
+            note = note.next
         }
         windowStart = segments.last.map { $0.number + 1 } ?? 0
         originDiscontinuity = segments.last?.discontinuity ?? 0

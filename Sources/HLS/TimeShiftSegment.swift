@@ -23,13 +23,29 @@ package struct TimeShiftSegment: Sendable {
     /// Whether it stands for one that was never seen.
     package let isPlaceholder: Bool
 
+    /// Which of the things that its names have stood for is meant; the caller's to give.
+    package internal(set) var marks = Marks()
+
+    /// A number for each name that playing needs; 0 unless names were given again.
+    package struct Marks: Hashable, Sendable {
+        package var segment: UInt32 = 0
+        package var map: UInt32 = 0
+        package var key: UInt32 = 0
+
+        package init(segment: UInt32 = 0, map: UInt32 = 0, key: UInt32 = 0) {
+            self.segment = segment
+            self.map = map
+            self.key = key
+        }
+    }
+
     /// The URI as it is written: absolute.
     let uri: [UInt8]
     /// Its own tags and comments with LF, but for those that are written anew.
     let lines: [UInt8]
     /// Whether the origin wrote the date.
     let hasOwnDate: Bool
-    let context: TimeShiftContext
+    var context: TimeShiftContext
 
     /// The key and initialization section that its playback needs as well.
     package var keyURL: AbsoluteURL? { context.keyURL }

@@ -222,11 +222,7 @@ package final class CachingProxy: RequestHandler {
             return nil
         }
         if TimeShift.isPlaceholder(target.url) {
-            refuse(
-                ProxyFailure(
-                    .origin, .notFound,
-                    "nobody saw this segment while the origin had it; play on behind the gap"),
-                exchange)
+            answerGap(exchange)
             return nil
         }
         let directives = core.timeShift.translated(target.directives, for: target.url, session)

@@ -22,7 +22,9 @@ extension Flight {
             // Readers go on with a flight of their own into a file that is not kept.
             object?.discard()
             return fail(
-                ProxyFailure(.us, .serviceUnavailable, "storing failed in the middle: \(error)"),
+                ProxyFailure(
+                    .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
+                    "storing failed in the middle: \(error)"),
                 cause: error)
         }
         lastProgress = table.loop.now

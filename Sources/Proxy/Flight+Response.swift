@@ -214,9 +214,10 @@ extension Flight: TransferDelegate {
 
     private func failUnkept() {
         let reason = outcome?.notStored ?? .noRoom
+        let isOurs = reason == .noRoom
         refuse(
             ProxyFailure(
-                .origin, .badGateway,
+                isOurs ? .us : .origin, isOurs ? .insufficientStorage : .badGateway,
                 "\(resource.url.redacted) may not be kept: \(reason.rawValue)"))
     }
 

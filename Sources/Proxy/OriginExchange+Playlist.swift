@@ -103,6 +103,7 @@ extension OriginExchange {
     ) throws(PlaylistError) -> PreparedPlaylist {
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
+        let shift = namesOfShifted(form)
         var head = KeptHead(core.settings, count: core.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
@@ -118,7 +119,9 @@ extension OriginExchange {
             // What leads to us already is left alone: a second handle around it would loop.
             if isOwn { return false }
             if reference.hasMap { hasMap = true }
-            let epoch = epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form)
+            let epoch =
+                shift.map { self.epoch(of: reference, in: $0) }
+                ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form))
             if head?.write(
                 reference, to: &output, link: { links.append(reference, in: epoch, to: &$0) })
                 ?? false

@@ -119,9 +119,20 @@ final class Recording {
             follower.fetches.didEnd = { [weak self] piece, failure in self?.note(piece, failure) }
             follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
             followers.append(follower)
+            takeStored(list, resource)
             if loop.wallNow < order.until, order.state == .running { follower.reload() }
         }
         didChange?()
+    }
+
+    /// What is stored of a list may be newer than what a former run had saved of its window.
+    private func takeStored(_ list: ShiftedList, _ resource: Resource) {
+        guard let object = core.store.peek(resource.key), object.isComplete,
+            let facts = ObjectFacts.of(object), facts.head.isPlaylist,
+            let body = try? readBody(of: object, count: Int(object.total ?? 0)),
+            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
+        else { return }
+        _ = try? list.merge(.init(body: body, base: base), core)
     }
 
     // MARK: Running
@@ -138,22 +149,20 @@ final class Recording {
 
     private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
         guard failure == nil else {
-            guard !hasRoom else { return }
+            guard failure?.status == .insufficientStorage else { return }
             failuresForRoom += 1
-            if failuresForRoom >= 2 { finish("there is no room left in the cache or on its disk") }
+            if failuresForRoom >= 3 {
+                finish("there is no room left in the cache or on its disk")
+                deadline = loop.now
+            }
             return
         }
         failuresForRoom = 0
-        let key = core.storedKey(piece.url, session, role: piece.role)
+        let resource = core.resource(piece.url, session, role: piece.role, forwarding: Fields())
+        let key = resource.key
         if let object = core.store.peek(key), object.title != session.id.number {
             sharedKeys.insert(key)
         }
-    }
-
-    private var hasRoom: Bool {
-        let space = core.store.space()
-        if let free = space.free, free - (4 << 20) < space.minFree { return false }
-        return core.store.reserve(4 << 20)
     }
 
     /// Once a second.
@@ -246,9 +255,15 @@ final class Recording {
         didChange?()
     }
 
+    /// What its names stood for is looked up in the snapshot, if they have not always done so.
     private func forget(_ url: AbsoluteURL) {
-        core.timeShift.forget(core.timeShift.list(url, of: session))
-        core.timeShift.files.remove(url, session.id)
+        let list = core.timeShift.list(url, of: session)
+        core.timeShift.forget(list)
+        let files = core.timeShift.files(of: session)
+        let isMarked = list.shift.segments.contains { $0.marks != .init() }
+        if !isMarked || (try? files.save(list.shift, url, session.id)) == nil {
+            files.remove(url, session.id)
+        }
     }
 
     /// The daemon stops: what is under way is taken up at its next start.

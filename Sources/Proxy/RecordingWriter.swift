@@ -1,5 +1,6 @@
 /// Puts playlists of our own into the store, so that a recording plays like anything else there.
 import CachePolicy
+import Glibc
 import HLS
 import HTTP
 import Posix
@@ -34,7 +35,7 @@ extension ProxyCore {
                 head: head.encoded, total: Int64(body.count), created: now, isStorable: true,
                 title: session.id.number, kind: .structure))
         guard object.isStorable else {
-            throw SystemError("create", code: 28, subject: "the store has no room")
+            throw SystemError("create", code: ENOSPC, subject: "the store has no room")
         }
         var writer = FillWriter(object, from: 0, to: Int64(body.count))
         let failure: SystemError? = body.withUnsafeBytes { bytes in
@@ -53,6 +54,11 @@ extension ProxyCore {
         try store.publish(object)
         store.finish(object)
     }
+}
+
+extension SystemError {
+    /// Whether the disk or the budget was full.
+    var isLackOfRoom: Bool { [ENOSPC, EDQUOT].contains(code) }
 }
 
 extension Recording {

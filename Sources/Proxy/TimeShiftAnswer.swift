@@ -30,15 +30,12 @@ extension OriginExchange {
         _ object: StoredObject, _ facts: ObjectFacts, into list: ShiftedList
     ) -> Bool {
         guard let body = try? read(object),
-            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL)),
-            let outcome = try? list.merge(
-                body, base: base,
-                variables: core.playlistMemory.variables(of: resource.session.id),
-                generation: object.generation, sibling: core.timeShift.sibling(of: list))
+            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return false }
-        core.keeper.drop(outcome.dropped, of: list)
-        core.note(outcome)
-        return outcome.isShifted
+        try? core.noteNames(in: (body, base), of: resource, object, options: rewriteOptions)
+        let outcome = try? list.merge(
+            .init(body: body, base: base, generation: object.generation), core)
+        return outcome?.isShifted ?? false
     }
 
     /// The playlist with its longer window; URIs are the origin's.
@@ -51,10 +48,56 @@ extension OriginExchange {
 }
 
 extension ProxyCore {
-    /// Counts what a merge has found.
-    func note(_ outcome: ShiftedList.Outcome) {
-        if outcome.relation == .newEpoch { counters.add(.shiftEpochs) }
-        if outcome.missed > 0 { counters.add(.shiftMissed, Int64(outcome.missed)) }
+    /// What the names of a segment stand for now.
+    func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
+        func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
+            guard let url else { return 0 }
+            let name = ObjectKey(sha256Of: keyText(url, session: session, role: role))
+            return live.epoch(of: name).number
+        }
+        return TimeShiftSegment.Marks(
+            segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
+            key: mark(segment.keyURL, .key))
+    }
+}
+
+extension OriginExchange {
+    /// What the names of the served list stood for when their segments were new; nil where those
+    /// of the origin's last window tell.
+    func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
+        guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
+        return core.timeShift.list(resource.url, of: resource.session).shift
+    }
+
+    /// The epoch of a name in a longer window.
+    func epoch(of reference: ResourceReference, in shift: TimeShift) -> Epoch {
+        guard let marks = shift.segment(number: reference.mediaSequence)?.marks else {
+            return .first
+        }
+        return switch reference.role {
+        case .initialization: Epoch(number: marks.map)
+        case .key: Epoch(number: marks.key)
+        case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
+        case .part, .playlist, .json: .first
+        }
+    }
+}
+
+extension CachingProxy {
+    /// Answers for a segment that is not kept with an empty body.
+    ///
+    /// Players that know EXT-X-GAP do not ask; of the others GStreamer gives up on a 404 and VLC asks
+    /// for ever, while all of them play on behind a segment with nothing in it.
+    func answerGap(_ exchange: Exchange) {
+        var fields = Fields()
+        let isFragment = exchange.request.path.hasSuffix("m4s")
+        fields.append(.contentType, isFragment ? "video/iso.segment" : "video/mp2t")
+        fields.append(.cacheControl, "no-store")
+        var status = CacheStatus(cache: "sluice", hit: true)
+        status.detail = "gap"
+        status.append(to: &fields)
+        CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
+        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes([]))
     }
 }
 

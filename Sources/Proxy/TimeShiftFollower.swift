@@ -74,14 +74,9 @@ final class TimeShiftFollower {
     }
 
     private func take(_ found: OwnPlaylist) -> Bool {
-        guard
-            let outcome = try? list.merge(
-                found.body, base: found.base,
-                variables: core.playlistMemory.variables(of: list.session.id),
-                sibling: core.timeShift.sibling(of: list))
-        else { return false }
-        core.keeper.drop(outcome.dropped, of: list)
-        core.note(outcome)
+        guard let outcome = try? list.merge(.init(body: found.body, base: found.base), core) else {
+            return false
+        }
         // What is no live list has nothing to be followed.
         guard outcome.isShifted else {
             hasNoWindow = true

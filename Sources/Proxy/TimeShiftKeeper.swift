@@ -104,7 +104,7 @@ final class TimeShiftKeeper {
     }
 
     func start() {
-        core.timeShift.files.clean(now: loop.wallNow)
+        core.timeShift.windows.clean(now: loop.wallNow)
         recorder.resume()
         tick()
     }
@@ -195,7 +195,8 @@ final class TimeShiftKeeper {
         }
         guard let shift else { return }
         do throws(SystemError) {
-            try core.timeShift.files.save(shift, list.url, list.session.id)
+            try core.timeShift.files(of: list.session).save(
+                shift, list.url, list.session.id)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             core.log.error(
@@ -228,7 +229,8 @@ final class TimeShiftKeeper {
             guard let url = segment.url, segment.byteRange == nil,
                 !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)
             else { continue }
-            let key = core.storedKey(url, list.session, role: .segment)
+            let key = core.storedKey(
+                url, list.session, role: .segment, mark: segment.marks.segment)
             guard !pinnedKeys.contains(key), let object = core.store.peek(key),
                 !pinnedTitles.contains(object.title),
                 core.sessions.session(SessionID(object.title)).shift.window != nil

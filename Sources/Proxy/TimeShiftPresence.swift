@@ -3,38 +3,44 @@ import CachePolicy
 import HLS
 import HTTP
 import Posix
+import Routing
 import Store
 import Synchronization
 import URISyntax
 
 extension ProxyCore {
-    /// The resource of a segment, as players ask for it.
-    func resource(of segment: TimeShiftSegment, _ session: Session) -> Resource? {
-        segment.url.map { resource($0, session, role: .segment, forwarding: Fields()) }
-    }
-
-    /// The key that a resource of a role is stored under.
-    func storedKey(_ url: AbsoluteURL, _ session: Session, role: ResourceRole) -> ObjectKey {
-        ObjectKey(sha256Of: keyText(url, session: session, role: role))
+    /// The key that a resource of a role is stored under; `mark` tells what its name stands for.
+    func storedKey(
+        _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
+    ) -> ObjectKey {
+        let text = keyText(url, session: session, role: role)
+        return ObjectKey(sha256Of: Epoch(number: mark).keyText(text))
     }
 
     /// Whether all that a segment needs to be played is stored, or on its way; opens files.
     func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
         guard let url = segment.url else { return false }
-        if let key = segment.keyURL, !isKept(key, session, role: .key, range: nil) { return false }
-        if let map = segment.mapURL, !isKept(map, session, role: .initialization, range: nil) {
+        let marks = segment.marks
+        if let key = segment.keyURL,
+            !isKept(storedKey(key, session, role: .key, mark: marks.key), whole: false)
+        {
             return false
         }
-        return isKept(url, session, role: .segment, range: segment.byteRange)
+        if let map = segment.mapURL,
+            !isKept(
+                storedKey(map, session, role: .initialization, mark: marks.map), whole: false)
+        {
+            return false
+        }
+        return isKept(
+            storedKey(url, session, role: .segment, mark: marks.segment), segment.byteRange)
     }
 
-    private func isKept(
-        _ url: AbsoluteURL, _ session: Session, role: ResourceRole, range: SubRange?
-    ) -> Bool {
-        guard let object = store.peek(storedKey(url, session, role: role)) else { return false }
-        // Sections and keys are used whole or by a range that their tag names; what was read of
-        // them is what is needed.
-        if object.isComplete || (role != .segment && object.presentBytes > 0) { return true }
+    /// Sections and keys are used whole, or by a range that their tag names: what was read of them
+    /// is what is needed. They need not be `whole`.
+    private func isKept(_ key: ObjectKey, _ range: SubRange? = nil, whole: Bool = true) -> Bool {
+        guard let object = store.peek(key) else { return false }
+        if object.isComplete || (!whole && object.presentBytes > 0) { return true }
         guard let range else { return object.isFilling(from: 0) }
         return object.spans.contains(Int64(range.offset)..<Int64(range.end))
             || object.isFilling(from: Int64(range.offset))
@@ -94,7 +100,9 @@ extension ShiftedList {
         for start in stride(from: 0, to: old.count, by: 500) {
             let some = old[start..<min(start + 500, old.count)]
             let keys = some.map { segment in
-                segment.url.map { core.storedKey($0, session, role: .segment) }
+                segment.url.map {
+                    core.storedKey($0, session, role: .segment, mark: segment.marks.segment)
+                }
             }
             let rows = core.store.entries(of: keys.compactMap { $0 })
             var cursor = 0

@@ -15,11 +15,18 @@ import URISyntax
 /// Any thread may use it. A list that was not used for long is kept on disk only.
 final class TimeShiftTable: Sendable {
     private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
-    let files: TimeShiftFiles
+    let windows: TimeShiftFiles
+    private let recorded: TimeShiftFiles
 
-    /// - Parameter folder: where snapshots are kept; nil keeps none.
-    init(folder: String?) {
-        files = TimeShiftFiles(folder: folder)
+    /// - Parameter folder: in which snapshots are kept, each kind in a folder of its own.
+    init(folder: String) {
+        windows = TimeShiftFiles(folder: folder + "/windows")
+        recorded = TimeShiftFiles(folder: folder + "/recordings/windows")
+    }
+
+    /// Where a session's snapshots are kept; those of recordings last.
+    func files(of session: Session) -> TimeShiftFiles {
+        session.shift.recording == nil ? windows : recorded
     }
 
     /// The list of a playlist, with what is remembered of it; reads a file the first time.
@@ -28,7 +35,8 @@ final class TimeShiftTable: Sendable {
         if let known = lists.withLock({ $0[key] }) { return known }
         let read = ShiftedList(
             url: Self.withoutDirectives(url), session: session,
-            shift: files.load(url, session.id) ?? TimeShift(limits: session.shift.limits))
+            shift: files(of: session).load(url, session.id)
+                ?? TimeShift(limits: session.shift.limits))
         return lists.withLock { lists in
             if let known = lists[key] { return known }
             lists[key] = read
@@ -153,22 +161,26 @@ final class ShiftedList: Sendable {
         var isShifted = true
     }
 
-    /// Takes in a window as the origin sent it.
+    /// A window as the origin sent it.
+    struct Reading {
+        let body: [UInt8]
+        /// The URL that it came from.
+        let base: AbsoluteURL
+        /// The stored object that it was read from; 0 for none.
+        var generation: UInt64 = 0
+    }
+
+    /// Takes in a window, after the memory of live lists has.
     ///
-    /// - Parameters:
-    ///   - body: the playlist.
-    ///   - base: the URL that it came from.
-    ///   - variables: those of the multivariant playlist.
-    ///   - generation: the stored object that it was read from; 0 for none.
-    ///   - sibling: another rendition, to keep numbers in step with.
+    /// - Returns: what it has brought; what fell out is let go already.
     /// - Throws: what a rewrite would throw; nothing has changed then.
-    func merge(
-        _ body: [UInt8], base: AbsoluteURL, variables: [String: String], generation: UInt64 = 0,
-        sibling: TimeShift?
-    ) throws(PlaylistError) -> Outcome {
-        let text = try PlaylistText(body)
-        return try state.withLock { state throws(PlaylistError) in
-            if generation != 0 { state.generation = generation }
+    @discardableResult
+    func merge(_ reading: Reading, _ core: ProxyCore) throws(PlaylistError) -> Outcome {
+        let sibling = core.timeShift.sibling(of: self)
+        let variables = core.playlistMemory.variables(of: session.id)
+        let text = try PlaylistText(reading.body)
+        let outcome = try state.withLock { state throws(PlaylistError) in
+            if reading.generation != 0 { state.generation = reading.generation }
             var outcome = Outcome()
             let isFirst = state.shift.segments.isEmpty
             state.isOther = isFirst && (text.kind != .media || text.contains(.endList))
@@ -177,9 +189,14 @@ final class ShiftedList: Sendable {
                 return outcome
             }
             let merge = try state.shift.merge(
-                body, base: base, variables: variables, sibling: sibling)
+                reading.body, base: reading.base, variables: variables, sibling: sibling)
             outcome.relation = merge.relation
             outcome.missed = merge.missed
+            for number in merge.added {
+                guard let segment = state.shift.segment(number: number) else { continue }
+                let marks = core.marks(of: segment, session)
+                if marks != segment.marks { state.shift.mark(number, marks) }
+            }
             if let duration = session.shift.duration {
                 outcome.dropped = state.shift.trim(to: duration)
             }
@@ -188,6 +205,10 @@ final class ShiftedList: Sendable {
             if merge.relation != .unchanged && merge.relation != .stale { state.change() }
             return outcome
         }
+        core.keeper.drop(outcome.dropped, of: self)
+        if outcome.relation == .newEpoch { core.counters.add(.shiftEpochs) }
+        if outcome.missed > 0 { core.counters.add(.shiftMissed, Int64(outcome.missed)) }
+        return outcome
     }
 
     /// What players get: the origin's text, extended back.

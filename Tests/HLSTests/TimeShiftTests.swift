@@ -84,7 +84,7 @@ import URISyntax
         let bytes = shift.playlist { kept.contains($0.number) }
         let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.contains("MEDIA-SEQUENCE:2\n"))
-        #expect(text.contains("#EXT-X-GAP\n#EXTINF:2,\nhttps://cdn.example.com/vod/a/s3.ts\n"))
+        #expect(text.contains("#EXT-X-GAP\n#EXTINF:2,\nhttp://missing.invalid/3.ts\n"))
     }
 
     @Test func `the origin's own window is taken to be there`() throws {

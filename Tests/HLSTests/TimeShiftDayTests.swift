@@ -1,0 +1,95 @@
+import HLS
+import Testing
+
+/// Longer windows over hours (trap 47), and renditions side by side.
+@Suite struct TimeShiftDayTests {
+    private static let length = Duration.seconds(21_600)
+
+    /// Seven hours of segments of 2 s, read every ten minutes; six are kept.
+    private static func hours() throws -> TimeShift {
+        var shift = TimeShift()
+        for start in stride(from: 0, to: 12_600, by: 300) {
+            _ = try shift.merge(
+                TimeShiftTests.window(start...start + 305), base: TimeShiftTests.base)
+            shift.trim(to: length)
+        }
+        return shift
+    }
+
+    @Test func `hours of segments are kept, and no more`() throws {
+        var shift = try Self.hours()
+        #expect(shift.segments.count == 10_800 && shift.segments.last?.number == 12_605)
+        let dropped = shift.trim(to: .seconds(3_600))
+        #expect(dropped.count == 9_000 && dropped.first?.number == 1_806)
+        #expect(shift.names(shift.segments[0]) && !shift.names(dropped[0]))
+    }
+
+    @Test func `hours are written and read back whole, within their size`() throws {
+        let shift = try Self.hours()
+        let list = shift.playlist { _ in true }
+        let snapshot = shift.snapshot()
+        #expect(list.count < 10_800 * 64 && snapshot.count < 10_800 * 64)
+        let other = TimeShift(snapshot: snapshot)
+        #expect(other.segments.map(\.number) == shift.segments.map(\.number))
+        let isSame =
+            other.playlist(ending: .ended) { _ in true }
+            == shift.playlist(ending: .ended) { _ in true }
+        #expect(isSame)
+    }
+
+    @Test func `names given again are told apart after a restart`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(TimeShiftTests.window(0...3), base: TimeShiftTests.base)
+        for number in 2...3 { shift.mark(number, .init(segment: 7, map: 8, key: 9)) }
+        let other = TimeShift(snapshot: shift.snapshot())
+        #expect(other.segments.map(\.marks.segment) == [0, 0, 7, 7])
+        #expect(other.segments.last?.marks == .init(segment: 7, map: 8, key: 9))
+    }
+
+    @Test func `a rendition that comes later is in step with the first`() throws {
+        var first = TimeShift()
+        _ = try first.merge(TimeShiftTests.window(100...102), base: TimeShiftTests.base)
+        _ = try first.merge(TimeShiftTests.window(0...2, names: "t"), base: TimeShiftTests.base)
+        var second = TimeShift()
+        _ = try second.merge(
+            TimeShiftTests.window(1...3, names: "u"), base: TimeShiftTests.base, sibling: first)
+        #expect(second.segments.map(\.number) == [104, 105, 106])
+        #expect(second.segments.map(\.discontinuity) == [1, 1, 1] && second.epoch == 1)
+        #expect(second.originNumber(of: 106) == 3)
+    }
+
+    @Test func `a rendition that missed the end of an epoch catches up`() throws {
+        var first = TimeShift()
+        var second = TimeShift()
+        for (numbers, isBoth) in [(0...2, true), (2...4, false)] {
+            _ = try first.merge(TimeShiftTests.window(numbers), base: TimeShiftTests.base)
+            if isBoth {
+                _ = try second.merge(TimeShiftTests.window(numbers), base: TimeShiftTests.base)
+            }
+        }
+        let anew = TimeShiftTests.window(0...1, names: "t")
+        _ = try first.merge(anew, base: TimeShiftTests.base)
+        let merge = try second.merge(anew, base: TimeShiftTests.base, sibling: first)
+        #expect(merge.relation == .newEpoch && merge.missed == 2)
+        #expect(second.segments.map(\.number) == [0, 1, 2, 3, 4, 5, 6])
+        #expect(second.segments.last?.discontinuity == first.segments.last?.discontinuity)
+    }
+
+    @Test func `a gap needs no key, and those behind it have theirs`() throws {
+        var shift = TimeShift()
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x1\n"
+        _ = try shift.merge(TimeShiftTests.window(0...1, extra: key), base: TimeShiftTests.base)
+        _ = try shift.merge(TimeShiftTests.window(3...4, extra: key), base: TimeShiftTests.base)
+        let text = TimeShiftTests.text(shift)
+        let expected = """
+            s1.ts
+            #EXT-X-KEY:METHOD=NONE
+            #EXT-X-GAP
+            #EXTINF:2,
+            http://missing.invalid/2.ts
+            #EXT-X-KEY:METHOD=AES-128,URI="https://cdn.example.com/vod/a/k",IV=0x1
+            #EXTINF:2,
+            """
+        #expect(text.contains(expected), "\(text)")
+    }
+}

@@ -1,0 +1,227 @@
+/// Stories of recordings: a live stream kept with no player, and played as a film.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct RecordingTests {}
+}
+
+/// A live stream that is recorded.
+private final class RecordedStream {
+    let story: Story
+    let window: LiveWindow
+    private(set) var id = ""
+
+    init(_ arguments: [String] = [], size: Int = 3_000) throws {
+        story = try Story(arguments)
+        window = LiveWindow(
+            segments: (0..<100).map { .init(uri: segment("s\($0)", size), duration: 1) },
+            targetDuration: 1, windowSize: 3)
+        _ = story.cdn.live("/l.m3u8", window)
+    }
+
+    /// Starts a recording; what the daemon says to it.
+    @discardableResult
+    func record(_ path: String = "/l.m3u8", _ arguments: String = "for=1h") throws -> String {
+        let url = percentEncoded(story.cdn.url(path))
+        let text = try story.api("recordings?url=\(url)&\(arguments)", method: "POST")
+        id = members("id", in: text).first ?? ""
+        return text
+    }
+
+    /// What is known of it, once that fits.
+    func told(_ isExpected: (String) -> Bool = { _ in true }) throws -> String {
+        var text = ""
+        _ = try eventually(within: .seconds(20)) {
+            text = try story.api("recordings/\(id)")
+            return isExpected(text)
+        }
+        return text
+    }
+
+    /// Waits for so many segments; the origin has moved on before.
+    func has(_ segments: Int) throws -> Bool {
+        members("segments", in: try told { members("segments", in: $0).first == "\(segments)" })
+            .first == "\(segments)"
+    }
+
+    /// Ends it and waits for that; the list that plays it.
+    func stop() throws -> PlayerResponse {
+        _ = try story.api("recordings/\(id)/stop", method: "POST")
+        return try played()
+    }
+
+    /// The list that plays it, once it is over.
+    func played() throws -> PlayerResponse {
+        let text = try told { $0.contains("\"state\":\"done\"") || $0.contains("failed") }
+        return try story.follow(members("play", in: text).first ?? "/none")
+    }
+}
+
+extension Stories.RecordingTests {
+    @Test
+    func `a recording ends as a film that plays with its origin gone`() throws {
+        let stream = try RecordedStream()
+        try stream.record("/l.m3u8", "for=1h&name=Evening%20news")
+        #expect(try stream.has(3))
+        stream.window.advance(by: 2)
+        #expect(try stream.has(5))
+        let list = try stream.stop()
+        stream.story.cdn.stop()
+        #expect(list.segmentNames == (0...4).map { "s\($0)" })
+        #expect(list.text.contains("#EXT-X-PLAYLIST-TYPE:VOD") && list.text.contains("ENDLIST"))
+        for (number, link) in uriLines(list.text).enumerated() {
+            let body = try stream.story.follow(link).body
+            let isRight = isContent(body, of: segment("s\(number)", 3_000))
+            #expect(isRight)
+        }
+        let titles = try stream.story.api("titles")
+        #expect(
+            titles.contains("\"name\":\"Evening news\",") && titles.contains("\"kind\":\"vod\""))
+        #expect(titles.contains("\"pinned\":true") && titles.contains("\"percent\":100"))
+    }
+
+    @Test
+    func `a recording goes on after a kill of the daemon`() throws {
+        let stream = try RecordedStream()
+        try stream.record()
+        #expect(try stream.has(3))
+        // The books and the window are saved within a few seconds; the stream is what it was.
+        let folder = stream.story.cacheFolder + "/recordings/windows"
+        let isSaved = eventually { listFolder(folder).contains { !$0.hasSuffix(".new") } }
+        try stream.story.restart(SIGKILL)
+        stream.window.advance(by: 2)
+        let goesOn = try stream.has(5)
+        #expect(isSaved && goesOn)
+        #expect(try stream.stop().segmentNames == (0...4).map { "s\($0)" })
+        try stream.story.restart()
+        #expect(try stream.played().segmentNames == (0...4).map { "s\($0)" })
+    }
+
+    @Test
+    func `a recording ends with its stream, and its time`() throws {
+        let stream = try RecordedStream()
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance()
+        stream.window.end()
+        #expect(try stream.played().segmentNames == (0...3).map { "s\($0)" })
+        #expect(try stream.told().contains("the origin ended it"))
+        let other = try RecordedStream()
+        try other.record("/l.m3u8", "for=2s")
+        #expect(try other.played().segmentNames == ["s0", "s1", "s2"])
+        #expect(try other.told().contains("its time is over"))
+    }
+
+    @Test
+    func `a recording outlasts its origin, and keeps what it has`() throws {
+        let stream = try RecordedStream()
+        try stream.record("/l.m3u8", "for=4s")
+        #expect(try stream.has(3))
+        stream.story.cdn.stop()
+        let isTold = try stream.told { !members("reason", in: $0)[0].isEmpty }
+        #expect(isTold.contains("\"state\":\"running\""))
+        #expect(try stream.played().segmentNames == ["s0", "s1", "s2"])
+    }
+
+    @Test
+    func `a recording that finds no room keeps what it has`() throws {
+        let stream = try RecordedStream(["--cache-size", "64MB"], size: 9_000_000)
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 2)
+        #expect(try stream.has(5))
+        stream.window.advance(by: 3)
+        let list = try stream.played()
+        #expect(try stream.told().contains("no room"))
+        #expect(list.segmentNames.starts(with: (0...4).map { "s\($0)" }))
+    }
+
+    @Test
+    func `of a multivariant playlist what was chosen is recorded, with its sound`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        _ = story.cdn.live("/a.m3u8", ShiftedStream.window(names: "a"))
+        _ = story.cdn.live("/low.m3u8", ShiftedStream.window(names: "low"))
+        story.cdn.put(
+            "/m.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="x",DEFAULT=YES,URI="a.m3u8"
+                #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO="g"
+                l.m3u8
+                #EXT-X-STREAM-INF:BANDWIDTH=100000,RESOLUTION=320x180,AUDIO="g"
+                low.m3u8
+
+                """)
+        try stream.record("/m.m3u8", "for=1h&variant=360")
+        #expect(try stream.has(6))
+        let entry = try stream.stop()
+        story.cdn.stop()
+        let lists = links(entry.text)
+        #expect(lists.count == 2 && !entry.text.contains("320x180"))
+        let names = try lists.map { try story.follow($0).segmentNames }
+        #expect(names == [["a0", "a1", "a2"], ["s0", "s1", "s2"]])
+        #expect(story.cdn.requestCount("/low.m3u8") == 0)
+    }
+
+    @Test
+    func `while it runs a recording is watched from its start`() throws {
+        let stream = try RecordedStream()
+        let text = try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 2)
+        #expect(try stream.has(5))
+        let list = try stream.story.follow(members("play", in: text)[0])
+        #expect(list.segmentNames == (0...4).map { "s\($0)" })
+        #expect(!list.text.contains("ENDLIST"))
+    }
+
+    @Test(arguments: [
+        ("for=1h", "argument url"), ("url=ftp%3A%2F%2Fh%2F&for=1h", "http"),
+        ("url=http%3A%2F%2Fh%2Fa.m3u8", "argument for"),
+        ("url=http%3A%2F%2Fh%2Fa.m3u8&for=forever", "up to 7d"),
+        ("url=http%3A%2F%2Fh%2Fa.m3u8&for=1h&variant=huge", "variant is"),
+        ("url=http%3A%2F%2Fh%2Fa.m3u8&for=1h&from=3", "no setting 'from'"),
+    ])
+    func `a recording that cannot be is refused in words`(_ query: String, _ reason: String) throws
+    {
+        let story = try Story()
+        let answer = try story.player().get("/api/recordings?\(query)", method: "POST")
+        #expect(answer.status == 400 && answer.text.contains(reason), "\(answer.text)")
+    }
+
+    @Test
+    func `what is no live stream is not recorded, and says so`() throws {
+        let stream = try RecordedStream()
+        stream.story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000)]))
+        try stream.record("/f.m3u8")
+        #expect(try stream.told { $0.contains("failed") }.contains("download it instead"))
+        try stream.record("/none.m3u8")
+        #expect(try stream.told { $0.contains("failed") }.contains("404"))
+    }
+
+    @Test
+    func `the command starts, lists, stops and forgets recordings`() throws {
+        let stream = try RecordedStream()
+        let base = stream.story.daemon.baseURL
+        let url = stream.story.cdn.url("/l.m3u8")
+        let started = try sluice(
+            "record", url, "--for", "1h", "--detach", "--name", "News", "--daemon", base)
+        let id = String(started.stdout.split(separator: " ").last?.dropLast() ?? "")
+        let isRunning = try eventually {
+            try sluice("record", "--list", "--daemon", base).stdout.contains("3 segments")
+        }
+        #expect(started.status == 0 && isRunning)
+        #expect(try sluice("record", "--stop", id, "--daemon", base).status == 0)
+        let isDone = try eventually {
+            try sluice("record", "--list", "--daemon", base).stdout.contains("News: done")
+        }
+        #expect(isDone)
+        #expect(try sluice("record", "--forget", id, "--daemon", base).status == 0)
+        #expect(try sluice("record", "--list", "--daemon", base).stdout == "no recordings\n")
+        #expect(try sluice("record", url, "--daemon", base).status == 64)
+    }
+}
