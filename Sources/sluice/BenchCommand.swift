@@ -9,5 +9,5 @@ struct BenchCommand: ParsableCommand {
             what it made. Profiles: 3g (1.6 Mbit/s, 300 ms), 4g (7 Mbit/s, 100 ms), wifi (124 Mbit/s, 48 a \
             connection, 60 ms), fibre (500 Mbit/s, 8 ms), burst (4g with outages).
             """,
-        subcommands: [BenchDownloadCommand.self])
+        subcommands: [BenchDownloadCommand.self, BenchFeedCommand.self])
 }

@@ -92,15 +92,8 @@ private struct DownloadBench {
     let length: Double
     let runs: Int
 
-    /// Bytes a second of the link and of one connection on it, and of a segment as its viewers
-    /// would be given.
-    private var link: (shared: Int, single: Int, segment: Int) {
-        switch profile {
-        case "3g": (200_000, 125_000, 60_000)
-        case "wifi": (15_500_000, 6_000_000, 1_000_000)
-        case "fibre": (62_500_000, 31_250_000, 2_000_000)
-        default: (875_000, 560_000, 180_000)
-        }
+    private var link: (shared: Int, single: Int, delay: Int, segment: Int) {
+        BenchStand.link(profile) ?? (1, 1, 1, 1)
     }
 
     private var shape: BenchStand.TitleShape {

@@ -103,11 +103,40 @@ final class BenchStand {
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     /// Puts another link before the CDN.
-    func shape(_ profile: String) throws {
-        let text = try AdminClient(base: cdn.base, token: nil).send(
-            "GET", "/__shape?profile=\(profile)")
-        guard text.contains("\"ok\"") else {
+    ///
+    /// - Parameters:
+    ///   - profile: its name.
+    ///   - speed: how many times faster it is than its name says, for times that are shorter by as
+    ///     much.
+    func shape(_ profile: String, speed: Double = 1) throws {
+        guard let link = Self.link(profile) else {
             throw BenchFault.end("there is no link '\(profile)'; take 3g, 4g, wifi, fibre or burst")
+        }
+        var query = "profile=\(profile)"
+        if speed != 1 {
+            query += "&shared=\(Int(Double(link.shared) * speed))"
+            query += "&single=\(Int(Double(link.single) * speed))"
+            let delay = Int((Double(link.delay) / speed).rounded())
+            query += "&connect=\(delay)&latency=\(delay)"
+            if profile == "burst" {
+                query += "&every=\(Int(8_000 / speed))&outage=\(Int(1_500 / speed))"
+            }
+        }
+        let text = try AdminClient(base: cdn.base, token: nil).send("GET", "/__shape?" + query)
+        guard text.contains("\"ok\"") else {
+            throw BenchFault.end("the sample CDN is of another version: \(text)")
+        }
+    }
+
+    /// Bytes a second of a link and of one connection on it, milliseconds of a round trip, and bytes
+    /// of a segment that its viewers would be given.
+    static func link(_ profile: String) -> (shared: Int, single: Int, delay: Int, segment: Int)? {
+        switch profile {
+        case "3g": (200_000, 125_000, 300, 60_000)
+        case "4g", "burst": (875_000, 560_000, 100, 180_000)
+        case "wifi": (15_500_000, 6_000_000, 60, 1_000_000)
+        case "fibre": (62_500_000, 31_250_000, 8, 2_000_000)
+        default: nil
         }
     }
 
