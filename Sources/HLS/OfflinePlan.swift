@@ -30,6 +30,12 @@ package struct OfflinePlan: Sendable {
         package let sound: [AbsoluteURL]
         /// CODECS and the group of its sound: only equals lend to each other.
         package let kinship: String?
+
+        package init(url: AbsoluteURL, sound: [AbsoluteURL], kinship: String?) {
+            self.url = url
+            self.sound = sound
+            self.kinship = kinship
+        }
     }
 
     /// A plan for one media playlist by itself.

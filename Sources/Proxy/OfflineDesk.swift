@@ -41,8 +41,11 @@ final class OfflineDesk: Sendable {
         let object: StoredObject
         let variables: [String: String]
 
+        fileprivate var asksNobody: Bool { resource.policy == .offline }
         fileprivate var name: Name {
-            Name(key: resource.key, generation: object.generation, session: resource.session.id)
+            Name(
+                key: resource.key, generation: object.generation, session: resource.session.id,
+                asksNobody: asksNobody)
         }
     }
 
@@ -50,6 +53,7 @@ final class OfflineDesk: Sendable {
         let key: ObjectKey
         let generation: UInt64
         let session: SessionID
+        let asksNobody: Bool
     }
 
     private struct State: Sendable {
@@ -107,16 +111,17 @@ final class OfflineDesk: Sendable {
     // MARK: Making
 
     private func make(_ question: Question, _ core: ProxyCore) -> OfflineForm {
-        let reading = OfflineReading(core: core, session: question.resource.session)
+        let reading = OfflineReading(
+            core: core, session: question.resource.session, asksNobody: question.asksNobody)
         guard
             let list = reading.list(
                 question.resource, question.object, variables: question.variables)
         else { return .whole }
         do throws(PlaylistError) {
             if list.isMultivariant {
-                let plan = title(of: list, reading, fits: { _ in true }).plan
-                guard !plan.isEmpty else { return .nothing }
-                return text(try reading.form(of: list, plan), question)
+                let title = title(of: list, reading, fits: { _ in true })
+                guard !title.isEmpty else { return .nothing }
+                return text(try reading.form(of: list, title), question)
             }
             let url = question.resource.url
             guard !list.read.summary.isSkipDelta, let plan = plan(of: list, reading) else {
@@ -147,7 +152,8 @@ final class OfflineDesk: Sendable {
         fits: (OfflineTitle) -> Bool
     ) -> OfflineTitle {
         let name = Name(
-            key: master.resource.key, generation: master.generation, session: reading.session.id)
+            key: master.resource.key, generation: master.generation, session: reading.session.id,
+            asksNobody: reading.asksNobody)
         let now = Monotonic.now()
         let known = state.withLock { $0.titles[name] }
         if let known, now - known.at < Self.titleLife, fits(known.title) { return known.title }

@@ -28,6 +28,13 @@ struct OfflineReading {
 
     let core: ProxyCore
     let session: Session
+    /// True where nobody may be asked; otherwise only origins that are down are not.
+    let asksNobody: Bool
+
+    /// Whether what is not kept can be had from its origin.
+    private func canBeHad(_ url: AbsoluteURL) -> Bool {
+        !asksNobody && core.health.state(of: url.origin) < .down
+    }
 
     // MARK: Playlists
 
@@ -106,10 +113,12 @@ struct OfflineReading {
         var lists: [AbsoluteURL: OfflineList] = [:]
         for child in children where lists.count < Self.mostLists {
             let url = child.url
-            guard lists[url] == nil,
-                let list = list(url, variables: master.read.definedVariables),
-                let kept = kept(list)
-            else { continue }
+            guard lists[url] == nil else { continue }
+            let list = list(url, variables: master.read.definedVariables)
+            guard let list, let kept = kept(list) else {
+                if canBeHad(url) { title.reachable.insert(url) }
+                continue
+            }
             title.generations[url] = list.generation
             lists[url] = kept
         }
@@ -132,7 +141,7 @@ struct OfflineReading {
         reference.tag == .inf || reference.tag == .key || reference.tag == .map
     }
 
-    /// The lines of those references whose bytes are kept.
+    /// The lines of those references whose bytes are kept, or can be had.
     func presence(of references: [ResourceReference]) -> Set<Int> {
         let keys = references.map(key)
         let found = core.store.presence(of: keys)
@@ -140,6 +149,7 @@ struct OfflineReading {
         for (reference, presence) in zip(references, found) {
             switch presence {
             case .whole: lines.insert(reference.line)
+            case _ where canBeHad(reference.url): lines.insert(reference.line)
             case .part(let spans) where Self.holds(reference, spans): lines.insert(reference.line)
             case .part, .absent: break
             }
@@ -163,7 +173,7 @@ struct OfflineReading {
     // MARK: Forms
 
     /// The multivariant playlist with what can be played alone; nil where it may stay as it is.
-    func form(of master: List, _ plan: OfflinePlan) throws(PlaylistError) -> [UInt8]? {
+    func form(of master: List, _ title: OfflineTitle) throws(PlaylistError) -> [UInt8]? {
         let others = presence(
             of: master.read.references.filter { $0.role != .playlist })
         let result = try MultivariantFilter.filter(
@@ -171,7 +181,7 @@ struct OfflineReading {
             limits: core.settings.playlistLimits
         ) { reference in
             reference.role == .playlist
-                ? plan.playable.contains(reference.url) : others.contains(reference.line)
+                ? title.lists(reference.url) : others.contains(reference.line)
         }
         return result.isWhole ? nil : result.bytes
     }
@@ -193,9 +203,18 @@ struct OfflineReading {
 struct OfflineTitle: Sendable {
     let generation: UInt64
     var generations: [AbsoluteURL: UInt64] = [:]
+    /// Playlists that are not kept, and can be had.
+    var reachable: Set<AbsoluteURL> = []
     var plan = OfflinePlan([], lists: [:])
 
     init(generation: UInt64) {
         self.generation = generation
+    }
+
+    var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
+
+    /// Whether the multivariant playlist lists a playlist.
+    func lists(_ url: AbsoluteURL) -> Bool {
+        plan.playable.contains(url) || reachable.contains(url)
     }
 }

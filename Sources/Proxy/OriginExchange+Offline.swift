@@ -20,7 +20,8 @@ extension OriginExchange {
         guard facts.head.isPlaylist, resource.role != .json, resource.session.shift == .none,
             offline == nil
         else { return false }
-        return resource.policy == .offline || isOriginDown
+        // What a list names may lie elsewhere than the list.
+        return resource.policy == .offline || core.health.hasDown
     }
 
     /// Serves a stored playlist as it is without the network.
@@ -31,6 +32,7 @@ extension OriginExchange {
         if resource.policy != .offline, case .success(let list) = prepare(object, facts),
             list.facts.isLive
         {
+            guard isOriginDown else { return goOn(object, facts) }
             noteWish()
             if Freshness.mayServeStale(question(facts, list)) {
                 return serve(
@@ -52,11 +54,17 @@ extension OriginExchange {
         }
     }
 
+    /// The list may stay as it is.
+    private func goOn(_ object: StoredObject, _ facts: ObjectFacts) {
+        offline = .whole
+        startText(object, facts)
+    }
+
     private func serveOffline(_ form: OfflineForm, _ object: StoredObject, _ facts: ObjectFacts) {
         offline = form
         switch form {
         case .nothing: failNothingKept()
-        case .whole: startText(object, facts)
+        case .whole: goOn(object, facts)
         case .cut:
             switch prepare(object, facts) {
             case .success(let playlist):
@@ -75,7 +83,12 @@ extension OriginExchange {
                     "nothing that \(subject) names is stored, and the policy offline forbids to "
                         + "fetch it"))
         }
-        guard let mark = core.health.mark(of: resource.url.origin) else { return fetchMissing() }
+        guard let mark = core.health.mark(of: resource.url.origin) else {
+            return fail(
+                ProxyFailure(
+                    .origin, .gatewayTimeout,
+                    "nothing that \(subject) names is stored, and where it lies nobody answers"))
+        }
         fail(mark.refusal(of: resource.url, now: exchange.loop.now))
     }
 

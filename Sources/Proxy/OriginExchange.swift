@@ -294,7 +294,7 @@ final class OriginExchange {
         // A longer window is worth watching, however long its origin is gone.
         let isShifted = playlist.map { $0.form.timeShift != 0 } ?? false
         guard isShifted || Freshness.mayServeStale(question(facts, playlist)) else {
-            return fail(failure)
+            return takesOfflineForm(facts) ? startOffline(fallback, facts) : fail(failure)
         }
         serve(fallback, facts, playlist: playlist, as: .init(disposition: .staleOnError, ttl: -1))
     }

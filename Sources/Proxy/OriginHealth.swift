@@ -81,9 +81,10 @@ final class OriginHealth: Sendable {
         return book.withLock { $0.marks[origin] }
     }
 
-    /// The number of origins that are down.
-    var downCount: Int {
-        book.withLock { $0.marks.values.count { $0.state == .down } }
+    /// Whether any origin is down.
+    var hasDown: Bool {
+        guard count.load(ordering: .acquiring) > 0 else { return false }
+        return book.withLock { $0.marks.values.contains { $0.state == .down } }
     }
 
     // MARK: Learning

@@ -139,6 +139,11 @@ final class OriginProbes {
         return mark.refusal(of: url, now: now)
     }
 
+    /// Asks all again: the machine's network has changed.
+    func hurryAll() {
+        for origin in probes.keys { hurry(origin) }
+    }
+
     /// Ends all probes.
     func shutdown() {
         for probe in probes.values {

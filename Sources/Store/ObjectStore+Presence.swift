@@ -24,11 +24,13 @@ extension ObjectStore {
             found[index] = openPresence(of: key)
             if found[index] == nil { unknown.append(index) }
         }
-        let rows = indexed("look for objects", [Bool?](repeating: nil, count: unknown.count)) {
+        let rows = indexed("look for objects", nil) {
             try core.index.completeness(of: unknown.map { keys[$0] })
         }
-        let knowsAll = core.counters.isReconciled.load(ordering: .acquiring)
-        for (index, isComplete) in zip(unknown, rows) {
+        // An index that fails, or is being built, knows nothing of what it has no row for.
+        let knowsAll = rows != nil && core.counters.isReconciled.load(ordering: .acquiring)
+        let none = [Bool?](repeating: nil, count: unknown.count)
+        for (index, isComplete) in zip(unknown, rows ?? none) {
             switch isComplete {
             case true?: found[index] = .whole
             case nil where knowsAll: found[index] = .absent

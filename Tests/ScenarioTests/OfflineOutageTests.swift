@@ -116,6 +116,27 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a list is cut where its segments lie with another origin that is down`() throws {
+        let story = try Story()
+        let media = FixtureCDN()
+        try media.start()
+        let live = story.cdn.live("/live.m3u8", liveWindow(target: 1))
+        let uris = (0..<3).map { media.url(segment("s\($0)", 300)) }
+        story.cdn.put("/l.m3u8", text: vod(uris))
+        let found = try story.links(in: "/l.m3u8")
+        for link in found[0...1] { #expect(try story.follow(link).status == 200) }
+        media.stop()
+        #expect(try story.follow(found[2]).status == 502)
+        #expect(outline(try story.get("/l.m3u8")) == "s0 s1 .")
+        // What lies elsewhere is as it was.
+        story.put(list: "other")
+        _ = try story.get("/other.m3u8")
+        #expect(outline(try story.get("/other.m3u8")).hasSuffix("other5 ."))
+        #expect(outline(try story.get("/live.m3u8")) == "s0 s1 s2")
+        withExtendedLifetime(live) {}
+    }
+
+    @Test
     func `a live list goes on for a while, then ends, and is live again afterwards`() throws {
         let story = try Story()
         let window = story.cdn.live("/live.m3u8", liveWindow(target: 1, window: 3))

@@ -43,13 +43,15 @@ extension Stories.OfflineTests {
     func `offline never asks, even for a live list, and says what is missing`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
-        _ = try story.get("/l.m3u8")
+        story.cdn.put("/s0.ts", text: "bytes")
+        let found = try story.links(in: "/l.m3u8")
+        _ = try story.follow(found[0])
         story.cdn.resetLog()
         let daemon = try story.succeed(["--policy", "offline"])
         let player = ScriptedPlayer(daemon.baseURL)
         let list = try player.get("/" + story.cdn.url("/l.m3u8"))
-        #expect(list.status == 200)
-        let missing = try player.get(links(list.text)[0])
+        #expect(list.status == 200 && links(list.text) == [found[0]])
+        let missing = try player.get(found[1])
         #expect(missing.status == 504 && missing.text.contains("policy offline"))
         #expect(story.cdn.requestCount() == 0)
     }

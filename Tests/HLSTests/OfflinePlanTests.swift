@@ -1,0 +1,150 @@
+import HLS
+import Testing
+import URISyntax
+
+/// What of a title is played from what is kept (trap 77).
+@Suite struct OfflinePlanTests {
+    private static func url(_ name: String) -> AbsoluteURL {
+        // A literal that is a URL.
+        (try? AbsoluteURL("https://cdn.example.com/\(name)")) ?? Corpus.base
+    }
+
+    /// A list of segments of some seconds, of which some are kept.
+    private static func list(
+        _ name: String, _ seconds: [Double], keeps: Set<Int>, first: Int = 0, tags: String = "",
+        isLive: Bool = false
+    ) throws -> OfflineList {
+        var text = "#EXTM3U\n#EXT-X-TARGETDURATION:60\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(tags)"
+        for (index, duration) in seconds.enumerated() {
+            text += "#EXTINF:\(duration),\n\(name)\(first + index)\n"
+        }
+        if !isLive { text += "#EXT-X-ENDLIST\n" }
+        var options = PlaylistRewriter.Options()
+        options.collectsReferences = true
+        let read = try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: Corpus.base, options: options
+        ) { _, _ in false }
+        return OfflineList(read.references, read.summary) {
+            $0.tag != .inf || keeps.contains($0.mediaSequence)
+        }
+    }
+
+    private static func variant(_ name: String, sound: [String] = [], kin: String? = nil)
+        -> OfflinePlan.Variant
+    {
+        OfflinePlan.Variant(url: url(name), sound: sound.map(url), kinship: kin)
+    }
+
+    private static func names(_ plan: OfflinePlan) -> [String] {
+        plan.playable.map(\.lastPathSegment).sorted()
+    }
+
+    private static let six = [Double](repeating: 4, count: 6)
+
+    @Test func `every variant that is wholly kept stays listed, and borrows nothing`() throws {
+        let plan = OfflinePlan(
+            ["a", "b", "c"].map { Self.variant($0, kin: "k") },
+            lists: [
+                Self.url("a"): try Self.list("a", Self.six, keeps: Set(0..<6)),
+                Self.url("b"): try Self.list("b", Self.six, keeps: Set(0..<6)),
+                Self.url("c"): try Self.list("c", Self.six, keeps: [0, 1]),
+            ])
+        #expect(Self.names(plan) == ["a", "b"] && plan.borrowed.isEmpty)
+        #expect(plan.stretches.ranges == [0..<24])
+        #expect(plan.missing(at: Self.url("a")).isEmpty)
+    }
+
+    @Test func `sound in segments of another length is cut where the pictures are`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.six, keeps: [0, 1, 2]),
+                Self.url("s"): try Self.list(
+                    "s", [Double](repeating: 3, count: 8), keeps: Set(0..<8)),
+            ])
+        #expect(plan.stretches.ranges == [0..<12] && Self.names(plan) == ["s", "v"])
+        #expect(plan.missing(at: Self.url("s")).count == 4)
+        #expect(plan.missing(at: Self.url("v")).count == 3)
+    }
+
+    @Test func `one text for the whole film stays where the film is cut at its end alone`() throws {
+        let text = try Self.list("t", [24], keeps: [0])
+        for (kept, names) in [(Set(0..<2), ["t", "v"]), (Set(3..<6), ["v"])] {
+            let plan = OfflinePlan(
+                [Self.variant("v")],
+                lists: [
+                    Self.url("v"): try Self.list("v", Self.six, keeps: kept), Self.url("t"): text,
+                ])
+            #expect(Self.names(plan) == names && plan.missing(at: Self.url("t")).isEmpty)
+        }
+    }
+
+    @Test func `windows that were read at different moments line up by number`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", Self.six, keeps: Set(12..<16), first: 10, isLive: true),
+                Self.url("s"): try Self.list(
+                    "s", Self.six, keeps: Set(12..<18), first: 12, isLive: true),
+            ])
+        #expect(plan.stretches.ranges == [8..<24])
+        #expect(plan.missing(at: Self.url("v")).count == 2)
+        #expect(plan.missing(at: Self.url("s")).count == 2)
+    }
+
+    @Test(arguments: [
+        ("#EXT-X-MAP:URI=\"i\"\n", "k"), ("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n", "k"),
+        ("", "other"),
+    ])
+    func `nothing is borrowed that would need another section, key or decoder`(
+        _ tags: String, _ kin: String
+    ) throws {
+        let plan = OfflinePlan(
+            [Self.variant("a", kin: "k"), Self.variant("b", kin: kin)],
+            lists: [
+                Self.url("a"): try Self.list("a", Self.six, keeps: [0, 1], tags: tags),
+                Self.url("b"): try Self.list("b", Self.six, keeps: [2, 3, 4, 5], tags: tags),
+            ])
+        #expect(plan.borrowed.isEmpty && Self.names(plan) == ["b"])
+        #expect(plan.stretches.ranges == [8..<24])
+    }
+
+    @Test func `segments of other times are not borrowed`() throws {
+        let other = [4, 4, 4.2, 3.8, 4, 4]
+        let plan = OfflinePlan(
+            [Self.variant("a", kin: "k"), Self.variant("b", kin: "k")],
+            lists: [
+                Self.url("a"): try Self.list("a", Self.six, keeps: [0, 1, 4, 5]),
+                Self.url("b"): try Self.list("b", other, keeps: [2, 3]),
+            ])
+        #expect(plan.borrowed.isEmpty && plan.stretches.ranges == [0..<8, 16..<24])
+    }
+
+    @Test func `the variants of a list know their sound and their kin`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="in",NAME="a"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="out",NAME="a",URI="s1"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="out",NAME="b",URI="s2"
+            #EXT-X-STREAM-INF:BANDWIDTH=1,CODECS="mp4a.40.2, avc1.4d400c",AUDIO="out"
+            v1
+            #EXT-X-STREAM-INF:BANDWIDTH=2,CODECS="avc1.4d401f,mp4a.40.2",AUDIO="out"
+            v2
+            #EXT-X-STREAM-INF:BANDWIDTH=2,AUDIO="in"
+            v3
+
+            """
+        var options = PlaylistRewriter.Options()
+        options.collectsReferences = true
+        let body = Array(text.utf8)
+        let read = try PlaylistRewriter.rewrite(body, base: Corpus.base, options: options) {
+            _, _ in false
+        }
+        let variants = try MultivariantFilter.variants(body, read.references)
+        #expect(
+            variants.map { $0.sound.map(\.lastPathSegment) } == [["s1", "s2"], ["s1", "s2"], []])
+        #expect(variants[0].kinship != nil && variants[0].kinship == variants[1].kinship)
+        #expect(variants[2].kinship == nil)
+    }
+}
