@@ -75,6 +75,12 @@ package struct StreamGraph: Sendable {
         streams.first { $0.url == url }.map(\.bandwidth)
     }
 
+    /// Whether a player of this stream could be led to choose a better one.
+    package func hasBetter(than url: AbsoluteURL) -> Bool {
+        guard let bandwidth = bandwidth(of: url) else { return false }
+        return streams.contains { $0.bandwidth > bandwidth }
+    }
+
     /// What is known of a player before it chooses.
     package struct Taste: Sendable, Hashable {
         /// Told: the tallest picture that is wanted.

@@ -21,6 +21,8 @@ final class LookaheadDriver {
     /// Of the sessions that were heard of last.
     private var graphs = RecentMap<UInt64, StreamGraph>(capacity: 256)
     private var players = RecentMap<PlayerID, Resource>(capacity: 256)
+    /// The picture that each of them plays.
+    private var pictures = RecentMap<UInt64, AbsoluteURL>(capacity: 256)
     private var generations = RecentMap<ListID, UInt64>(capacity: 512)
 
     /// By their names.
@@ -93,10 +95,23 @@ final class LookaheadDriver {
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
             kind: graph?.kind(of: resource.url) ?? .picture,
-            mode: core.lookAhead(of: resource.url), bandwidth: graph?.bandwidth(of: resource.url),
+            mode: mode(of: resource.url, id.session), bandwidth: graph?.bandwidth(of: resource.url),
             reach: list.summary.isLive ? nil : core.keepHead(of: resource.url))
         let picture = MediaPicture(list.references, list.summary)
         perform(planner.saw(picture, of: id, terms, at: now))
+    }
+
+    /// How far to run ahead with a list.
+    ///
+    /// In mode auto only where no better rendition is to be had: a player that gets segments from
+    /// the store sooner than the line could bring them takes the line for faster than it is, and
+    /// would choose a rendition that it cannot carry.
+    private func mode(of list: AbsoluteURL, _ session: UInt64) -> LookaheadMode {
+        let mode = core.lookAhead(of: list)
+        guard mode == .auto, let graph = graphs[session] else { return mode }
+        if graph.kind(of: list) == .picture { pictures[session] = list }
+        guard let picture = pictures[session] else { return .off }
+        return graph.hasBetter(than: picture) ? .off : .auto
     }
 
     // MARK: Actions

@@ -78,5 +78,6 @@ import URISyntax
             .init(line: 500_000), .init(line: 10_000), .init(),
         ].map { graph.choice($0)?.height }
         #expect(heights == [720, 1_080, 720, 360, 360])
+        #expect(graph.hasBetter(than: streams[1].url) && !graph.hasBetter(than: streams[2].url))
     }
 }

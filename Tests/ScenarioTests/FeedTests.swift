@@ -145,8 +145,10 @@ struct ShownFeed {
     private let size: Int
     private let isMultivariant: Bool
 
-    init(items: Int, size: Int = 60_000, isMultivariant: Bool = false) throws {
-        story = try Story()
+    init(
+        items: Int, size: Int = 60_000, isMultivariant: Bool = false, _ arguments: [String] = []
+    ) throws {
+        story = try Story(arguments)
         self.items = items
         self.size = size
         self.isMultivariant = isMultivariant

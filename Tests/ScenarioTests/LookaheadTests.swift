@@ -95,6 +95,34 @@ extension Stories {
             #expect(eventually { title.story.cdn.activeRequests == 0 })
             #expect(title.story.cdn.bytesSent(title.path(1)) < title.size)
         }
+
+        @Test func `of several renditions auto looks ahead in the best one only`() throws {
+            let feed = try ShownFeed(items: 1, isMultivariant: true, ["--look-ahead", "auto"])
+            let master = uriLines(try feed.player.get(feed.story.url(feed.entry(0))).text)
+            let low = uriLines(try feed.player.get(master[0]).text)
+            _ = try feed.player.get(low[0])
+            let high = uriLines(try feed.player.get(master[1]).text)
+            _ = try feed.player.get(high[1])
+            #expect(eventually { feed.story.cdn.requestCount(feed.segment(0, 2, "high")) == 1 })
+            #expect(feed.story.cdn.requestCount(feed.segment(0, 1, "low")) == 0)
+        }
+
+        @Test func `an account for one viewer is left to its player`() throws {
+            let story = try Story(["--look-ahead", "auto", "--host-limit", "1"])  // trap 67
+            story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/9000/o\($0).ts" }))
+            for link in try story.links(in: "/v.m3u8") { _ = try story.follow(link) }
+            #expect(try story.stat("ahead_fetches_total") == 0)
+            #expect(story.cdn.peakConcurrentRequests == 1)
+        }
+
+        @Test func `what a player announces is fetched`() throws {  // trap 50
+            let title = try PlayedTitle(seconds: 4)
+            let next = title.link(9).split(separator: "/").suffix(2).joined(separator: "/")
+            let field = "nor=\"..%2F\(percentEncoded(next))\""
+            _ = try title.read(0, headers: [("CMCD-Request", field)])
+            #expect(try title.isFetched(9))
+            #expect(title.story.cdn.requestCount() == 4)
+        }
     }
 }
 
@@ -117,6 +145,8 @@ struct PlayedTitle {
         player = story.player()
         links = uriLines(try player.get(story.url("/v.m3u8")).text)
     }
+
+    func link(_ number: Int) -> String { links[number] }
 
     func path(_ number: Int) -> String { "/bytes/\(size)/s\(number).ts" }
 
