@@ -7,7 +7,7 @@ struct BenchFeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed", abstract: "Swipe through a feed over a shaped link, scheme by scheme.",
         discussion: """
-            Each run has a daemon with an empty cache and a viewer that goes through a feed of items of 1.6 Mbit/s. \
+            Each run has a daemon with an empty cache and a viewer that goes through a feed of items. \
             A loader counts where the first frame (60 kB of the first segment) is not there after --patience. \
             Wasted is what came from the CDN and was never given to the player. Times are divided by --speed, and \
             the link is faster by as much, so that nothing but the daemon's own work differs.
@@ -38,6 +38,12 @@ struct BenchFeedCommand: ParsableCommand {
     @Option(help: "Seconds without a picture after which a loader is shown.")
     var patience = 0.15
 
+    @Option(help: "Bytes a second of an item; default 100000, which is 0.8 Mbit/s.")
+    var itemRate = 100_000
+
+    @Option(help: "Seconds of an item.")
+    var itemSeconds = 16
+
     @Flag(help: "The default scheme over a grid of its parameters.")
     var sweep = false
 
@@ -48,8 +54,12 @@ struct BenchFeedCommand: ParsableCommand {
     var sampleCdn: String?
 
     func run() throws {
-        guard (0.5...10).contains(speed), visits > 0, runs > 0 else {
-            throw ValidationError("--speed is 0.5 to 10; --visits and --runs are 1 or more")
+        guard (0.5...10).contains(speed), visits > 0, runs > 0, itemSeconds >= 2,
+            itemRate >= 1_000
+        else {
+            throw ValidationError(
+                "--speed is 0.5 to 10, --visits and --runs are 1 or more, items 2 s and 1 kB/s or more"
+            )
         }
         let patterns = try (viewers.isEmpty ? ViewerPattern.allCases.map(\.rawValue) : viewers).map
         {
@@ -60,8 +70,10 @@ struct BenchFeedCommand: ParsableCommand {
         }
         let stand = try BenchStand(program: sampleCdn)
         try stand.shape(profile, speed: speed)
+        let item = BenchStand.TitleShape(
+            segments: itemSeconds / 2, bytes: itemRate * 2, seconds: 2)
         let bench = FeedBench(
-            stand: stand, visits: visits, runs: runs, speed: speed, patience: patience)
+            stand: stand, item: item, visits: visits, runs: runs, speed: speed, patience: patience)
         var bars: [BenchPlot.Bar] = []
         for pattern in patterns {
             let (table, found) = try bench.table(pattern, cases, profile)
@@ -110,6 +122,7 @@ private struct FeedBench {
     }
 
     let stand: BenchStand
+    let item: BenchStand.TitleShape
     let visits: Int
     let runs: Int
     let speed: Double
@@ -150,8 +163,7 @@ private struct FeedBench {
         _ wanted: Case, _ pattern: ViewerPattern, seed: UInt64
     ) throws -> (ViewerFigures, Int64) {
         let titles = try (0..<visits).map { number in
-            // Items of 24 s: nobody watches one to its end.
-            try stand.title("item-\(number)", .init(segments: 12, bytes: 400_000, seconds: 2))
+            try stand.title("item-\(number)", item)
         }
         let daemon = try stand.daemon([])
         _ = try stand.figures()
