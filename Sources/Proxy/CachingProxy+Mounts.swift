@@ -31,15 +31,22 @@ extension CachingProxy {
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
             return passThrough(mounted.mount, url, exchange)
         }
-        let session = core.sessions.session(for: Entry(url: url))
+        let isPlaylist = Self.isNamedAsPlaylist(url)
+        let directives = QueryItem.items(of: url.query ?? "").filter {
+            isPlaylist && $0.rawName.hasPrefix("_HLS_")
+        }
+        let live = LiveTerms(delivery: DeliveryDirectives(directives))
+        let named = live.delivery == nil ? url : url.withoutDirectives
+        let session = core.sessions.session(for: Entry(url: named))
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
-        let kind = Self.isNamedAsPlaylist(url) ? nil : core.settings.mountKind
-        let text = core.keyText(url, session: session, role: nil, isMounted: true)
+        let kind = isPlaylist ? nil : core.settings.mountKind
+        let list = core.keyText(named, session: session, role: nil, isMounted: true)
+        let text = live.delivery?.keyText(list) ?? list
         let resource = Resource(
             url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
             role: nil, policy: policy, mayStore: true,
             forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
-            mount: mounted.mount)
+            mount: mounted.mount, live: live)
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
     }
 

@@ -71,10 +71,20 @@ struct EpochLedger: Sendable {
 
     private(set) var lists: [ObjectKey: List] = [:]
     private var readings: [ObjectKey: Reading] = [:]
-    private var names = RecentMap<ObjectKey, Name>(capacity: 65_536)
+    private var names: [ObjectKey: Name] = [:]
+    /// Names that have left their windows, the first to leave first.
+    private var left: [(key: ObjectKey, lastSeen: WallTime)] = []
+    private var firstLeft = 0
 
     /// False while every name is in its first epoch.
     private var hasEpochs = false
+
+    /// How many names are known after they have left their windows: players that are behind still
+    /// ask for them. A forgotten one is asked about like one that was never seen.
+    static let mostLeft = 2_048
+
+    /// The most names that are known; one more, and all are forgotten.
+    static let mostNames = 131_072
 
     /// The most lists that are known; the one that was read longest ago goes first.
     static let mostLists = 1_024
@@ -136,6 +146,7 @@ struct EpochLedger: Sendable {
         let former = lists[place.list]
         var relation = Self.relation(of: reading, at: times.received, to: former)
         if relation == .same, readings[place.list] == nil { relation = .doubtful }
+        let before = readings[place.list]?.keys ?? [:]
         readings[place.list, default: Reading()].generation = generation
         readings[place.list]?.relation = relation
         readings[place.list]?.keys = place.keys
@@ -155,7 +166,30 @@ struct EpochLedger: Sendable {
         for name in reading.names {
             if let key = place.keys[name.url] { take(name, key, change) }
         }
+        for (url, key) in before where place.keys[url] == nil { noteLeft(key) }
+        forgetLeft()
         return (relation, forgetOldest())
+    }
+
+    private mutating func noteLeft(_ key: ObjectKey) {
+        if let name = names[key] { left.append((key, name.lastSeen)) }
+    }
+
+    /// Forgets the names that left first, unless they have come again since.
+    private mutating func forgetLeft() {
+        while left.count - firstLeft > Self.mostLeft {
+            let (key, lastSeen) = left[firstLeft]
+            if names[key]?.lastSeen == lastSeen { names[key] = nil }
+            firstLeft += 1
+        }
+        if firstLeft > Self.mostLeft {
+            left.removeFirst(firstLeft)
+            firstLeft = 0
+        }
+        guard names.count > Self.mostNames else { return }
+        names = [:]
+        left = []
+        firstLeft = 0
     }
 
     /// The epoch that another list with the same names has told of since a time.
@@ -239,7 +273,9 @@ struct EpochLedger: Sendable {
             let oldest = lists.min(by: { $0.value.received < $1.value.received })?.key
         else { return nil }
         lists[oldest] = nil
-        readings[oldest] = nil
+        for key in readings.removeValue(forKey: oldest)?.keys.values ?? [:].values {
+            noteLeft(key)
+        }
         return oldest
     }
 }

@@ -56,8 +56,11 @@ extension EpochLedger {
         // Numbers and dates rise together; segments may be much shorter than the target duration,
         // and a pause of the encoder leaves a step.
         guard new.key > old.key else { return new.value < old.value ? nil : false }
-        let expected = (new.key - old.key) * target
-        return new.value > old.value && new.value - old.value <= 3 * expected + 10 * target
+        let steps = Int64(clamping: new.key - old.key)
+        let (most, overflow) = steps.addingReportingOverflow(4)
+        let (slack, isHuge) = most.multipliedReportingOverflow(by: Int64(clamping: 3 * target))
+        return new.value > old.value
+            && (overflow || isHuge || Int64(clamping: new.value - old.value) <= slack)
     }
 }
 

@@ -161,6 +161,8 @@ enum FetchReply: Sendable {
 struct FetchOutcome: Sendable {
     /// True when another request's flight was joined.
     let isCollapsed: Bool
+    /// True when it was stored already, and nobody was asked.
+    var wasStored = false
     /// The origin's status.
     let status: HTTPStatus
     /// Why it is not kept; nil if it is.

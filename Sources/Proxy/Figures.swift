@@ -30,6 +30,9 @@ struct Figures {
                 name: "slots_in_use", help: "Transfers that hold a slot.",
                 value: Int64(upstream.slotsInUse)),
             Gauge(
+                name: "held_in_use", help: "Requests that origins hold until there is more.",
+                value: Int64(upstream.heldInUse)),
+            Gauge(
                 name: "express_in_use", help: "Transfers in the express lane.",
                 value: Int64(upstream.expressInUse)),
             Gauge(

@@ -85,11 +85,12 @@ final class FlightTable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         if let object = currentList(for: request), let facts = ObjectFacts.of(object) {
-            let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
+            let outcome = FetchOutcome(
+                isCollapsed: true, wasStored: true, status: facts.head.status, notStored: nil)
             return reply(.object(object, outcome))
         }
         let key = request.resource.key
-        if request.lane >= .prefetch { concurrency.wake(in: self) }
+        if request.lane >= .prefetch { concurrency.wake() }
         if !request.terms.isAlone, let object = stored(for: request),
             let facts = ObjectFacts.of(object)
         {

@@ -85,7 +85,7 @@ final class LiveMemory: Sendable {
             let isHint = facts.hints.contains(name)
             let growth = facts.containers[name]
             guard isHint || growth != nil else { return nil }
-            let hold = Interval(nanoseconds: 3 * facts.targetDuration.nanoseconds)
+            let hold = LivePosition.longestHold(facts.targetDuration)
             return LiveTerms(growth: growth, longestHold: isHint ? hold : nil)
         }
     }
@@ -93,7 +93,7 @@ final class LiveMemory: Sendable {
     /// How long an origin may hold a request for a list; three of its target durations.
     func longestHold(of list: ObjectKey) -> Interval {
         let target = state.withLock { $0.lists[list]?.targetDuration } ?? .seconds(6)
-        return Interval(nanoseconds: 3 * target.nanoseconds)
+        return LivePosition.longestHold(target)
     }
 
     /// The epochs of the names in a list's last window, without those that are in their first.

@@ -24,14 +24,10 @@ struct DeliveryDirectives: Hashable, Sendable {
         for item in items {
             switch item.rawName {
             case "_HLS_msn":
-                guard let number = item.rawValue.flatMap({ Int($0) }), number >= 0 else {
-                    return nil
-                }
+                guard let number = Self.number(item) else { return nil }
                 sequence = number
             case "_HLS_part":
-                guard let number = item.rawValue.flatMap({ Int($0) }), number >= 0 else {
-                    return nil
-                }
+                guard let number = Self.number(item) else { return nil }
                 part = number
             case "_HLS_skip": skip = item.rawValue ?? ""
             default: return nil
@@ -41,6 +37,11 @@ struct DeliveryDirectives: Hashable, Sendable {
         self.sequence = sequence
         self.part = part
         self.skip = skip
+    }
+
+    /// A number that can be counted on from.
+    private static func number(_ item: QueryItem) -> Int? {
+        item.rawValue.flatMap { Int($0) }.flatMap { (0..<(1 << 53)).contains($0) ? $0 : nil }
     }
 
     /// The key text of what is answered: whole lists are one resource whatever they waited for,
@@ -102,8 +103,13 @@ struct LivePosition: Hashable, Sendable {
         return next > sequence && (parts > 0 || lastParts == 0 || part < lastParts)
     }
 
-    /// How long a request may be held (8216bis 6.2.5.2: three target durations).
-    var longestHold: Interval { Interval(nanoseconds: 3 * targetDuration.nanoseconds) }
+    /// How long a request may be held (8216bis 6.2.5.2: three target durations), whatever a list
+    /// says two minutes at most.
+    var longestHold: Interval { Self.longestHold(targetDuration) }
+
+    static func longestHold(_ targetDuration: Interval) -> Interval {
+        Interval(nanoseconds: 3 * min(targetDuration, .seconds(40)).nanoseconds)
+    }
 
     /// The time since the request after which it is not asked again.
     var lastRepeat: Interval {

@@ -43,7 +43,7 @@ extension OriginExchange {
         var request = FetchRequest(
             resource: resource, wanted: .whole, delivery: .completion, lane: .express)
         request.terms.isDelivery = true
-        if resource.live.delivery?.skip == nil { fallback = core.store.lookup(resource.key) }
+        fallback = core.store.lookup(resource.listKey)
         fetch(request)
     }
 

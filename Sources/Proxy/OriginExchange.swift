@@ -266,8 +266,9 @@ final class OriginExchange {
         }
         if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }
         var disposition = outcome.isCollapsed ? Disposition.collapsed : .miss
+        if outcome.wasStored { disposition = .hit }
         if isPartlyStored { disposition = .partial }
-        if let staleReason { disposition = .refreshed(staleReason) }
+        if let staleReason, !outcome.wasStored { disposition = .refreshed(staleReason) }
         if let reason = outcome.notStored { disposition = .bypass(reason) }
         let how = Serving(disposition: disposition, status: outcome.status)
         guard isRewritten(facts) else {

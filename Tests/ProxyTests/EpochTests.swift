@@ -111,6 +111,12 @@ import URISyntax
         #expect(epoch("a") == 5 && epoch("b") == 5)
     }
 
+    @Test mutating func `names that have left their window are forgotten in time`() throws {
+        for number in 0..<5_000 { try read(number, ["s\(number)"], at: Int64(number)) }
+        #expect(since("s4999") == 4_999 && since("s4000") == 4_000)
+        #expect(since("s2000") == nil)
+    }
+
     @Test mutating func `what a run knew of a list is told to the next`() throws {
         try read(10, ["a", "b"], at: 0)
         try read(0, ["a", "b"], at: 5)

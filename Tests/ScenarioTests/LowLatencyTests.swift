@@ -88,7 +88,8 @@ extension Stories.LowLatencyTests {
         let waiting = stage.ask(former)
         #expect(eventually { stage.story.cdn.activeRequests == 1 })
         for directives in ["?_HLS_msn=\(segment - 1)", "?_HLS_msn=\(segment)&_HLS_part=0", ""] {
-            #expect(try stage.story.follow(stage.list + directives).status == 200)
+            let list = try stage.story.follow(stage.list + directives)
+            #expect(list.status == 200 && list["Cache-Status"]?.contains("hit") == true)
         }
         #expect(stage.reloads == 2)
         stage.stream.advance()
@@ -223,6 +224,27 @@ extension Stories.LowLatencyTests {
         let link = try #require(links(String(report)).first)
         #expect(link.hasPrefix("/p/") && link.hasSuffix("/audio.m3u8"))
         #expect(try stage.story.follow(link + "?_HLS_msn=1").status == 200)
+    }
+
+    @Test func `a list under a mount is one resource, whatever it is asked to wait for`() throws {
+        let site = try Story()
+        let settings = LowLatencyStream.Settings()
+        let stream = site.cdn.lowLatency(
+            "/ll", LowLatencyStream(segmentBytes: 9_400, settings: settings))
+        let daemon = try site.succeed(["--mount", "/demo/=\(site.cdn.url("/ll/"))"])
+        defer { daemon.kill(9) }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let plain = try player.get("/demo/video.m3u8").text
+        #expect(try player.get("/demo/video.m3u8?_HLS_msn=1&_HLS_part=3").text == plain)
+        let base = daemon.baseURL
+        let held = Background {
+            try ScriptedPlayer(base).get("/demo/video.m3u8?_HLS_msn=2&_HLS_part=0").text
+        }
+        #expect(eventually { site.cdn.activeRequests == 1 })
+        stream.advance()
+        let next = try held.value()
+        #expect(next != plain && links(next).first == links(plain).first)
+        #expect(site.cdn.requestCount("/ll/video.m3u8") == 2)
     }
 
     @Test func `why tells of a list how it was read last, and of a part what it waits for`() throws
