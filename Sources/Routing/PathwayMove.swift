@@ -35,8 +35,9 @@ package struct PathwayMove: Sendable {
     ///
     /// `base` is where the manifest came from: its scheme is that of the clone until more is known.
     package static func root(of host: [UInt8], base: AbsoluteURL) -> AbsoluteURL? {
-        guard let url = try? AbsoluteURL(bytes: Array("\(base.scheme.name)://".utf8) + host),
-            url.pathRange.isEmpty, url.queryRange == nil, url.userinfoRange == nil
+        let bytes = Array("\(base.scheme.name)://".utf8) + host
+        guard let url = try? AbsoluteURL(bytes: bytes), url.bytes == bytes, url.pathRange.isEmpty,
+            url.queryRange == nil, url.userinfoRange == nil
         else { return nil }
         return url
     }

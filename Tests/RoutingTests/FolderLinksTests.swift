@@ -1,0 +1,84 @@
+/// Links made of a folder and a name are those that are made in one piece.
+import HLS
+import HTTP
+import Routing
+import Testing
+import URISyntax
+
+@Suite struct `Links of one folder` {
+    private let session = SessionID(0x1234_5678_9abc)
+
+    /// The link as it is made of a whole URL.
+    private func link(to url: AbsoluteURL, _ role: ResourceRole, _ epoch: Epoch) -> [UInt8] {
+        var output = Array("/base/\(Character(UnicodeScalar(role.letter)))/".utf8)
+        Handle(session: session, target: .url(url), epoch: epoch).append(to: &output)
+        output.append(0x2F)
+        role.appendSafeFileName(for: url, hasMap: false, to: &output)
+        return output
+    }
+
+    @Test(arguments: [
+        "https://cdn.example.com/vod/", "http://h/", "http://h/a/", "http://h/ab/",
+        "https://u:p@[2001:db8::1]:8080/x/y/",
+    ])
+    func `both ways give the same bytes`(_ folder: String) throws {
+        for count in 1..<40 {
+            for ending in [".ts", ".M4S", "", ".html?x=1&y=%2F", "ü b.ts"] {
+                let name = String(repeating: "n", count: count) + ending
+                let document = Array("first.ts".utf8) + Array(name.utf8)
+                var memory = FolderMemory(document: document)
+                memory.learn(0..<8, as: try AbsoluteURL(folder + "first.ts"))
+                let url = try #require(memory.join(8..<document.count))
+                for (role, number) in [(ResourceRole.segment, 0), (.part, 7), (.media, 1 << 31)] {
+                    let epoch = Epoch(number: UInt32(number))
+                    let links = FolderLinks(
+                        prefix: Array("/base".utf8), role: role, session: session, epoch: epoch,
+                        folder: url.folder)
+                    #expect(links.fit(url, role, epoch) && !links.fit(url, .image, epoch))
+                    var output: [UInt8] = []
+                    links.append(url, hasMap: false, to: &output)
+                    #expect(output == link(to: url.url, role, epoch), "\(folder)\(name)")
+                }
+            }
+        }
+    }
+}
+
+@Suite struct `Moves to a cloned pathway` {
+    static let moves = [
+        ("", "b.example", "http://b.example:81/v/l.m3u8?q=1"),
+        ("", "b.example:8443", "http://b.example:8443/v/l.m3u8?q=1"),
+        ("&k=v&_HLS_msn=3", "b.example", "http://b.example:81/v/l.m3u8?q=1&k=v"),
+        ("&q=2%2F", "b.example", "http://b.example:81/v/l.m3u8?q=2%2F"),
+        ("&CMCD=bl%3D1&e", "[::1]", "http://[::1]:81/v/l.m3u8?q=1&e"),
+    ]
+
+    @Test(arguments: moves)
+    func `host and parameters are put into the URL`(
+        _ query: String, _ host: String, _ expected: String
+    ) throws {
+        let items = QueryItem.items(of: "_sluice_host=x\(query)")
+        let move = try #require(PathwayMove(items))
+        let base = try AbsoluteURL("https://m.example/steer")
+        let root = try #require(PathwayMove.root(of: Array(host.utf8), base: base))
+        let url = try AbsoluteURL("http://u:p@a.example:81/v/l.m3u8?q=1")
+        #expect(move.applied(to: url, root: root)?.text == expected)
+    }
+
+    @Test func `a clone without a host keeps the base's, user information included`() throws {
+        let move = try #require(PathwayMove(QueryItem.items(of: "_sluice_params=1&k=v")))
+        let url = try AbsoluteURL("http://u:p@a.example/v/l.m3u8")
+        #expect(move.applied(to: url, root: nil)?.text == "http://u:p@a.example/v/l.m3u8?k=v")
+    }
+
+    @Test(arguments: ["", "k=v", "_HLS_msn=1", "sluice_host=x"])
+    func `other queries move nothing`(_ query: String) {
+        #expect(PathwayMove(QueryItem.items(of: query)) == nil)
+    }
+
+    @Test(arguments: ["", "a/b", "u@h", "h?x", "a b", "h:0", "\\h", "h#f"])
+    func `what is no host has no root`(_ host: String) throws {
+        let base = try AbsoluteURL("https://m.example/")
+        #expect(PathwayMove.root(of: Array(host.utf8), base: base) == nil)
+    }
+}
