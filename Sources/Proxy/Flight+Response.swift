@@ -21,6 +21,10 @@ enum FillEnd: Error {
 extension Flight: TransferDelegate {
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         table.probes.answered(redirect.from.origin)
+        if let failure = table.probes.refusal(ofHopTo: redirect.to, resource) {
+            fail(failure, cause: FillEnd.refused(failure))
+            return ""
+        }
         if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
         return table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""

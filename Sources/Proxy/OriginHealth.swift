@@ -157,11 +157,18 @@ final class OriginHealth: Sendable {
 
 extension OriginHealth.Mark {
     /// What a request for something that is not stored is told.
-    func refusal(of url: AbsoluteURL, now: Monotonic) -> ProxyFailure {
+    ///
+    /// - Parameters:
+    ///   - url: what was asked for.
+    ///   - place: where that led, if it is elsewhere.
+    ///   - now: the time that the silence is told for.
+    func refusal(
+        of url: AbsoluteURL, at place: AbsoluteURL? = nil, now: Monotonic
+    ) -> ProxyFailure {
         let seconds = max(1, (now - since).nanoseconds / 1_000_000_000)
         var failure = ProxyFailure(
             .origin, .gatewayTimeout,
-            "\(url.redacted) is not stored, and \(url.asciiHost) has not answered for \(seconds) s "
+            "\(url.redacted) is not stored, and \((place ?? url).asciiHost) has not answered for \(seconds) s "
                 + "(\(reason)); it is asked every few seconds, so try again soon",
             allowsStale: true)
         failure.proxyError = .destinationUnavailable

@@ -139,6 +139,16 @@ final class OriginProbes {
         return mark.refusal(of: url, now: now)
     }
 
+    /// The failure of a transfer that is sent on to an origin that is down; nil where it may go on.
+    func refusal(ofHopTo url: AbsoluteURL, _ resource: Resource) -> ProxyFailure? {
+        guard let mark = health.mark(of: url.origin), mark.state == .down, !mark.isQuick else {
+            return nil
+        }
+        health.want(url.origin, now: now)
+        hurry(url.origin)
+        return mark.refusal(of: resource.url, at: url, now: now)
+    }
+
     /// Asks all again: the machine's network has changed.
     func hurryAll() {
         for origin in probes.keys { hurry(origin) }

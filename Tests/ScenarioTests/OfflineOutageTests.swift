@@ -116,6 +116,20 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a redirect to an origin that is down is not followed again`() throws {
+        let (story, hole) = try blackHoled()
+        defer { hole.end() }
+        let front = FixtureCDN()
+        try front.start()
+        defer { front.stop() }
+        front.setBehaviour(Behaviour(query: "location=\(story.cdn.url("/a.ts"))"), for: "/r.ts")
+        #expect(try story.player().get(story.url(for: front.url("/r.ts"))).status == 504)
+        let second = try story.player().get(story.url(for: front.url("/r.ts")))
+        #expect(second.status == 504 && second.duration < atOnce, "\(second.duration)")
+        #expect(front.requestCount("/r.ts") == 2)
+    }
+
+    @Test
     func `a list is cut where its segments lie with another origin that is down`() throws {
         let story = try Story()
         let media = FixtureCDN()
