@@ -79,8 +79,10 @@ struct EpochLedger: Sendable {
     /// False while every name is in its first epoch.
     private var hasEpochs = false
 
-    /// How many names are known after they have left their windows: players that are behind still
-    /// ask for them. A forgotten one is asked about like one that was never seen.
+    /// How many names are known after they have left their windows.
+    ///
+    /// Players that are behind still ask for them; a forgotten one is asked about like one that was
+    /// never seen.
     static let mostLeft = 2_048
 
     /// The most names that are known; one more, and all are forgotten.
