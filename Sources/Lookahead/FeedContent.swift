@@ -74,7 +74,10 @@ package struct FeedPlan: Sendable, Equatable {
                 parameters.headBytes - bytes,
                 rate.map { Int64($0 * max(0, parameters.headSeconds - part.begins)) } ?? 0)
             let size = rate.map { Int64($0 * part.seconds) }
-            let cut = self.cut(part, to: wanted, of: size)
+            // Where only bytes count, so many are taken whatever the segment holds.
+            let cut =
+                size == nil && part.piece.range == nil && parameters.headSeconds == 0
+                ? 0..<max(wanted, 1) : self.cut(part, to: wanted, of: size)
             head.append((index, cut))
             bytes += cut.map { Int64($0.count) } ?? size ?? parameters.headBytes
         }

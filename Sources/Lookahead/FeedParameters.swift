@@ -14,6 +14,10 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 200 kB.
     package var headBytes: Int64 = 200_000
+    /// So many bytes of each neighbour come before more of any: enough for a first picture.
+    ///
+    /// Default 100 kB.
+    package var startBytes: Int64 = 100_000
     /// At least so many seconds of a neighbour's playing time.
     ///
     /// Default 5.
@@ -35,10 +39,18 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 4 s.
     package var secureSeconds = 4.0
+    /// The same for the first bytes of neighbours.
+    ///
+    /// Default 1 s.
+    package var startSecureSeconds = 1.0
     /// Fetches at once.
     ///
     /// Default 2.
     package var parallel = 2
+    /// Fetches at once for one item.
+    ///
+    /// Default 2.
+    package var parallelOfItem = 2
     /// True brings the whole active item before anything of its neighbours.
     package var activeFirst = false
 
@@ -48,7 +60,8 @@ package struct FeedParameters: Sendable, Hashable {
     package static let standard = FeedParameters()
 
     /// A published scheme: the active item always whole, the inactive ones on both sides only their
-    /// first 200 KB, all at once; an active item weighs 1, an inactive one 2, under one budget.
+    /// first 200 KB, one transfer each, all items at once; an active item weighs 1, an inactive one 2,
+    /// under one budget.
     package static let published: FeedParameters = {
         var made = FeedParameters()
         made.ahead = 2
@@ -57,7 +70,10 @@ package struct FeedParameters: Sendable, Hashable {
         made.neighbourCost = 2
         made.costBudget = 9
         made.secureSeconds = 0
+        made.startSecureSeconds = 0
+        made.startBytes = 0
         made.parallel = 5
+        made.parallelOfItem = 1
         made.activeFirst = true
         return made
     }()
@@ -89,14 +105,17 @@ package struct FeedParameters: Sendable, Hashable {
         case "behind" where value <= 100: behind = Int(value)
         case "ahead", "behind": return "\(name) is at most 100"
         case "headBytes": headBytes = Int64(value)
+        case "startBytes": startBytes = Int64(value)
         case "headSeconds": headSeconds = value
         case "activeCost": activeCost = value
         case "neighbourCost": neighbourCost = value
         case "costBudget": costBudget = value
         case "byteBudget": byteBudget = Int64(value)
         case "secureSeconds": secureSeconds = value
+        case "startSecureSeconds": startSecureSeconds = value
         case "parallel" where (1...32).contains(value): parallel = Int(value)
-        case "parallel": return "parallel is 1...32"
+        case "parallelOfItem" where (1...32).contains(value): parallelOfItem = Int(value)
+        case "parallel", "parallelOfItem": return "\(name) is 1...32"
         default: return "there is no parameter \(name)"
         }
         return nil

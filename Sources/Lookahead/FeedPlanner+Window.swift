@@ -89,14 +89,16 @@ extension FeedPlanner {
         let part: Int
         let piece: MediaPiece
         let range: Range<Int64>?
+        /// Whether it waits while any player waits for media.
+        let yields: Bool
     }
 
-    /// Whether the active item has so much in hand that its neighbours may share the line.
-    func isSecure(at now: Double) -> Bool {
-        guard parameters.secureSeconds > 0 else { return true }
+    /// Whether the active item has so many seconds in hand that others may share the line.
+    func isSecure(_ seconds: Double, at now: Double) -> Bool {
+        guard seconds > 0 else { return true }
         guard let state = known[active] else { return false }
         if case .dead = state.knowledge { return true }
-        return (state.secured(at: now) ?? 0) >= parameters.secureSeconds
+        return (state.secured(at: now) ?? 0) >= seconds
     }
 
     /// What is to be fetched, the most urgent first, as far as the budget of bytes goes.
@@ -104,7 +106,10 @@ extension FeedPlanner {
         let members = window
         guard !members.isEmpty else { return [] }
         let ofActive = wantsOfActive(at: now)
-        let ofNeighbours = members.dropFirst().flatMap { wantsOfNeighbour($0, at: now) }
+        let neighbours = members.dropFirst()
+        let ofNeighbours =
+            neighbours.flatMap { starts(of: $0, at: now) }
+            + neighbours.flatMap { heads(of: $0, at: now) }
         var wants: [Want]
         if parameters.activeFirst {
             wants = ofActive + ofNeighbours
@@ -144,14 +149,34 @@ extension FeedPlanner {
         }
         // What the player has asked for already is its own.
         let first = (state.playedPart ?? -1) + 1
+        let yields = !isSecure(parameters.secureSeconds, at: now)
         return plan.parts.indices.dropFirst(first).compactMap { index in
             let piece = plan.parts[index].piece
             return state.holds(index, nil)
-                ? nil : Want(content: active, part: index, piece: piece, range: piece.range)
+                ? nil
+                : Want(
+                    content: active, part: index, piece: piece, range: piece.range, yields: yields)
         }
     }
 
-    private func wantsOfNeighbour(_ member: Member, at now: Double) -> [Want] {
+    /// What a first picture takes.
+    private func starts(of member: Member, at now: Double) -> [Want] {
+        guard parameters.startBytes > 0 else { return [] }
+        var start = parameters
+        start.headBytes = min(parameters.startBytes, parameters.headBytes)
+        start.headSeconds = 0
+        let yields = !isSecure(parameters.startSecureSeconds, at: now)
+        return beginning(of: member, start, yields: yields, at: now)
+    }
+
+    private func heads(of member: Member, at now: Double) -> [Want] {
+        let yields = !isSecure(parameters.secureSeconds, at: now)
+        return beginning(of: member, parameters, yields: yields, at: now)
+    }
+
+    private func beginning(
+        of member: Member, _ parameters: FeedParameters, yields: Bool, at now: Double
+    ) -> [Want] {
         guard let state = known[member.content], let plan = state.plan, now >= state.restsUntil
         else { return [] }
         return plan.head(parameters).compactMap { part in
@@ -159,7 +184,7 @@ extension FeedPlanner {
                 ? nil
                 : Want(
                     content: member.content, part: part.index, piece: plan.parts[part.index].piece,
-                    range: part.range)
+                    range: part.range, yields: yields)
         }
     }
 }

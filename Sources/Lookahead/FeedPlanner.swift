@@ -177,8 +177,9 @@ package struct FeedPlanner: Sendable {
         known[fetch.content]?.reason = nil
         let whole = fetch.range == nil || fetch.range == part.piece.range
         let start = part.piece.range?.lowerBound ?? 0
-        known[fetch.content]?.present[fetch.part] =
-            whole ? .max : (fetch.range?.upperBound ?? 0) - start
+        let reached = whole ? .max : (fetch.range?.upperBound ?? 0) - start
+        let before = known[fetch.content]?.present[fetch.part] ?? 0
+        known[fetch.content]?.present[fetch.part] = max(before, reached)
     }
 
     /// Waits longer after each failure, up to half a minute.
@@ -204,12 +205,11 @@ package struct FeedPlanner: Sendable {
     /// Brings what runs in line with what is wanted.
     private mutating func plan(at now: Double) -> [FeedAction] {
         var actions = reads(at: now)
-        let yields = !isSecure(at: now)
         let wants = self.wants(at: now)
         var busy = 0
         for (id, fetch) in running where !fetch.isCancelled {
-            guard wants.contains(where: { $0.content == fetch.content && $0.part == fetch.part })
-            else {
+            let wanted = wants.first { $0.content == fetch.content && $0.part == fetch.part }
+            guard let yields = wanted?.yields else {
                 running[id]?.isCancelled = true
                 actions.append(.cancel(id))
                 continue
@@ -220,18 +220,20 @@ package struct FeedPlanner: Sendable {
                 actions.append(.setYields(id, yields))
             }
         }
-        let ours = running.values.filter { !$0.isCancelled }
         for want in wants where busy < parameters.parallel {
-            if ours.contains(where: { $0.content == want.content && $0.part == want.part }) {
-                continue
+            let ofItem = running.values.filter {
+                !$0.isCancelled && $0.content == want.content
             }
+            guard !ofItem.contains(where: { $0.part == want.part }),
+                ofItem.count < parameters.parallelOfItem
+            else { continue }
             lastID += 1
             let id = AheadID(lastID)
             running[id] = Running(
-                content: want.content, part: want.part, range: want.range, yields: yields)
+                content: want.content, part: want.part, range: want.range, yields: want.yields)
             busy += 1
             let piece = MediaPiece(want.piece.url, range: want.range, role: want.piece.role)
-            actions.append(.fetch(id, content: want.content, piece, yields: yields))
+            actions.append(.fetch(id, content: want.content, piece, yields: want.yields))
         }
         return actions
     }

@@ -40,7 +40,10 @@ import URISyntax
     }
 
     @Test func `what falls out of the window is given up at once`() {
-        var story = FeedStory { $0.parallel = 4 }
+        var story = FeedStory {
+            $0.parallel = 4
+            $0.parallelOfItem = 4
+        }
         story.answerReads()
         story.finish("0/init.mp4")
         story.finish("0/0.m4s")
@@ -111,7 +114,10 @@ import URISyntax
     }
 
     @Test func `neighbours wait for players until the active item has enough in hand`() {
-        var story = FeedStory { $0.parallel = 8 }
+        var story = FeedStory {
+            $0.parallel = 8
+            $0.parallelOfItem = 8
+        }
         story.answerReads()
         #expect(story.yielding.count == story.running.count)
         for name in ["0/init.mp4", "0/0.m4s", "0/1.m4s"] { story.finish(name) }
@@ -119,13 +125,42 @@ import URISyntax
     }
 
     @Test func `an active item that is played faster than it comes gets the line back`() {
-        var story = FeedStory { $0.parallel = 8 }
+        var story = FeedStory {
+            $0.parallel = 8
+            $0.parallelOfItem = 8
+            $0.startSecureSeconds = 4
+        }
         story.answerReads()
         for name in ["0/init.mp4", "0/0.m4s", "0/1.m4s"] { story.finish(name) }
         story.take(story.planner.played(0, LookaheadStory.url("0/0.m4s"), at: 0))
         story.now = 6
         story.take(story.planner.tick(at: 6))
         #expect(!story.running.isEmpty && story.yielding.count == story.running.count)
+    }
+
+    @Test func `first bytes of all neighbours come before more of any`() {
+        let parts = (0..<3).map { number in
+            FeedPlan.Part(
+                MediaPiece(LookaheadStory.url("p\(number).ts"), role: .segment), seconds: 4,
+                begins: Double(number) * 4)
+        }
+        let plan = FeedPlan(parts: parts, rate: 200_000)
+        var planner = FeedPlanner(contents: [0, 1, 2], weights: [1, 1, 1], at: 0)
+        planner.parameters.parallel = 8
+        _ = planner.start(at: 0)
+        let actions = [1, 2].flatMap { planner.learned($0, plan, at: 0) }
+        let ranges = actions.compactMap { action -> Range<Int64>? in
+            guard case .fetch(_, _, let piece, _) = action else { return nil }
+            return piece.range
+        }
+        #expect(ranges.filter { $0 == 0..<100_000 }.count == 2)
+    }
+
+    @Test func `the published scheme has each item come by one transfer, all at once`() {
+        var story = FeedStory(20, at: 10) { $0 = .published }
+        story.answerReads()
+        let items = story.running.keys.map { $0.prefix { $0 != "/" } }.sorted()
+        #expect(items == ["10", "11", "12", "8", "9"])
     }
 
     @Test func `what was fetched for items that were never seen is told as waste`() {

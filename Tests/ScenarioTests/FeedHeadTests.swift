@@ -74,7 +74,8 @@ extension Stories {
         func `settings that make no sense are refused with what is right`(_ arguments: [String])
             throws
         {
-            let result = try Tool.run([DaemonProcess.builtBinary(), "serve", "--port", "0"] + arguments)
+            let serve = [try DaemonProcess.builtBinary(), "serve", "--port", "0"]
+            let result = try Tool.run(serve + arguments)
             #expect(result.status == 78)
             #expect(result.stderr.contains("configuration error"), "\(result.stderr)")
         }
