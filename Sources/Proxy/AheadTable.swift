@@ -50,6 +50,7 @@ final class AheadTable {
             guard let self, let table else { return }
             willSettle = false
             let isBusy = table.hasPlayback
+            table.concurrency.hear(playersWait: isBusy)
             for task in Array(tasks.values) { task.makeWay(isBusy) }
         }
     }

@@ -12,7 +12,6 @@ final class ConcurrencyDriver {
     private let loop: EventLoop
     private let client: UpstreamClient
     private let report: ConcurrencyReport
-    private weak var table: FlightTable?
     private var limits: ConcurrencyLimits
     private var isTicking = false
     private var tickedAt: Monotonic
@@ -20,6 +19,15 @@ final class ConcurrencyDriver {
     private var wasFull = false
     private var roundTrip = 0.1
     private var goodput = Goodput(halfLife: 4)
+    /// When a player last waited for media; nil if none did lately.
+    private var playedAt: Monotonic?
+
+    /// A player that has waited for media within this time is still there.
+    private static let playing = Interval.seconds(10)
+    /// Bytes that still come of a transfer that is held back: what the sockets take meanwhile.
+    private static let leak = 200_000.0
+    /// The seconds of the line that all of these may cost a player.
+    private static let mostDelay = 0.25
 
     /// Starts at the plan's own beginning; `network` tells of a known one later.
     init(
@@ -34,10 +42,9 @@ final class ConcurrencyDriver {
     }
 
     /// To be called when something is fetched ahead: measuring begins, if it did not yet.
-    func wake(in table: FlightTable) {
+    func wake() {
         guard !isTicking else { return }
         isTicking = true
-        self.table = table
         tickedAt = loop.now
         wasFull = false
         _ = client.takeAheadFigures()
@@ -57,6 +64,29 @@ final class ConcurrencyDriver {
         apply()
     }
 
+    // MARK: Players
+
+    /// To be told whenever players begin or cease to wait for media.
+    ///
+    /// Transfers that are held back go on for as long as sockets take their bytes: beside a player
+    /// there are only so many downloads that this costs it next to nothing, and others end at once.
+    /// What is fetched ahead for the player itself is its planner's matter.
+    func hear(playersWait: Bool) {
+        let wasBeside = isBesidePlayer
+        if playersWait || playedAt != nil { playedAt = loop.now }
+        guard playersWait, !wasBeside else { return }
+        apply()
+        client.preemptBackground(over: mostBesidePlayer)
+    }
+
+    private var isBesidePlayer: Bool {
+        playedAt.map { loop.now - $0 < Self.playing } ?? false
+    }
+
+    private var mostBesidePlayer: Int {
+        max(1, Int((goodput.bytesPerSecond ?? 0) * Self.mostDelay / Self.leak))
+    }
+
     // MARK: Measuring
 
     /// Four round trips, so that what a change does is seen in the sample after the next.
@@ -73,7 +103,7 @@ final class ConcurrencyDriver {
         let seconds = Double((loop.now - tickedAt).nanoseconds) / 1e9
         tickedAt = loop.now
         // While players have the line, what runs beside them says nothing of it.
-        let isFull = client.aheadWaiting > 0 && table?.hasPlayback == false
+        let isFull = client.aheadWaiting > 0 && !isBesidePlayer
         note(figures, seconds, isFull: isFull && wasFull)
         wasFull = isFull
         apply()
@@ -101,7 +131,8 @@ final class ConcurrencyDriver {
     }
 
     private func apply() {
-        client.limitAhead(limits.limit, hosts: limits.byHost)
+        let background = isBesidePlayer ? mostBesidePlayer : limits.limit
+        client.limitAhead(limits.limit, background: background, hosts: limits.byHost)
         report.note(
             ConcurrencyReport.Figures(
                 plan: limits.plan, limit: limits.limit, inFlight: client.aheadInFlight,

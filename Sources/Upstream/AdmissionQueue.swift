@@ -198,8 +198,11 @@ extension AdmissionQueue {
     }
 
     /// Changes how many prefetch and background transfers may run; those in flight are left alone.
-    package mutating func limitAhead(_ all: Int, hosts: [String: Int] = [:]) {
+    package mutating func limitAhead(
+        _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
+    ) {
         ahead.limit = max(1, all)
+        ahead.backgroundLimit = max(1, background)
         ahead.hostLimits = hosts
     }
 
@@ -231,7 +234,7 @@ extension AdmissionQueue {
     }
 
     private mutating func take(from lane: Lane, isHeld: Bool = false) -> Entry? {
-        guard lanes[lane.rawValue].count > 0, lane < .prefetch || ahead.hasRoom else { return nil }
+        guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
         // Moved out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[lane.rawValue])

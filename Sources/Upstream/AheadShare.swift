@@ -6,13 +6,22 @@ import Reactor
 struct AheadShare: Sendable {
     /// The most at once, all hosts together.
     var limit = Int.max
+    /// The most background ones of them.
+    var backgroundLimit = Int.max
     /// The most at once to single hosts; others have the limit of all.
     var hostLimits: [String: Int] = [:]
     private(set) var inUse = 0
+    private(set) var background = 0
     private(set) var byHost: [String: Int] = [:]
 
-    /// Whether one more may run.
-    var hasRoom: Bool { inUse < limit }
+    /// Whether one more of a lane may run.
+    func hasRoom(in lane: Lane) -> Bool {
+        switch lane {
+        case .express, .playback: true
+        case .prefetch: inUse < limit
+        case .background: inUse < limit && background < backgroundLimit
+        }
+    }
 
     /// Whether one more may run to the host of a waiter; those of players always may.
     func hasRoom(for entry: AdmissionQueue.Entry) -> Bool {
@@ -24,6 +33,7 @@ struct AheadShare: Sendable {
     mutating func count(_ lane: Lane, to host: String, by change: Int) {
         guard lane >= .prefetch else { return }
         inUse += change
+        if lane == .background { background += change }
         let left = (byHost[host] ?? 0) + change
         byHost[host] = left > 0 ? left : nil
     }
@@ -96,13 +106,26 @@ extension UpstreamClient {
             answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)
     }
 
-    /// Changes how many prefetch and background transfers may run at once: in all, and to single
-    /// hosts.
+    /// Changes how many prefetch and background transfers may run at once: in all, background ones of
+    /// them, and to single hosts.
     ///
     /// Those in flight are left alone; those that wait are admitted at the end of this round.
-    package func limitAhead(_ all: Int, hosts: [String: Int] = [:]) {
-        queue.limitAhead(all, hosts: hosts)
+    package func limitAhead(
+        _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
+    ) {
+        queue.limitAhead(all, background: background, hosts: hosts)
         setNeedsSettle()
+    }
+
+    /// Takes the slots of the newest background transfers back until so many are left.
+    package func preemptBackground(over most: Int) {
+        let excess = queue.ahead.background - max(0, most)
+        guard excess > 0 else { return }
+        let running = live.values.filter { $0.lane == .background && $0.state == .running }
+        for transfer in running.sorted(by: { $0.id > $1.id }).prefix(excess) {
+            counters.preempted += 1
+            fail(transfer, UpstreamError(.preempted, host: transfer.host))
+        }
     }
 
     /// Prefetch and background transfers in flight.

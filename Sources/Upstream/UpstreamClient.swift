@@ -22,7 +22,7 @@ package final class UpstreamClient {
     var meter = AheadMeter()
     var shared: CurlMulti?
     var express: CurlMulti?
-    private var live: [UInt64: Transfer] = [:]
+    var live: [UInt64: Transfer] = [:]
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []
     /// Bodies in flight over HTTP/2, by origin.

@@ -31,6 +31,12 @@ import Upstream
         #expect(drain(&queue).map(\.id) == [7, 8, 9, 4, 5])
     }
 
+    @Test func `background may have a smaller share of its own`() {
+        var queue = queue([(.background, 3), (.prefetch, 3)])
+        queue.limitAhead(5, background: 1)
+        #expect(drain(&queue).map(\.id) == [4, 5, 6, 1])
+    }
+
     @Test func `a host may have a limit of its own`() {
         var queue = queue([(.background, 3)])
         _ = queue.enqueue(Entry(id: 9, lane: .background, session: 0, host: "other"))
