@@ -36,6 +36,10 @@ package enum ByteRangeSpec: Sendable, Hashable {
     ///
     /// An offset beyond `Int64.max` counts as that.
     package static func parse(_ value: String) -> Request {
+        // Looked at before anything is read: an attack's list is as long as a head may be.
+        guard value.utf8.count(where: { $0 == ASCII.comma }) < 4 * maximumCount else {
+            return .ignored(reason: "There are too many ranges.")
+        }
         var cursor = FieldCursor(value)
         let unit = cursor.token()
         guard cursor.skip(ASCII.equals) else {

@@ -40,9 +40,16 @@ package struct RequestHead: Sendable, Equatable {
     /// Whether the connection stays open after the response (RFC 9112 section 9.3).
     package var keepAlive: Bool {
         guard fields.contains(.connection) else { return version >= .http11 }
-        let options = fields.listMembers(.connection).map { ASCII.lowercased($0) }
-        if options.contains("close") { return false }
-        return version >= .http11 || options.contains("keep-alive")
+        if hasConnectionOption("close") { return false }
+        return version >= .http11 || hasConnectionOption("keep-alive")
+    }
+
+    /// Makes no text of the options, which may be thousands.
+    private func hasConnectionOption(_ option: String) -> Bool {
+        guard let value = fields.combinedBytes(.connection) else { return false }
+        return FieldCursor.members(of: value[...]).contains {
+            ASCII.equalIgnoringCase($0.span, option.utf8.span)
+        }
     }
 
     /// How the content is delimited; `.none` where the fields contradict each other, which a head
