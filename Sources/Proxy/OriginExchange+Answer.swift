@@ -60,9 +60,11 @@ extension OriginExchange {
             core.counters.add(.offlineLists)
         case .bypass: core.counters.add(.bypassed)
         }
-        core.log.debug(
-            "answered",
-            metadata: ["url": "\(resource.url.redacted)", "cache": "\(disposition.name)"])
+        if core.logsAnswers {
+            core.log.debug(
+                "answered",
+                metadata: ["url": "\(resource.url.redacted)", "cache": "\(disposition.name)"])
+        }
     }
 
     private func serveMedia(_ object: StoredObject, _ facts: ObjectFacts, _ how: Serving) {
@@ -182,7 +184,7 @@ extension OriginExchange {
         }
         count(how.disposition)
         var head = builder.head(facts, status, how, contentRange: contentRange)
-        if let end {
+        if let end, exchange.repeated != nil {
             keepForRepetition(facts, how, content: .part(start: start, end: end)) {
                 [contentRange] now, how in
                 builder.at(now).head(facts, status, how, contentRange: contentRange)

@@ -17,6 +17,8 @@ package final class ProxyCore: Sendable {
     package let store: ObjectStore
     package let counters: Counters
     package let log: Logger
+    /// Whether answers are logged; asked here, since asking the log copies its handler.
+    let logsAnswers: Bool
     package let sessions: SessionTable
     /// Key rules and policies by origin.
     package let keys: KeyTable
@@ -65,6 +67,7 @@ package final class ProxyCore: Sendable {
         self.settings = settings
         self.store = store
         self.log = log
+        logsAnswers = log.logLevel <= .debug
         self.isShared = isShared
         counters = Counters()
         readers = Readers()

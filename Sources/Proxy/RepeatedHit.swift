@@ -3,7 +3,6 @@
 import CachePolicy
 import HTTP
 import HTTPServer
-import Logging
 import Posix
 import Reactor
 import Store
@@ -103,7 +102,7 @@ extension OriginExchange {
         // Only what the request itself leads to: HTTP's rules choose among variants, and what stands
         // for something else may have to give way to it.
         guard let repeated = exchange.repeated, how.disposition == .hit, how.status == nil,
-            resource === asked, resource.kind == nil, core.log.logLevel > .debug
+            resource === asked, resource.kind == nil, !core.logsAnswers
         else { return }
         repeated.finding = RepeatedHit(
             self, facts, playlist: playlist, content: content, makeHead: makeHead)
