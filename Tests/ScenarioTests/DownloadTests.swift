@@ -111,17 +111,18 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/film/low.m3u8") == 0)
     }
 
-    @Test(arguments: [
-        ("&variant=360", "v1", "v2"), ("&variant=worst", "v1", "v2"), ("&variant=720p", "v2", "v1"),
-        ("&audio=fr", "a2", "a1"), ("&audio=none", "v2", "a1"),
-    ])
-    func `what is ordered is fetched, and nothing else`(
-        arguments: String, wanted: String, unwanted: String
-    ) throws {
+    @Test func `what is ordered is fetched, and nothing else`() throws {
         let stage = try DownloadStage()
-        _ = try stage.wait(try stage.order(stage.title(), arguments), for: "complete")
-        #expect(stage.cdn.requestCount("/bytes/film-\(wanted)-3/20000") == 1)
-        #expect(stage.cdn.requestCount("/bytes/film-\(unwanted)-3/20000") == 0)
+        let cases = [
+            ("&variant=360", "v1", "v2"), ("&variant=worst", "v1", "v2"),
+            ("&variant=720p", "v2", "v1"), ("&audio=fr", "a2", "a1"), ("&audio=none", "v2", "a1"),
+        ]
+        for (index, (arguments, wanted, unwanted)) in cases.enumerated() {
+            let id = try stage.order(stage.title("t\(index)"), arguments)
+            _ = try stage.wait(id, for: "complete")
+            #expect(stage.cdn.requestCount("/bytes/t\(index)-\(wanted)-3/20000") == 1)
+            #expect(stage.cdn.requestCount("/bytes/t\(index)-\(unwanted)-3/20000") == 0)
+        }
     }
 
     @Test func `a part of a title is fetched with its key and its section`() throws {
@@ -133,25 +134,29 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-4/20000") == 0)
     }
 
-    @Test(arguments: [
-        ("&variant=1080", "it has 360, 720"), ("&audio=de", "it has en, fr"),
-        ("&subtitles=en", "none that says its language"), ("&from=100", "between the times"),
-    ])
-    func `what the title has not is refused with what it has`(
-        arguments: String, reason: String
-    ) throws {
+    @Test func `what the title has not is refused with what it has`() throws {
         let stage = try DownloadStage()
-        let answer = try stage.wait(try stage.order(stage.title(), arguments), for: "failed")
-        #expect(answer["reason"].contains(reason))
+        let cases = [
+            ("&variant=1080", "it has 360, 720"), ("&audio=de", "it has en, fr"),
+            ("&subtitles=en", "none that says its language"), ("&from=100", "between the times"),
+        ]
+        for (arguments, reason) in cases {
+            let id = try stage.order(stage.title(), arguments)
+            let answer = try stage.wait(id, for: "failed")
+            #expect(answer["reason"].contains(reason))
+        }
     }
 
-    @Test(arguments: [
-        "&variant=high", "&rate=0", "&from=x", "&from=9&to=3", "&audio=%20", "&speed=9", "&h_=x",
-    ])
-    func `a faulty order is a bad request`(arguments: String) throws {
+    @Test func `a faulty order is a bad request`() throws {
         let stage = try DownloadStage()
         let url = DownloadStage.encoded(stage.title())
-        #expect(try stage.ask("POST", "/api/downloads?url=\(url)\(arguments)").status == 400)
+        for arguments in [
+            "&variant=high", "&rate=0", "&from=x", "&from=9&to=3", "&audio=%20", "&speed=9",
+            "&h_=x",
+        ] {
+            let answer = try stage.ask("POST", "/api/downloads?url=\(url)\(arguments)")
+            #expect(answer.status == 400, "\(arguments)")
+        }
     }
 
     @Test func `a live stream is for recording`() throws {
@@ -199,5 +204,25 @@ extension Stories.Downloads {
         stage.cdn.setBehaviour("fb=10", for: "/bytes/*")
         _ = try stage.wait(try stage.order(url), for: "complete")
         #expect(stage.cdn.peakConcurrentRequests == 3)
+    }
+}
+
+extension Stories.Downloads {
+    @Test func `an export is served by any web server`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&to=8")
+        _ = try stage.wait(id, for: "complete")
+        stage.cdn.stop()
+        let folder = try TemporaryFolder()
+        let target = folder.makeFolder("export")
+        let done = try Tool.run([
+            DaemonProcess.builtBinary(), "export", id, target, "--daemon",
+            stage.story.daemon.baseURL,
+        ])
+        #expect(done.status == 0)
+        let names = listFolder(target).sorted()
+        // Two segments, a section and a key of each of two streams, two lists and the entry.
+        #expect(names.count == 11)
+        #expect(names.contains("index.m3u8"))
     }
 }
