@@ -4,8 +4,8 @@
 package struct FeedParameters: Sendable, Hashable {
     /// Items in the direction of travel that are got ready.
     ///
-    /// Default 4.
-    package var ahead = 4
+    /// Default 6.
+    package var ahead = 6
     /// Items behind the active one that are got ready, in case the viewer goes back.
     ///
     /// Default 1.
@@ -14,6 +14,11 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 200 kB.
     package var headBytes: Int64 = 200_000
+    /// The nearest neighbours that get as much as the next numbers say; farther ones get their first
+    /// bytes only.
+    ///
+    /// Default 3.
+    package var deep = 3
     /// So many bytes of each neighbour come before more of any: enough for a first picture.
     ///
     /// Default 100 kB.
@@ -39,7 +44,7 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 4 s.
     package var secureSeconds = 4.0
-    /// The same for the first bytes of neighbours.
+    /// The same for the first bytes of neighbours, where the active item has not got its own yet.
     ///
     /// Default 1 s.
     package var startSecureSeconds = 1.0
@@ -66,6 +71,7 @@ package struct FeedParameters: Sendable, Hashable {
         var made = FeedParameters()
         made.ahead = 2
         made.behind = 2
+        made.deep = 100
         made.headSeconds = 0
         made.neighbourCost = 2
         made.costBudget = 9
@@ -103,7 +109,8 @@ package struct FeedParameters: Sendable, Hashable {
         switch name {
         case "ahead" where value <= 100: ahead = Int(value)
         case "behind" where value <= 100: behind = Int(value)
-        case "ahead", "behind": return "\(name) is at most 100"
+        case "deep" where value <= 100: deep = Int(value)
+        case "ahead", "behind", "deep": return "\(name) is at most 100"
         case "headBytes": headBytes = Int64(value)
         case "startBytes": startBytes = Int64(value)
         case "headSeconds": headSeconds = value

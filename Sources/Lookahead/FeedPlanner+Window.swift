@@ -109,7 +109,7 @@ extension FeedPlanner {
         let neighbours = members.dropFirst()
         let ofNeighbours =
             neighbours.flatMap { starts(of: $0, at: now) }
-            + neighbours.flatMap { heads(of: $0, at: now) }
+            + neighbours.prefix(parameters.deep).flatMap { heads(of: $0, at: now) }
         var wants: [Want]
         if parameters.activeFirst {
             wants = ofActive + ofNeighbours
@@ -162,11 +162,22 @@ extension FeedPlanner {
     /// What a first picture takes.
     private func starts(of member: Member, at now: Double) -> [Want] {
         guard parameters.startBytes > 0 else { return [] }
+        let yields = !activeHasStarted && !isSecure(parameters.startSecureSeconds, at: now)
+        return beginning(of: member, startParameters, yields: yields, at: now)
+    }
+
+    private var startParameters: FeedParameters {
         var start = parameters
         start.headBytes = min(parameters.startBytes, parameters.headBytes)
         start.headSeconds = 0
-        let yields = !isSecure(parameters.startSecureSeconds, at: now)
-        return beginning(of: member, start, yields: yields, at: now)
+        return start
+    }
+
+    /// Whether the active item's own first picture is there: a viewer that flicks on needs those of
+    /// the next items more than the rest of this one.
+    private var activeHasStarted: Bool {
+        guard let state = known[active], let plan = state.plan else { return false }
+        return plan.head(startParameters).allSatisfy { state.holds($0.index, $0.range) }
     }
 
     private func heads(of member: Member, at now: Double) -> [Want] {
