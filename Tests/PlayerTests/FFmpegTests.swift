@@ -50,6 +50,17 @@ extension Players {
             }
         }
 
+        /// ffmpeg knows no EXT-X-DEFINE and asks an origin for names with braces.
+        @Test func `ffmpeg plays a list with variables as if it had none`() throws {
+            let stage = try Stage()
+            let plain = try #require(try Tool.framemd5(stage.cdn.url(Stream.manyTags.path)))
+            #expect(try Tool.framemd5(stage.cdn.url("/tags/variables.m3u8")) != plain)
+            let url = stage.through(stage.cdn.url("/tags/variables.m3u8"))
+            #expect(try Tool.framemd5(url) == plain)
+            stage.cdn.stop()
+            #expect(try Tool.framemd5(url) == plain)
+        }
+
         @Test func `ffmpeg reads the subtitles of a rendition`() throws {
             try expectSamePerformance(of: .transportStream) { url in
                 let result = try Tool.run(
