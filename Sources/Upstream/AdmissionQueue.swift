@@ -9,7 +9,7 @@
 /// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places beside
 ///   the slots, and a slot as everybody does once those places are taken;
 /// - what an origin holds on purpose, such as a blocking playlist reload, has places of its own and
-///   takes neither slots nor express places;
+///   takes neither slots nor express places, nor any of what a host may have;
 /// - a freed slot goes to the most urgent lane; inside a lane sessions take turns and a session's
 ///   transfers go in the order they came;
 /// - no host ever has more than `perHost` transfers, express included; those that wait for their
@@ -113,7 +113,7 @@ package struct AdmissionQueue {
     /// Waiters of one lane.
     package func waiting(in lane: Lane) -> Int { lanes[lane.rawValue].count }
 
-    /// Transfers in flight to a host.
+    /// Transfers in flight to a host, without those that it holds on purpose.
     package func inFlight(to host: String) -> Int { hostCounts[host] ?? 0 }
 
     /// Entries kept for waiters, dead ones included; for tests of leaks.
@@ -175,7 +175,7 @@ extension AdmissionQueue {
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
         ahead.count(holder.entry.lane, to: holder.host, by: -1)
-        leave(holder.host)
+        if !holder.entry.isHeld { leave(holder.host) }
     }
 
     /// Counts a transfer in flight to another host, to which it was redirected.
@@ -186,7 +186,7 @@ extension AdmissionQueue {
         guard var holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
         }
-        guard holder.host != host else { return true }
+        guard holder.host != host, !holder.entry.isHeld else { return true }
         guard hasRoom(host) else { return false }
         leave(holder.host)
         hostCounts[host, default: 0] += 1
@@ -240,7 +240,7 @@ extension AdmissionQueue {
         swap(&queue, &lanes[lane.rawValue])
         let id = queue.take { id in
             waiters[id].map {
-                $0.isHeld == isHeld && hasRoom($0.host) && ahead.hasRoom(for: $0)
+                $0.isHeld == isHeld && (isHeld || hasRoom($0.host)) && ahead.hasRoom(for: $0)
             } ?? false
         }
         swap(&queue, &lanes[lane.rawValue])
@@ -252,7 +252,7 @@ extension AdmissionQueue {
         let holder = Holder(
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
         holders[entry.id] = holder
-        hostCounts[entry.host, default: 0] += 1
+        if !entry.isHeld { hostCounts[entry.host, default: 0] += 1 }
         count(holder, by: 1)
         preemptible += Self.isPreemptible(holder) ? 1 : 0
         ahead.count(entry.lane, to: entry.host, by: 1)

@@ -53,6 +53,23 @@ import Upstream
         #expect(order == [0, 4, 6, 1, 5, 2, 3])
     }
 
+    // Trap 38.
+    @Test func `what origins hold takes no slot, no express place and none of its host's`() {
+        var queue = queue(slots: 1, express: 1, perHost: 2)
+        for id in 0..<5 {
+            var held = entry(UInt64(id), .express)
+            held.isHeld = true
+            _ = queue.enqueue(held)
+        }
+        let tokens = drain(&queue)
+        #expect(tokens.count == 5 && queue.heldInUse == 5)
+        for id in 5..<9 { _ = queue.enqueue(entry(UInt64(id), id < 7 ? .express : .playback)) }
+        #expect(drained(&queue) == [5, 6])
+        #expect(queue.slotsInUse == 1 && queue.expressInUse == 1)
+        for token in tokens { queue.release(token) }
+        #expect(queue.heldInUse == 0 && queue.inFlight(to: "h") == 2)
+    }
+
     // Trap 65.
     @Test func `express has places of its own and is bounded`() {
         var queue = queue(slots: 2, express: 2)
