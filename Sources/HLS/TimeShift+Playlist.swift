@@ -78,7 +78,12 @@ extension TimeShift {
         let target = max(
             summary.targetDuration?.components.seconds ?? 1, longest.components.seconds, 1)
         var text = "#EXT-X-TARGETDURATION:\(target)\n"
-        if ending == .recorded { text += "#EXT-X-PLAYLIST-TYPE:VOD\n" }
+        if ending == .recorded {
+            text += "#EXT-X-PLAYLIST-TYPE:VOD\n"
+        } else if isLive, summary.playlistType == .event, first.number >= windowStart {
+            // Only where nothing stands before the origin's own list, which never loses any.
+            text += "#EXT-X-PLAYLIST-TYPE:EVENT\n"
+        }
         text += "#EXT-X-MEDIA-SEQUENCE:\(first.number)\n"
         if first.discontinuity > 0 || summary.startsWithDiscontinuitySequence {
             text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(first.discontinuity)\n"

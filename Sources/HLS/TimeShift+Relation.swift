@@ -2,7 +2,9 @@ import URISyntax
 
 /// What a new window of a live stream is, next to those before it.
 extension TimeShift {
-    func relation(of window: LiveWindow, from source: Origin) -> Relation {
+    func relation(
+        of window: LiveWindow, from source: Origin, countsAnew: Bool
+    ) -> Relation {
         guard let last = segments.last else { return .first }
         guard let first = window.segments.first, let newest = window.segments.last else {
             return .unchanged
@@ -16,6 +18,7 @@ extension TimeShift {
         if newest.originNumber > last.originNumber {
             return overlaps || isPlausible(first, after: last, from: source) ? .advanced : .newEpoch
         }
+        if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
         if overlaps { return newest.originNumber == last.originNumber ? .unchanged : .stale }
         // All of it is older than what is known, or counted anew: dates tell, if there are any.
         if let old = last.date, let date = first.date, date < old { return .stale }

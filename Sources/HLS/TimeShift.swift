@@ -4,7 +4,7 @@ package import URISyntax
 ///
 /// Segments that have left the origin's window stay; numbers rise by one from segment to segment
 /// and never go back, whatever the origin counts. A value: no clock, no lock; one of it belongs to
-/// one media playlist of one session. About 500 bytes a segment.
+/// one media playlist of one session. About a kilobyte a segment.
 package struct TimeShift: Sendable {
     /// What a window was, next to those before it.
     package enum Relation: Hashable, Sendable {
@@ -27,6 +27,25 @@ package struct TimeShift: Sendable {
         package let missed: Int
         /// URLs that named other segments before: what is stored for them is not this segment.
         package let reused: [AbsoluteURL]
+    }
+
+    /// What is known of a window beside its text.
+    package struct Surroundings: Sendable {
+        /// Those that the multivariant playlist has defined.
+        package var variables: [String: String] = [:]
+        /// Another rendition of the same presentation, with which numbers and epochs are kept in
+        /// step.
+        package var sibling: TimeShift?
+        /// Whether a window with lower numbers is a new epoch, and not one that comes late.
+        package var countsAnew = false
+
+        package init(
+            variables: [String: String] = [:], sibling: TimeShift? = nil, countsAnew: Bool = false
+        ) {
+            self.variables = variables
+            self.sibling = sibling
+            self.countsAnew = countsAnew
+        }
     }
 
     package struct Limits: Hashable, Sendable {
@@ -71,20 +90,18 @@ package struct TimeShift: Sendable {
 
     /// Takes in `body`, a media playlist that came from `base`: its URL after redirects.
     ///
-    /// `variables` are those of the multivariant playlist; numbers and epochs are kept in step with
-    /// `sibling`, another rendition of the same presentation. Delta updates may follow a whole list.
-    /// Never blocks. Throws what a rewrite would throw, and then changes nothing.
+    /// Delta updates may follow a whole list. Never blocks. Throws what a rewrite would throw, and
+    /// then changes nothing.
     package mutating func merge(
-        _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
-        sibling: TimeShift? = nil
+        _ body: [UInt8], base: AbsoluteURL, in surroundings: Surroundings = Surroundings()
     ) throws(PlaylistError) -> Merge {
         var options = PlaylistRewriter.Options()
-        options.inheritedVariables = variables
+        options.inheritedVariables = surroundings.variables
         let isDelta = try PlaylistText(body).contains(.skip)
         let window = try LiveWindow(
             body, base: base, options: options,
             context: isDelta ? segments.last?.context ?? .none : .none)
-        let merge = take(window, from: base.origin, sibling)
+        let merge = take(window, from: base.origin, surroundings)
         if merge.relation != .stale { origin = base.origin }
         return merge
     }
@@ -123,9 +140,10 @@ package struct TimeShift: Sendable {
     // MARK: Merging
 
     private mutating func take(
-        _ window: LiveWindow, from source: Origin, _ sibling: TimeShift?
+        _ window: LiveWindow, from source: Origin, _ surroundings: Surroundings
     ) -> Merge {
-        let relation = relation(of: window, from: source)
+        let sibling = surroundings.sibling
+        let relation = relation(of: window, from: source, countsAnew: surroundings.countsAnew)
         guard relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
         }

@@ -221,7 +221,9 @@ extension OriginExchange {
         keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) { now, how in
             builder.at(now).textHead(facts, isCompressed: isCoded, how)
         }
-        deliver(bytes, builder.textHead(facts, isCompressed: isCoded, how), how)
+        var head = builder.textHead(facts, isCompressed: isCoded, how)
+        noteCompleteness(in: &head.fields)
+        deliver(bytes, head, how)
     }
 
     /// Sends a text.

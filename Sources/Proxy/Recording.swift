@@ -132,7 +132,7 @@ final class Recording {
             let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
-        _ = try? list.merge(.init(body: body, base: base), core)
+        _ = try? list.merge(.init(body: body, base: base, key: resource.listKey), core)
     }
 
     // MARK: Running

@@ -7,6 +7,7 @@ import Posix
 import Reactor
 import Routing
 import Store
+import Synchronization
 import URISyntax
 
 extension OriginExchange {
@@ -34,7 +35,8 @@ extension OriginExchange {
         else { return false }
         try? core.noteNames(in: (body, base), of: resource, object, options: rewriteOptions)
         let outcome = try? list.merge(
-            .init(body: body, base: base, generation: object.generation), core)
+            .init(
+                body: body, base: base, key: resource.listKey, generation: object.generation), core)
         return outcome?.isShifted ?? false
     }
 
@@ -44,6 +46,17 @@ extension OriginExchange {
         let ending = resource.policy == .offline ? TimeShift.Ending.ended : .live
         let bytes = list?.playlist(ending: ending) ?? []
         return bytes.isEmpty ? nil : bytes
+    }
+}
+
+extension OriginExchange {
+    /// Says where a longer window was wished for and there is nothing to extend.
+    func noteCompleteness(in fields: inout Fields) {
+        guard resource.session.shift.window != nil,
+            let list = core.timeShift.known(resource.url, of: resource.session.id),
+            list.state.withLock({ $0.isComplete })
+        else { return }
+        fields.append(.cacheStatus, "sluice-window; detail=\"complete playlist, dvr ignored\"")
     }
 }
 

@@ -74,7 +74,10 @@ final class TimeShiftFollower {
     }
 
     private func take(_ found: OwnPlaylist) -> Bool {
-        guard let outcome = try? list.merge(.init(body: found.body, base: found.base), core) else {
+        guard
+            let outcome = try? list.merge(
+                .init(body: found.body, base: found.base, key: found.resource.listKey), core)
+        else {
             return false
         }
         // What is no live list has nothing to be followed.

@@ -110,6 +110,8 @@ final class ShiftedList: Sendable {
         var generation: UInt64 = 0
         /// True for a playlist with no window to extend: multivariant, or complete when first seen.
         var isOther = false
+        /// True for a media playlist that was complete when first seen.
+        var isComplete = false
         /// Numbers of segments that have left the origin's window and were not found kept yet.
         var open: Set<Int> = []
         /// Numbers of those that are not kept.
@@ -166,6 +168,8 @@ final class ShiftedList: Sendable {
         let body: [UInt8]
         /// The URL that it came from.
         let base: AbsoluteURL
+        /// The key of the playlist.
+        let key: ObjectKey
         /// The stored object that it was read from; 0 for none.
         var generation: UInt64 = 0
     }
@@ -176,20 +180,23 @@ final class ShiftedList: Sendable {
     /// - Throws: what a rewrite would throw; nothing has changed then.
     @discardableResult
     func merge(_ reading: Reading, _ core: ProxyCore) throws(PlaylistError) -> Outcome {
-        let sibling = core.timeShift.sibling(of: self)
-        let variables = core.playlistMemory.variables(of: session.id)
+        let surroundings = TimeShift.Surroundings(
+            variables: core.playlistMemory.variables(of: session.id),
+            sibling: core.timeShift.sibling(of: self),
+            countsAnew: core.live.relation(of: reading.key) == .reset)
         let text = try PlaylistText(reading.body)
         let outcome = try state.withLock { state throws(PlaylistError) in
             if reading.generation != 0 { state.generation = reading.generation }
             var outcome = Outcome()
             let isFirst = state.shift.segments.isEmpty
-            state.isOther = isFirst && (text.kind != .media || text.contains(.endList))
+            state.isComplete = isFirst && text.kind == .media && text.contains(.endList)
+            state.isOther = isFirst && (text.kind != .media || state.isComplete)
             guard !state.isOther else {
                 outcome.isShifted = false
                 return outcome
             }
             let merge = try state.shift.merge(
-                reading.body, base: reading.base, variables: variables, sibling: sibling)
+                reading.body, base: reading.base, in: surroundings)
             outcome.relation = merge.relation
             outcome.missed = merge.missed
             for number in merge.added {

@@ -52,7 +52,8 @@ import Testing
         _ = try first.merge(TimeShiftTests.window(0...2, names: "t"), base: TimeShiftTests.base)
         var second = TimeShift()
         _ = try second.merge(
-            TimeShiftTests.window(1...3, names: "u"), base: TimeShiftTests.base, sibling: first)
+            TimeShiftTests.window(1...3, names: "u"), base: TimeShiftTests.base,
+            in: .init(sibling: first))
         #expect(second.segments.map(\.number) == [104, 105, 106])
         #expect(second.segments.map(\.discontinuity) == [1, 1, 1] && second.epoch == 1)
         #expect(second.originNumber(of: 106) == 3)
@@ -69,10 +70,25 @@ import Testing
         }
         let anew = TimeShiftTests.window(0...1, names: "t")
         _ = try first.merge(anew, base: TimeShiftTests.base)
-        let merge = try second.merge(anew, base: TimeShiftTests.base, sibling: first)
+        let merge = try second.merge(
+            anew, base: TimeShiftTests.base,
+            in: .init(sibling: first))
         #expect(merge.relation == .newEpoch && merge.missed == 2)
         #expect(second.segments.map(\.number) == [0, 1, 2, 3, 4, 5, 6])
         #expect(second.segments.last?.discontinuity == first.segments.last?.discontinuity)
+    }
+
+    @Test func `a restart that gives the same names is an epoch where somebody says so`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(TimeShiftTests.window(0...6), base: TimeShiftTests.base)
+        let anew = TimeShiftTests.window(0...2)
+        #expect(try shift.merge(anew, base: TimeShiftTests.base).relation == .stale)
+        for relation in [TimeShift.Relation.newEpoch, .unchanged] {
+            let merge = try shift.merge(
+                anew, base: TimeShiftTests.base, in: .init(countsAnew: true))
+            #expect(merge.relation == relation)
+        }
+        #expect(shift.segments.map(\.generation) == [0, 0, 0, 0, 0, 0, 0, 1, 1, 1])
     }
 
     @Test func `a gap needs no key, and those behind it have theirs`() throws {

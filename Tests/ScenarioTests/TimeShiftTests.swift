@@ -163,6 +163,7 @@ extension Stories.TimeShiftTests {
         story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000), segment("b", 2_000)]))
         let film = try story.follow(story.entry("/f.m3u8", "dvr=2h"))
         #expect(film.segmentNames == ["a", "b"] && film.text.contains("ENDLIST"))
+        #expect(film.head.all("Cache-Status").contains { $0.contains("dvr ignored") })
         let file = try story.follow(story.entry(segment("c", 5_000), "dvr=2h"))
         let isFile = isContent(file.body, of: segment("c", 5_000))
         #expect(isFile)
@@ -220,5 +221,29 @@ extension Stories.TimeShiftTests {
         let isKey = isContent(answer.body, of: "/bytes/16/one.key")
         #expect(isKey)
         #expect(answer["Cache-Status"]?.contains("hit") == true)
+    }
+
+    @Test  // traps 43 and 44
+    func `names that are given again lead to what they meant in their place`() throws {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        func window() -> LiveWindow {
+            LiveWindow(
+                segments: (0..<50).map { .init(uri: "/r\($0).ts", duration: 1) },
+                targetDuration: 1, windowSize: 3, header: ["#EXT-X-PART-INF:PART-TARGET=0.1"])
+        }
+        func put(_ word: String) {
+            for number in 0..<9 { story.cdn.put("/r\(number).ts", text: "\(word) \(number)") }
+        }
+        put("old")
+        stream.reset(to: window())
+        for _ in 0..<3 { try stream.watch(try stream.advance(by: 2)) }
+        let before = try stream.list().text
+        put("new")
+        stream.reset(to: window())
+        let list = try stream.changed(from: before)
+        #expect(list.segmentNames == (Array(0...8) + [0, 1, 2]).map { "r\($0)" })
+        let texts = try uriLines(list.text).map { try story.follow($0).text }
+        #expect(texts == (0...8).map { "old \($0)" } + (0...2).map { "new \($0)" })
     }
 }
