@@ -173,6 +173,17 @@ extension FeedPlanner {
         return start
     }
 
+    /// What the active item's first picture takes and is not there as far as is known: its player may
+    /// have brought it meanwhile.
+    package var awaited: [(part: Int, piece: MediaPiece)] {
+        guard parameters.startBytes > 0, let state = known[active], let plan = state.plan,
+            state.playedSince != nil
+        else { return [] }
+        return plan.head(startParameters).compactMap { part in
+            state.holds(part.index, part.range) ? nil : (part.index, plan.parts[part.index].piece)
+        }
+    }
+
     /// Whether the active item's own first picture is there: a viewer that flicks on needs those of
     /// the next items more than the rest of this one.
     private var activeHasStarted: Bool {

@@ -72,7 +72,7 @@ package struct FeedPlanner: Sendable {
 
     /// Whether time alone may bring a change.
     package var needsTicks: Bool {
-        !running.isEmpty
+        !running.isEmpty || !awaited.isEmpty
             || window.contains { (known[$0.content]?.failures ?? 0) > 0 }
     }
 
@@ -166,6 +166,13 @@ package struct FeedPlanner: Sendable {
         case .cancelled: break
         }
         return plan(at: now)
+    }
+
+    /// So many bytes from the start of a part of the active item are there; `.max` for all.
+    package mutating func noticed(part: Int, bytes: Int64) {
+        let content = active
+        let before = known[content]?.present[part] ?? 0
+        known[content]?.present[part] = max(before, bytes)
     }
 
     /// Time has passed; to be called about every second while `needsTicks`.

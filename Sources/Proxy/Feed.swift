@@ -15,14 +15,14 @@ import URISyntax
 final class Feed {
     let name: String
     private unowned let driver: LookaheadDriver
-    private var planner: FeedPlanner
-    private let order: FeedOrder
+    private(set) var planner: FeedPlanner
+    let order: FeedOrder
     /// Places in the list by the content's number: the first one.
     private var places: [Int: Int] = [:]
     private var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
-    private var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
-    private var fetches: [AheadID: BackgroundFetch] = [:]
+    private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
+    private(set) var fetches: [AheadID: BackgroundFetch] = [:]
     private var playedHeight: Int?
     /// What the player sends beside the entries' headers.
     private var agent = Fields()
@@ -110,10 +110,26 @@ final class Feed {
     private func tickWhileNeeded() {
         guard !isTicking, planner.needsTicks else { return }
         isTicking = true
-        driver.loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+        // What its player brings of the active item is looked at more often.
+        let pause = planner.awaited.isEmpty ? 500 : 100
+        driver.loop.schedule(after: .milliseconds(Int64(pause))) { [weak self] _ in
             guard let self else { return }
             isTicking = false
+            noticePlayed()
             perform(planner.tick(at: now))
+        }
+    }
+
+    /// Looks how much of the active item its player has brought.
+    private func noticePlayed() {
+        guard let session = sessions[planner.active] else { return }
+        for (part, piece) in planner.awaited {
+            let role = piece.role == .media ? nil : piece.role
+            let resource = core.resource(piece.url, session, role: role, forwarding: agent)
+            guard let object = core.store.peek(resource.key) else { continue }
+            let start = piece.range?.lowerBound ?? 0
+            let end = object.spans.contiguousEnd(from: start)
+            planner.noticed(part: part, bytes: object.isComplete ? .max : end - start)
         }
     }
 
@@ -244,48 +260,6 @@ final class Feed {
                 planner.isDead(content, "the playlist names no segment", forGood: true, at: now))
         }
         perform(planner.learned(content, plan, at: now))
-    }
-
-    // MARK: Telling
-
-    /// For `GET /api/feeds/<name>`.
-    var state: JSONValue {
-        let window = planner.window.map { member -> JSONValue in
-            let report = planner.report(on: member)
-            return .object([
-                .init("index", .number(Int64(member.index))),
-                .init("rank", .number(Int64(member.rank))),
-                .init("state", .text(report.readiness.rawValue)),
-                .init("bytes", .number(report.bytes)),
-                .init("seconds", .fraction(report.seconds)),
-                .init("height", .optional(chosenHeight(of: member.content))),
-                .init("reason", report.reason.map(JSONValue.text) ?? .null),
-            ])
-        }
-        return .object([
-            .init("name", .text(name)), .init("entries", .number(Int64(order.items.count))),
-            .init("index", .number(Int64(planner.index))),
-            .init("direction", .text(planner.direction.rawValue)),
-            .init("window", .list(window)),
-            .init("fetches", .number(Int64(fetches.count))),
-            .init("bytesFetched", .number(planner.fetchedBytes)),
-            .init("bytesWasted", .number(planner.wastedBytes)),
-            .init("faults", .list(faults)),
-        ])
-    }
-
-    private func chosenHeight(of content: Int) -> Int64? {
-        streams[content]?.chosen?.height.map(Int64.init)
-    }
-
-    /// The first entries that cannot be asked for.
-    private var faults: [JSONValue] {
-        order.items.enumerated().lazy.filter { $0.element.fault != nil }.prefix(20).map {
-            .object([
-                .init("index", .number(Int64($0.offset))),
-                .init("reason", .text($0.element.fault ?? "")),
-            ])
-        }
     }
 }
 
