@@ -121,6 +121,19 @@ import URISyntax
         #expect(plan.borrowed.isEmpty && plan.stretches.ranges == [0..<8, 16..<24])
     }
 
+    @Test(arguments: [0, 1e-9, 1e18, 1e300, .greatestFiniteMagnitude])
+    func `durations that nobody plays do no harm`(_ seconds: Double) throws {
+        let odd = [4, seconds, 4, seconds, seconds, 4]
+        let lists = [
+            Self.url("v"): try Self.list("v", odd, keeps: [0, 1, 3, 5], first: 7, isLive: true),
+            Self.url("s"): try Self.list("s", odd.reversed(), keeps: [7, 9], isLive: true),
+        ]
+        for sound in [["s"], []] {
+            let plan = OfflinePlan([Self.variant("v", sound: sound, kin: "k")], lists: lists)
+            for name in ["v", "s"] { #expect(plan.missing(at: Self.url(name)).count <= 6) }
+        }
+    }
+
     @Test func `the variants of a list know their sound and their kin`() throws {
         let text = """
             #EXTM3U
