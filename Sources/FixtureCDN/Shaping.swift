@@ -115,6 +115,7 @@ final class Shaper: Sendable {
     /// - Parameters:
     ///   - count: bytes.
     ///   - free: when the connection has sent all of its own; moved on.
+    /// - Returns: The time; now where there is no limit.
     func arrival(of count: Int, on free: inout Int64) -> Int64 {
         let now = Sockets.now()
         return state.withLock { state in

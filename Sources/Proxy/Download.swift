@@ -93,111 +93,14 @@ final class Download {
         name = TitleName.derived(from: order.url)
     }
 
-    // MARK: Planning
-
-    /// Reads the playlists and says what is needed.
-    func start() {
-        run += 1
-        state = .planning
-        plan = DownloadPlan()
-        toRead = []
-        pending = []
-        present = [:]
-        refused = [:]
-        playlists = []
-        checks = 0
-        table.save(self)
-        if Self.isFile(order.url) { return beginFile() }
-        read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
-    }
-
-    private static let fileExtensions: Set = [
-        "mp4", "m4v", "m4a", "mov", "mkv", "webm", "mp3", "aac", "ts", "flac", "wav",
-    ]
-
-    private static func isFile(_ url: AbsoluteURL) -> Bool {
-        let name = url.lastPathSegment
-        guard let dot = name.lastIndex(of: ".") else { return false }
-        return fileExtensions.contains(
-            HTTP.ASCII.lowercased(String(name[name.index(after: dot)...])))
-    }
-
-    private func read(
-        _ url: AbsoluteURL, variables: [String: String],
-        _ then: @escaping @Sendable (Download, OwnPlaylist) -> Void
-    ) {
-        var wish = OwnPlaylist.Wish(url: url, session: session, variables: variables)
-        wish.lane = .background
-        let bound = LoopBound(self, to: table.loop)
-        table.core.read(wish) { [run] result in
-            bound.enqueue { download, _ in
-                guard download.run == run, download.state == .planning else { return }
-                switch result {
-                case .success(let playlist): then(download, playlist)
-                case .failure(let failure): download.planningFailed(failure)
-                }
-            }
-        }
-    }
-
-    private func planningFailed(_ failure: ProxyFailure) {
-        if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty {
-            // No playlist, but an answer: a file.
-            return beginFile()
-        }
-        guard Self.isWorthWaiting(failure) else { return fail(failure.message) }
-        wait(for: failure.message)
-    }
-
-    private func planned(_ playlist: OwnPlaylist) {
-        playlists.append(playlist.resource.key)
-        if playlist.summary.kind == .media {
-            return add(playlist, label: "stream") { $0.begin() }
-        }
-        if let announced = TitleName.announced(in: playlist.body) { name = announced }
-        do {
-            let outline = try PlaylistOutline(playlist.body, base: playlist.base)
-            toRead = try DownloadChoice(order, outline).playlists()
-        } catch let fault as DownloadChoice.Fault {
-            return fail(fault.message)
-        } catch {
-            return fail("the playlist cannot be read: \(error)")
-        }
-        readNext(variables: playlist.variables)
-    }
-
-    private func readNext(variables: [String: String]) {
-        guard let next = toRead.first else { return begin() }
-        read(next.url, variables: variables) { download, playlist in
-            download.playlists.append(playlist.resource.key)
-            download.add(playlist, label: next.label) { download in
-                download.toRead.removeFirst()
-                download.readNext(variables: variables)
-            }
-        }
-    }
-
-    private func add(_ playlist: OwnPlaylist, label: String, _ then: (Download) -> Void) {
-        guard playlist.summary.kind == .media else {
-            return fail("a multivariant playlist names another multivariant playlist")
-        }
-        guard !playlist.summary.isLive else {
-            return fail(
-                "this is a live stream, which has no end to download to; keep it with `sluice record`"
-            )
-        }
-        plan.add(playlist.references, label: label, from: order.from, to: order.to)
-        then(self)
-    }
-
     // MARK: Fetching
 
-    private func beginFile() {
+    func beginFile() {
         plan.add(file: order.url, total: nil)
         begin()
     }
 
-    private func begin() {
+    func begin() {
         guard !plan.pieces.isEmpty else {
             return fail("nothing of the title lies between the times that were given")
         }
@@ -294,7 +197,7 @@ final class Download {
     }
 
     /// Whether what failed may work later without anybody doing anything.
-    private static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
+    static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
         if failure.fault == .us { return failure.status != .internalServerError }
         return failure.allowsStale || isFull(failure)
     }

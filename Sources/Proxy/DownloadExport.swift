@@ -134,14 +134,12 @@ struct DownloadExport {
             output += Array((lists[reference.url] ?? "").utf8)
             return true
         }
-        dropUnnamed(isKept: isKept, made: made)
+        dropUnnamed()
         return linked?.bytes
     }
 
     /// Lists that the filter left out may have placed files; only named ones are given.
-    private mutating func dropUnnamed(
-        isKept: (AbsoluteURL) -> Bool, made: [AbsoluteURL: (text: [UInt8], isWhole: Bool)]
-    ) {
+    private mutating func dropUnnamed() {
         let texts = files.compactMap(\.text)
         let named = Set(texts.flatMap(Self.names))
         files.removeAll { $0.text == nil && !named.contains($0.name) }

@@ -108,6 +108,7 @@ final class BenchStand {
     ///   - profile: its name.
     ///   - speed: how many times faster it is than its name says, for times that are shorter by as
     ///     much.
+    /// - Throws: `ExitCode` after having said what was wrong.
     func shape(_ profile: String, speed: Double = 1) throws {
         guard let link = Self.link(profile) else {
             throw BenchFault.end("there is no link '\(profile)'; take 3g, 4g, wifi, fibre or burst")
