@@ -23,10 +23,13 @@ final class LoadGenerator {
     private var left = 0
     private var next = 0
     private var result = LoadResult()
+    /// False opens a connection for each request, and says so.
+    private let keepsAlive: Bool
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
 
-    init(to address: SocketAddress, paths: [String]) throws {
+    init(to address: SocketAddress, paths: [String], keepsAlive: Bool = true) throws {
         self.address = address
+        self.keepsAlive = keepsAlive
         self.paths = paths
         epoll = try Epoll()
     }
@@ -63,7 +66,8 @@ final class LoadGenerator {
         let path = paths[next % paths.count]
         next += 1
         lane.begin()
-        let text = Array("GET \(path) HTTP/1.1\r\nHost: \(address)\r\n\r\n".utf8)
+        let close = keepsAlive ? "" : "Connection: close\r\n"
+        let text = Array("GET \(path) HTTP/1.1\r\nHost: \(address)\r\n\(close)\r\n".utf8)
         // A request is shorter than an empty socket buffer, so it goes as a whole.
         _ = text.withUnsafeBytes { Posix.send($0, to: lane.number) }
     }
@@ -83,9 +87,21 @@ final class LoadGenerator {
             if lane.isBusy { continue }
             lane.isGood ? (result.requests += 1) : (result.failures += 1)
             result.firstBytes.append(lane.firstByte)
+            if !keepsAlive { return reopen(lane) }
             if lane.isGood { send(on: lane) }
         }
         if !lane.isGood { epoll.remove(lane.number) }
+    }
+
+    /// Goes on with a connection of its own for the next request.
+    private func reopen(_ lane: LoadLane) {
+        guard let index = lanes.firstIndex(where: { $0 === lane }) else { return }
+        epoll.remove(lane.number)
+        guard left > 0, let made = try? connect(to: address) else { return }
+        let next = LoadLane(made)
+        lanes[index] = next
+        try? epoll.add(next.number, for: .readable, token: UInt64(index))
+        send(on: next)
     }
 }
 
@@ -135,7 +151,7 @@ final class LoadLane {
         if let bodyLeft, bodyLeft <= 0 { isBusy = false }
     }
 
-    private static func headEnd(_ bytes: [UInt8]) -> Int? {
+    static func headEnd(_ bytes: [UInt8]) -> Int? {
         guard bytes.count >= 4 else { return nil }
         for index in 3..<bytes.count
         where bytes[index] == 0x0A && bytes[index - 2] == 0x0A && bytes[index - 1] == 0x0D {
@@ -144,7 +160,7 @@ final class LoadLane {
         return nil
     }
 
-    private static func contentLength(_ head: String) -> Int? {
+    static func contentLength(_ head: String) -> Int? {
         for line in head.split(separator: "\r\n").dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1)
             guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }

@@ -48,7 +48,7 @@ struct Report {
     }
 
     /// Three significant digits, which is more than a shared machine repeats.
-    private static func text(_ value: Double) -> String {
+    static func text(_ value: Double) -> String {
         guard value != 0, value.isFinite else { return "0" }
         let digits = max(0, 2 - Int(floor(log10(abs(value)))))
         guard digits > 0 else { return "\(Int(value.rounded()))" }

@@ -23,21 +23,44 @@ final class RunningProgram {
         self.address = address
     }
 
-    deinit { end() }
-
-    /// Ends it in good order; blocks until it has.
-    func end() {
-        guard !hasEnded else { return }
-        hasEnded = true
-        kill(pid, SIGTERM)
-        waitpid(pid, nil, 0)
+    /// Starts `arguments[0]`, what it says going to the file `output` of a folder; does not wait.
+    init(quiet arguments: [String], in folder: String, to address: SocketAddress) throws {
+        pid = try Self.spawnQuiet(arguments, in: folder)
+        self.address = address
     }
 
-    private static func spawn(_ arguments: [String], output pipes: [CInt]) throws -> pid_t {
+    deinit { end() }
+
+    /// Runs a program to its end, what it says going to the file `output` of a folder; blocks.
+    static func runToEnd(_ arguments: [String], in folder: String) throws {
+        waitpid(try spawnQuiet(arguments, in: folder), nil, 0)
+    }
+
+    private static func spawnQuiet(_ arguments: [String], in folder: String) throws -> pid_t {
+        let file = try openFile("\(folder)/output", flags: O_WRONLY | O_CREAT | O_APPEND)
+        return try spawn(arguments, output: [file.number], withErrors: true)
+    }
+
+    /// Ends it in good order; blocks until it has, or kills it after ten seconds.
+    func end(_ signal: CInt = SIGTERM) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        kill(pid, signal)
+        let deadline = Monotonic.now() + .seconds(10 as Int64)
+        while waitpid(pid, nil, WNOHANG) == 0 {
+            if Monotonic.now() > deadline { kill(pid, SIGKILL) }
+            usleep(2_000)
+        }
+    }
+
+    private static func spawn(
+        _ arguments: [String], output pipes: [CInt], withErrors: Bool = false
+    ) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, pipes[pipes.count - 1], STDOUT_FILENO)
+        if withErrors { posix_spawn_file_actions_adddup2(&actions, pipes[0], STDERR_FILENO) }
         for end in pipes { posix_spawn_file_actions_addclose(&actions, end) }
         var words: [UnsafeMutablePointer<CChar>?] = arguments.map { (word: String) in strdup(word) }
         words.append(nil)

@@ -1,0 +1,198 @@
+/// A few requests whose course is looked at one by one: joiners, ranges, bodies that break.
+import CLinux
+import Glibc
+import Posix
+
+/// One request of a script.
+struct TimedRequest {
+    let path: String
+    /// Seconds after the script's start.
+    var start = 0.0
+    /// The value of its Range field.
+    var range: String?
+    /// Stops reading after so many bytes, and holds the connection.
+    var stopsAfter: Int?
+
+    init(_ path: String) { self.path = path }
+
+    /// What came back.
+    struct Answer {
+        var status = 0
+        var length: Int?
+        /// Bytes of the body.
+        var bytes = 0
+        /// Seconds from the request.
+        var firstByte = 0.0
+        var total = 0.0
+        var isChunked = false
+        /// The connection or the coding ended as it should.
+        var hasEnded = false
+
+        /// Whether all of the body came, as far as anybody could tell.
+        var isWhole: Bool { hasEnded && (length == nil || bytes == length) && status / 100 == 2 }
+    }
+
+    /// Sends one request and waits for its end, at most `limit` seconds.
+    static func one(
+        _ request: TimedRequest, to address: SocketAddress, limit: Double = 20
+    ) throws -> Answer {
+        try run([request], to: address, limit: limit)[0]
+    }
+
+    /// Sends each request at its time on a connection of its own; blocks until all have ended.
+    static func run(
+        _ requests: [TimedRequest], to address: SocketAddress, limit: Double = 20
+    ) throws -> [Answer] {
+        let script = RequestScript(requests, to: address)
+        try script.run(limit: limit)
+        return script.lanes.map(\.answer)
+    }
+}
+
+/// A script that runs, and the connections that it holds until it is let go.
+final class RequestScript {
+    private let address: SocketAddress
+    let lanes: [ScriptLane]
+    private let begun = Monotonic.now()
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
+
+    init(_ requests: [TimedRequest], to address: SocketAddress) {
+        self.address = address
+        lanes = requests.map(ScriptLane.init)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Runs until every request has ended or stopped; blocks.
+    func run(limit: Double) throws {
+        while true {
+            let now = (Monotonic.now() - begun).inSeconds
+            for lane in lanes where lane.state == .waiting && lane.request.start <= now {
+                try lane.begin(to: address)
+            }
+            let open = lanes.filter { $0.state == .open }
+            let isWaiting = lanes.contains { $0.state == .waiting }
+            guard !open.isEmpty || isWaiting, now < limit else { return }
+            var polls = open.map { pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0) }
+            guard poll(&polls, nfds_t(polls.count), isWaiting ? 1 : 100) > 0 else { continue }
+            for (lane, found) in zip(open, polls) where found.revents != 0 {
+                lane.read(into: buffer)
+            }
+        }
+    }
+}
+
+/// One request of a script on its connection.
+final class ScriptLane {
+    enum State { case waiting, open, over }
+
+    let request: TimedRequest
+    private(set) var state = State.waiting
+    private(set) var answer = TimedRequest.Answer()
+    private var connection: OwnedDescriptorBox?
+    private var sentAt = Monotonic.now()
+    private var head: [UInt8] = []
+    private var chunks = ChunkReader()
+    private var isInBody = false
+
+    var number: CInt { connection?.number ?? -1 }
+
+    init(_ request: TimedRequest) { self.request = request }
+
+    func begin(to address: SocketAddress) throws {
+        let made = OwnedDescriptorBox(try connect(to: address))
+        if request.stopsAfter != nil {
+            try setOption(made.number, SOL_SOCKET, SO_RCVBUF, 16_384)
+        }
+        var text = "GET \(request.path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n"
+        if let range = request.range { text += "Range: bytes=\(range)\r\n" }
+        connection = made
+        state = .open
+        sentAt = .now()
+        _ = Array((text + "\r\n").utf8).withUnsafeBytes { Posix.send($0, to: made.number) }
+    }
+
+    /// Takes what has arrived.
+    func read(into buffer: UnsafeMutableRawBufferPointer) {
+        while state == .open {
+            let size = request.stopsAfter == nil ? buffer.count : 4_096
+            // A reset is told from an end here, which nothing else needs.
+            let count = recv(number, buffer.baseAddress, size, CInt(MSG_DONTWAIT))
+            if count > 0 {
+                take(Array(buffer[..<count]))
+            } else if count == 0 {
+                // An end is one where nothing else tells it.
+                let isFramed = answer.length != nil || answer.isChunked
+                end(inOrder: isInBody && !isFramed)
+            } else if errno == EAGAIN || errno == EINTR {
+                return
+            } else {
+                end(inOrder: false)
+            }
+        }
+    }
+
+    private func take(_ piece: [UInt8]) {
+        if answer.firstByte == 0 { answer.firstByte = (Monotonic.now() - sentAt).inSeconds }
+        if isInBody { return takeBody(piece[...]) }
+        head += piece
+        guard let end = LoadLane.headEnd(head) else { return }
+        isInBody = true
+        let text = String(decoding: head[..<end], as: UTF8.self)
+        answer.status = Int(text.split(separator: " ", maxSplits: 2).dropFirst().first ?? "") ?? 0
+        answer.length = LoadLane.contentLength(text)
+        answer.isChunked = text.lowercased().contains("\r\ntransfer-encoding: chunked")
+        takeBody(head[end...])
+    }
+
+    private func takeBody(_ piece: ArraySlice<UInt8>) {
+        answer.bytes += answer.isChunked ? chunks.take(piece) : piece.count
+        if answer.bytes == answer.length || chunks.isOver { return end(inOrder: true) }
+        if let limit = request.stopsAfter, answer.bytes >= limit { state = .over }
+    }
+
+    private func end(inOrder: Bool) {
+        answer.hasEnded = inOrder
+        answer.total = (Monotonic.now() - sentAt).inSeconds
+        state = .over
+        connection = nil
+    }
+}
+
+/// A descriptor that may be let go early.
+final class OwnedDescriptorBox {
+    private let descriptor: OwnedDescriptor
+    var number: CInt { descriptor.number }
+
+    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+}
+
+/// Counts the body bytes of the chunked coding (RFC 9112 section 7.1).
+struct ChunkReader {
+    private var left = 0
+    private var line: [UInt8] = []
+    private(set) var isOver = false
+
+    /// The body bytes in a piece of the connection's bytes.
+    mutating func take(_ piece: ArraySlice<UInt8>) -> Int {
+        var rest = piece
+        var count = 0
+        while !rest.isEmpty, !isOver {
+            if left > 0 {
+                let part = min(left, rest.count)
+                count += part
+                left -= part
+                rest = rest.dropFirst(part)
+                continue
+            }
+            line.append(rest.removeFirst())
+            guard line.last == 0x0A else { continue }
+            let text = String(decoding: line, as: UTF8.self).prefix(while: \.isHexDigit)
+            line = []
+            guard let size = Int(text, radix: 16) else { continue }
+            left = size
+            isOver = size == 0
+        }
+        return count
+    }
+}
