@@ -61,6 +61,10 @@ package final class Transfer {
     var isDirty = false
     var hasStarted = false
     var decodes = false
+    /// The connection its request went out on.
+    var connection: UpstreamClient.Connection?
+    /// Waited once already for the first connection to an origin.
+    var hasFollowed = false
     /// Counted as a body that shares an HTTP/2 connection with others.
     var isMultiplexed = false
     var refusedAddress: String?

@@ -94,6 +94,8 @@ extension Transfer {
     /// On HTTP/2 there is always something to read, and answers name their request.
     fileprivate func mayUse(connectionFrom localPort: UInt16) -> Bool {
         guard let client else { return false }
+        client.endScouting(by: self)
+        if client.isShared(self, localPort: localPort) { return true }
         guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(hop.url.origin) else {
             return true
         }

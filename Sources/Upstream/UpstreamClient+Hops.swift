@@ -91,13 +91,9 @@ extension UpstreamClient {
     /// Learns whether the origin speaks HTTP/2, and counts a body that shares a connection.
     private func countMultiplexed(_ transfer: Transfer) {
         let origin = transfer.hop.url.origin
-        guard transfer.parser.version.major >= 2 else {
-            multiplexingOrigins.remove(origin)
-            return
-        }
-        if multiplexingOrigins.count >= 1024 { multiplexingOrigins.removeAll() }
-        multiplexingOrigins.insert(origin)
-        guard transfer.lane != .express else { return }
+        let isMultiplexing = transfer.parser.version.major >= 2
+        noteVersion(of: origin, isMultiplexing: isMultiplexing)
+        guard isMultiplexing, transfer.lane != .express else { return }
         transfer.isMultiplexed = true
         multiplexed[origin, default: 0] += 1
     }
@@ -108,6 +104,7 @@ extension UpstreamClient {
 extension UpstreamClient {
     /// Sends the transfer's present hop.
     func send(_ transfer: Transfer) {
+        if followsScout(transfer) { return }
         let busy = multiplexed[transfer.hop.url.origin] != nil
         guard let easy = idleHandles.popLast() ?? CurlEasy(),
             let multi = transfer.lane == .express && busy ? express : shared
@@ -140,6 +137,9 @@ extension UpstreamClient {
     func detach(_ transfer: Transfer) {
         if let timer = transfer.deadline { loop.cancel(timer) }
         transfer.deadline = nil
+        endScouting(by: transfer)
+        if let connection = transfer.connection { leave(connection) }
+        transfer.connection = nil
         if transfer.isMultiplexed {
             transfer.isMultiplexed = false
             let origin = transfer.hop.url.origin

@@ -29,6 +29,13 @@ package final class UpstreamClient {
     var multiplexed: [Origin: Int] = [:]
     /// Origins whose last answer came over HTTP/2.
     var multiplexingOrigins: Set<Origin> = []
+    /// Origins that have answered, in whatever version.
+    var spokenVersions: Set<Origin> = []
+    var scoutings: [Origin: Scouting] = [:]
+    /// Those that waited for a scout and need not any more.
+    var followers: [Transfer] = []
+    /// The transfers on each connection.
+    var users: [Connection: Int] = [:]
     var sockets = KnownSockets()
     private var nextID: UInt64 = 0
     var isShutDown = false
@@ -206,6 +213,7 @@ extension UpstreamClient {
             transfer.delegate = nil
             delegate?.transfer(transfer, didFinish: result)
         }
+        if !followers.isEmpty { sendFollowers() }
         admit()
     }
 

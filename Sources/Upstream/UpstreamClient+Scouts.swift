@@ -1,0 +1,104 @@
+/// The first connection to an HTTPS origin, which tells whether others need one of their own.
+///
+/// Only the handshake says whether an origin speaks HTTP/2 (RFC 7301). Until then libcurl opens a
+/// connection for each transfer of a burst, or, told to wait, lets those to an HTTP/1.1 origin go one
+/// after the other. So one transfer goes first, and the others follow when its connection stands.
+import HTTP
+import Posix
+import Reactor
+import URISyntax
+
+extension UpstreamClient {
+    /// A transfer that is ahead of others, and those.
+    struct Scouting {
+        let scout: UInt64
+        var following: [Transfer] = []
+    }
+
+    /// How long others wait for an origin's first connection; a handshake takes two or three round
+    /// trips.
+    private static let patience = Interval.milliseconds(500)
+
+    /// Whether a transfer is to wait for the first connection to its origin.
+    ///
+    /// It is sent by itself once that stands, has failed, or has taken too long.
+    func followsScout(_ transfer: Transfer) -> Bool {
+        let origin = transfer.hop.url.origin
+        guard origin.scheme == .https, configuration.httpPreference == .http2OverTLS,
+            !transfer.hasFollowed, !transfer.request.usesFreshConnection,
+            !spokenVersions.contains(origin)
+        else { return false }
+        guard scoutings[origin] == nil else {
+            transfer.hasFollowed = true
+            scoutings[origin]?.following.append(transfer)
+            return true
+        }
+        let id = transfer.id
+        scoutings[origin] = Scouting(scout: id)
+        loop.schedule(after: Self.patience) { [weak self] _ in
+            self?.endScouting(of: origin, by: id)
+        }
+        return false
+    }
+
+    /// Lets those go that wait for a transfer, if any do.
+    func endScouting(by transfer: Transfer) {
+        if scoutings.isEmpty { return }
+        endScouting(of: transfer.hop.url.origin, by: transfer.id)
+    }
+
+    private func endScouting(of origin: Origin, by id: UInt64) {
+        guard scoutings[origin]?.scout == id,
+            let following = scoutings.removeValue(forKey: origin)?.following, !following.isEmpty
+        else { return }
+        // Perhaps inside libcurl, which takes no transfer then.
+        followers += following
+        setNeedsSettle()
+    }
+
+    /// Sends those that need not wait any more.
+    func sendFollowers() {
+        let going = followers
+        followers = []
+        for transfer in going where transfer.state == .running { send(transfer) }
+    }
+
+    /// Learns what an origin speaks.
+    func noteVersion(of origin: Origin, isMultiplexing: Bool) {
+        if spokenVersions.count >= 1024 {
+            spokenVersions.removeAll()
+            multiplexingOrigins.removeAll()
+        }
+        spokenVersions.insert(origin)
+        if isMultiplexing {
+            multiplexingOrigins.insert(origin)
+        } else {
+            multiplexingOrigins.remove(origin)
+        }
+    }
+
+    /// Whether another transfer uses a connection at this moment: then it is HTTP/2, because
+    /// libcurl sends no request behind another one on HTTP/1.1.
+    func isShared(_ transfer: Transfer, localPort: UInt16) -> Bool {
+        let origin = transfer.hop.url.origin
+        let connection = Connection(origin: origin, localPort: localPort)
+        if let former = transfer.connection { leave(former) }
+        transfer.connection = connection
+        users[connection, default: 0] += 1
+        guard origin.scheme == .https, users[connection] ?? 0 > 1 else { return false }
+        noteVersion(of: origin, isMultiplexing: true)
+        return true
+    }
+
+    /// One user less.
+    func leave(_ connection: Connection) {
+        let left = (users[connection] ?? 1) - 1
+        users[connection] = left == 0 ? nil : left
+    }
+
+    /// A connection as libcurl names it.
+    struct Connection: Hashable {
+        let origin: Origin
+        let localPort: UInt16
+    }
+}
