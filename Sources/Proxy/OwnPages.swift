@@ -126,6 +126,7 @@ final class OwnPages {
             Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
             Disk:             \(here)/api/df
+            Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
             Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
             Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
             Downloads:        POST \(here)/api/downloads?url=<percent-encoded URL>&variant=best, then GET

@@ -23,7 +23,7 @@ final class Recording {
     let session: Session
     let core: ProxyCore
     private let loop: EventLoop
-    private var followers: [TimeShiftFollower] = []
+    private(set) var followers: [TimeShiftFollower] = []
     /// Keys of what it needs and what was fetched for other titles.
     private var sharedKeys: Set<ObjectKey> = []
     private var pinnedKeys: Set<ObjectKey>?
@@ -274,7 +274,7 @@ final class Recording {
         followers = []
     }
 
-    private var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.tally.bytes } }
+    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.tally.bytes } }
 
     private func pin() {
         do throws(SystemError) {
@@ -286,31 +286,4 @@ final class Recording {
             core.log.error("a recording cannot be pinned", metadata: ["error": "\(error)"])
         }
     }
-
-    // MARK: Telling
-
-    /// What is there of each list now.
-    var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
-        zip(order.lists, followers).map { chosen, follower in
-            let fetched = follower.fetches.stored
-            let (shift, gone) = follower.list.state.withLock {
-                ($0.shift, $0.missing.union($0.open))
-            }
-            var (segments, duration, lost) = (0, Duration.zero, 0)
-            for segment in shift.segments {
-                let isOld = segment.number < shift.windowStart
-                if fetched.contains(segment.number)
-                    || (isOld && !segment.isGap && !gone.contains(segment.number))
-                {
-                    segments += 1
-                    duration += segment.duration
-                } else if isOld {
-                    lost += 1
-                }
-            }
-            return (chosen.label, segments, duration / .seconds(1), lost)
-        }
-    }
-
-    var bytes: Int64 { order.bytes + fetchedBytes }
 }

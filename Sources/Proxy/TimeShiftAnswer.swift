@@ -11,8 +11,9 @@ import Synchronization
 import URISyntax
 
 extension OriginExchange {
-    /// The version of the longer window that this playlist is answered with; 0 for the origin's
-    /// own text. Takes the window in first, if it is a new one.
+    /// The version of the longer window that this playlist is answered with; 0 for the origin's text.
+    ///
+    /// Takes the window in first, if it is a new one.
     func shiftVersion(of object: StoredObject, _ facts: ObjectFacts) -> UInt64 {
         guard resource.session.shift != .none, resource.kind == nil, facts.head.isPlaylist,
             !core.keeper.isOver(resource.session)

@@ -33,7 +33,9 @@ struct TimeShiftFiles: Sendable {
         return "\(folder)/\(digits.joined())"
     }
 
-    /// What was saved of a list; nil for nothing. Blocks on the disk.
+    /// What was saved of a list; nil for nothing.
+    ///
+    /// Blocks on the disk.
     func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
         guard let path = path(url, session), let bytes = try? readWhole(path),
             let end = bytes.firstIndex(of: 0x0A),

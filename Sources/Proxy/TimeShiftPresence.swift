@@ -36,8 +36,9 @@ extension ProxyCore {
             storedKey(url, session, role: .segment, mark: marks.segment), segment.byteRange)
     }
 
-    /// Sections and keys are used whole, or by a range that their tag names: what was read of them
-    /// is what is needed. They need not be `whole`.
+    /// Whether the wanted bytes of an object are stored, or on their way.
+    ///
+    /// Sections and keys need not be `whole`: they are used as they were read, which may be by a range.
     private func isKept(_ key: ObjectKey, _ range: SubRange? = nil, whole: Bool = true) -> Bool {
         guard let object = store.peek(key) else { return false }
         if object.isComplete || (!whole && object.presentBytes > 0) { return true }
@@ -91,8 +92,10 @@ extension ShiftedList {
         return true
     }
 
-    /// Compares everything before the origin's window with the index; blocks on the disk, for a
-    /// second or two with a day of segments. With `all` the window itself is looked at too.
+    /// Compares everything before the origin's window with the index.
+    ///
+    /// Blocks on the disk, for a second or two with a day of segments. With `all` the window itself is
+    /// looked at too.
     func verify(_ core: ProxyCore, all: Bool = false) {
         let shift = shift
         let old = shift.segments.filter { (all || $0.number < shift.windowStart) && !$0.isGap }

@@ -174,7 +174,7 @@ private struct RecordingReport: Decodable {
 
     var isOver: Bool { state == "done" || state == "failed" }
 
-    /// `running  0:12:30, 376 segments, 1.2 GB, 2 lost: the origin does not answer`
+    /// How it stands, for people: state, length, segments, size, losses, and why.
     var line: String {
         var text = "\(state)  \(Words.length(seconds)), \(segments) segments, \(Words.size(bytes))"
         if lost > 0 { text += ", \(lost) lost" }

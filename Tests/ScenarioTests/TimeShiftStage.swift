@@ -2,7 +2,7 @@
 import FixtureCDN
 import ScenarioSupport
 
-/// A live stream of segments `s0.ts`, `s1.ts` ... of one second, behind a daemon.
+/// A live stream behind a daemon; its segments `s0.ts`, `s1.ts` and so on last a second each.
 final class ShiftedStream {
     let story: Story
     private(set) var window: LiveWindow
@@ -14,10 +14,8 @@ final class ShiftedStream {
     /// Lists with parts are reused for half a part target: stories wait less.
     private static let quick = ["#EXT-X-PART-INF:PART-TARGET=0.1"]
 
-    /// - Parameters:
-    ///   - length: what `dvr=` says.
-    ///   - arguments: added to `serve`.
-    ///   - loop: segments after which the stream begins anew behind a discontinuity.
+    /// Starts both: `length` is what `dvr=` says, `arguments` are added to `serve`, and after `loop`
+    /// segments the stream begins anew behind a discontinuity.
     init(
         _ length: String, _ arguments: [String] = [], path: String = "/l.m3u8", loop: Int = 100
     ) throws {

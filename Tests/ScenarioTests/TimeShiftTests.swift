@@ -144,15 +144,16 @@ extension Stories.TimeShiftTests {
         #expect(isLonger)
     }
 
-    @Test(arguments: ["0", "-1", "2x", "1h1h", "25h", "1000000000000h", "", "h"])
-    func `a length that is none is refused in words`(_ length: String) throws {
+    @Test
+    func `a length that is none is refused in words`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
-        for form in [
-            story.entry("/l.m3u8", "dvr=\(length)"), "/dvr=\(length)/\(story.cdn.url("/l.m3u8"))",
-        ] {
-            let answer = try story.follow(form)
-            #expect(answer.status == 400 && answer.text.contains("up to 24h"), "\(form)")
+        let url = story.cdn.url("/l.m3u8")
+        for length in ["0", "-1", "2x", "1h1h", "25h", "1000000000000h", "", "h"] {
+            for form in [story.entry("/l.m3u8", "dvr=\(length)"), "/dvr=\(length)/\(url)"] {
+                let answer = try story.follow(form)
+                #expect(answer.status == 400 && answer.text.contains("up to 24h"), "\(form)")
+            }
         }
         #expect(story.cdn.requestCount() == 0)
     }

@@ -1,0 +1,30 @@
+/// How far a recording has come.
+import HLS
+import Synchronization
+
+extension Recording {
+    /// What is there of each list now.
+    var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
+        zip(order.lists, followers).map { chosen, follower in
+            let fetched = follower.fetches.stored
+            let (shift, gone) = follower.list.state.withLock {
+                ($0.shift, $0.missing.union($0.open))
+            }
+            var (segments, duration, lost) = (0, Duration.zero, 0)
+            for segment in shift.segments {
+                let isOld = segment.number < shift.windowStart
+                if fetched.contains(segment.number)
+                    || (isOld && !segment.isGap && !gone.contains(segment.number))
+                {
+                    segments += 1
+                    duration += segment.duration
+                } else if isOld {
+                    lost += 1
+                }
+            }
+            return (chosen.label, segments, duration / .seconds(1), lost)
+        }
+    }
+
+    var bytes: Int64 { order.bytes + fetchedBytes }
+}
