@@ -19,6 +19,7 @@ final class Daemon {
     private let store: ObjectStore
     private let core: ProxyCore
     private let desk: TitleDesk
+    private let downloads: DownloadDesk
     private let server: HTTPServer
 
     /// Starts everything; blocks until the sockets listen.
@@ -45,19 +46,27 @@ final class Daemon {
         }
         do throws(SystemError) {
             desk = try TitleDesk(core: core)
+            downloads = try DownloadDesk(
+                core: core, folder: configuration.cacheFolder + "/downloads",
+                rules: configuration.downloads)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        server = try Self.listen(configuration, core, desk)
+        server = try Self.listen(configuration, core, (desk, downloads))
         core.listen(on: server.boundAddresses)
+        core.keeper.start(core)
     }
 
     private static func listen(
-        _ configuration: DaemonConfiguration, _ core: ProxyCore, _ desk: TitleDesk
+        _ configuration: DaemonConfiguration, _ core: ProxyCore,
+        _ desks: (titles: TitleDesk, downloads: DownloadDesk)
     ) throws -> HTTPServer {
         let connections = ConnectionCount()
-        let status = StatusSource(version: sluiceVersion, startedAt: .now(), desk: desk) {
+        let status = StatusSource(
+            version: sluiceVersion, startedAt: .now(), desk: desks.titles,
+            downloads: desks.downloads
+        ) {
             connections.now
         }
         do throws(SystemError) {
@@ -68,8 +77,9 @@ final class Daemon {
             connections.follow(server)
             return server
         } catch {
+            desks.downloads.stop()
             core.stop()
-            desk.stop()
+            desks.titles.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
             if error.code == EADDRINUSE {
@@ -121,6 +131,7 @@ final class Daemon {
         }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
+        downloads.stop()
         core.stop()
         desk.stop()
         core.accessLog?.close()
