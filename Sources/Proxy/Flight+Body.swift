@@ -123,7 +123,7 @@ extension Flight {
             // Framed as whole, but shorter than it said elsewhere: broken like any other.
             return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)
         }
-        if object.total == nil, resource.live.growth == nil, case .span(_, nil) = wanted {
+        if object.total == nil, !resource.isGrowing, case .span(_, nil) = wanted {
             if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
             object.markBodyEnd(writer.offset)
             // The player gets what there was; but what may have been cut is not kept, unless HTTP's

@@ -94,7 +94,7 @@ extension Flight: TransferDelegate {
             head.decodedCoding == nil
             ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
         let hasNoBody = head.status == .noContent || head.status == .resetContent
-        guard resource.live.growth == nil else {
+        guard !resource.isGrowing else {
             // What is there now, and not what will have been there at the end.
             return begin(head, from: 0, to: length, total: nil)
         }
@@ -128,7 +128,7 @@ extension Flight: TransferDelegate {
                     .origin, .badGateway,
                     "\(resource.url.redacted): a range of an encoded body cannot be used"))
         }
-        guard resource.live.growth == nil else {
+        guard !resource.isGrowing else {
             let end = last >= Self.openEnd ? nil : last + 1
             return begin(head, from: first, to: end, total: nil)
         }

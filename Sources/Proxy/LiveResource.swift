@@ -79,6 +79,9 @@ extension Resource {
         return ObjectKey(sha256Of: String(decoding: keyText.utf8.dropLast(suffix), as: UTF8.self))
     }
 
+    /// Whether more of it is still to be made, so that its length is not known.
+    var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }
+
     /// Whether the same URL leads to this resource whatever happens meanwhile.
     var isSteady: Bool { live.delivery == nil && live.growth == nil && live.longestHold == nil }
 }

@@ -143,7 +143,7 @@ extension OriginExchange {
             return .parts(Multipart(ranges, total: total, contentType: type))
         }
         guard let total else {
-            if resource.live.growth != nil, let first = openStart(specs[0]) { return .open(first) }
+            if resource.isGrowing, let first = openStart(specs[0]) { return .open(first) }
             guard case .bounded(let first, let last) = specs[0], first > 0 || last < 1 << 20 else {
                 return .whole
             }

@@ -105,5 +105,18 @@ extension ProxyCore {
         live.take(reading, at: place) { url, role in
             ObjectKey(sha256Of: keyText(url, session: resource.session, role: role))
         }
+        learnLengths(reading, resource.session)
+    }
+
+    /// Tells the store how long resources have become that are listed as whole: their parts are
+    /// listed for a little longer only.
+    private func learnLengths(_ reading: LiveReading, _ session: Session) {
+        for (url, container) in reading.containers where container.isWhole && container.end > 0 {
+            let text = currentKeyText(url, session: session, role: .segment)
+            guard let object = store.peek(ObjectKey(sha256Of: text)), object.total == nil else {
+                continue
+            }
+            _ = object.learnTotal(container.end)
+        }
     }
 }

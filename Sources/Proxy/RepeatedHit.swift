@@ -120,7 +120,7 @@ extension OriginExchange {
         }
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
-        reader.endsWithFill = end == nil && resource.live.growth != nil
+        reader.endsWithFill = end == nil && resource.isGrowing
         return .source(reader, length: end.map { $0 - start })
     }
 

@@ -75,6 +75,37 @@ extension Stories.LowLatencyPartsTests {
         #expect(answer["Cache-Status"]?.contains("hit") == true)
     }
 
+    @Test(arguments: [nil, "bytes=0-"])
+    func `a segment that has grown whole has its length, whoever asks first`(_ range: String?)
+        throws
+    {
+        let stage = try LowLatencyStage { $0.partsAreRanges = true }
+        let link = try #require(uriLines(try stage.story.follow(stage.list).text).last)
+        let answer = try stage.story.follow(link, headers: range.map { [("Range", $0)] } ?? [])
+        let bytes = stage.stream.bytes(ofSegment: 1)
+        #expect(answer.body == bytes && answer["Content-Length"] == "\(bytes.count)")
+        let whole = "bytes 0-\(bytes.count - 1)/\(bytes.count)"
+        #expect(answer["Content-Range"] == (range == nil ? nil : whole))
+    }
+
+    @Test func `a segment is whole for those who come when its parts are listed no more`() throws {
+        let stage = try LowLatencyStage { $0.partsAreRanges = true }
+        let text = try stage.story.follow(stage.list).text
+        let link = try #require(uriLines(text).last)
+        let length = stage.stream.bytes(ofSegment: 1).count
+        let half = [
+            ("Range", "bytes=0-\(length / 2 - 1)"), ("Range", "bytes=\(length / 2)-\(length - 1)"),
+        ]
+        for field in half { #expect(try stage.story.follow(link, headers: [field]).status == 206) }
+        stage.stream.advance(parts: 16)
+        let isGone = try eventually {
+            !(try stage.story.follow(stage.list).text.contains("s1.ts\""))
+        }
+        #expect(isGone)
+        #expect(try stage.story.follow(link).body == stage.stream.bytes(ofSegment: 1))
+        #expect(stage.story.cdn.firstByteServedTwice("/ll/video/s1.ts") == nil)
+    }
+
     @Test(arguments: ["", "9007199254740991"])  // RFC 8673
     func `an announced range without an end is streamed to the end of its part`(_ end: String)
         throws
