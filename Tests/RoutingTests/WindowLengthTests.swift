@@ -2,6 +2,7 @@
 import HTTP
 import Routing
 import Testing
+import URISyntax
 
 @Suite struct WindowLengthTests {
     @Test(arguments: [
