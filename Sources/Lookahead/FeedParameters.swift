@@ -46,16 +46,16 @@ package struct FeedParameters: Sendable, Hashable {
     package var secureSeconds = 4.0
     /// The same for the first bytes of neighbours, where the active item has not got its own yet.
     ///
-    /// Default 1 s.
-    package var startSecureSeconds = 1.0
+    /// Default 0 s: they are small, and a viewer that flicks on needs them before the rest of this one.
+    package var startSecureSeconds = 0.0
     /// Fetches at once.
     ///
-    /// Default 2.
-    package var parallel = 2
+    /// Default 5: most are small, and wait for a round trip rather than for the line.
+    package var parallel = 5
     /// Fetches at once for one item.
     ///
-    /// Default 2.
-    package var parallelOfItem = 2
+    /// Default 1.
+    package var parallelOfItem = 1
     /// True brings the whole active item before anything of its neighbours.
     package var activeFirst = false
 

@@ -107,19 +107,17 @@ extension FeedPlanner {
         guard !members.isEmpty else { return [] }
         let ofActive = wantsOfActive(at: now)
         let neighbours = members.dropFirst()
-        let ofNeighbours =
-            neighbours.flatMap { starts(of: $0, at: now) }
-            + neighbours.prefix(parameters.deep).flatMap { heads(of: $0, at: now) }
+        let starts = neighbours.flatMap { self.starts(of: $0, at: now) }
+        let heads = neighbours.prefix(parameters.deep).flatMap { self.heads(of: $0, at: now) }
         var wants: [Want]
         if parameters.activeFirst {
-            wants = ofActive + ofNeighbours
+            wants = ofActive + starts + heads
         } else {
-            // The beginning of the active item, the neighbours, the rest of it.
-            let start = known[active]?.plan?.head(parameters).map(\.index).last ?? 0
-            let near = max(start, (known[active]?.playedPart ?? -1) + 1)
-            wants =
-                ofActive.filter { $0.part <= near } + ofNeighbours
-                + ofActive.filter { $0.part > near }
+            let start = known[active]?.plan?.head(startParameters).map(\.index).last ?? 0
+            let near = (known[active]?.playedPart ?? -1) + 1
+            wants = ofActive.filter { $0.part <= start } + starts
+            wants += ofActive.filter { $0.part > start && $0.part <= near } + heads
+            wants += ofActive.filter { $0.part > max(start, near) }
         }
         var left = parameters.byteBudget - held(members)
         wants.removeAll { want in

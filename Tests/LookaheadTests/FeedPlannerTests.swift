@@ -19,7 +19,7 @@ import URISyntax
         var story = FeedStory { $0.parallel = 1 }
         story.settle()
         let first = story.order.prefix(3)
-        #expect(first == ["0/init.mp4", "0/0.m4s", "0/1.m4s"])
+        #expect(first == ["0/init.mp4", "0/0.m4s", "1/init.mp4"])
         let lastOfNeighbours = story.order.lastIndex { !$0.hasPrefix("0/") } ?? 0
         let rest = story.order.firstIndex(of: "0/2.m4s") ?? 0
         #expect(rest > lastOfNeighbours)
@@ -117,6 +117,7 @@ import URISyntax
         var story = FeedStory {
             $0.parallel = 8
             $0.parallelOfItem = 8
+            $0.startBytes = 0
         }
         story.answerReads()
         #expect(story.yielding.count == story.running.count)
