@@ -85,8 +85,18 @@ package struct KeyMaker {
     /// Without rules it is `AbsoluteURL.normalisedForKey`. Telemetry of players (CTA-5004, `CMCD`)
     /// is never part of a key.
     package static func key(of url: AbsoluteURL, rules: [KeyRuleInForce]) -> KeyedURL {
-        let needsWork =
-            url.queryRange != nil
+        guard rulesConcern(url, rules) else {
+            return KeyedURL(text: url.normalisedForKey, steps: [], isMerged: false)
+        }
+        var maker = KeyMaker(url)
+        maker.remove("cmcd", .shipped, merges: false) { $0.name.elementsEqual("CMCD".utf8) }
+        for rule in rules { maker.apply(rule.rule, rule.source) }
+        return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
+    }
+
+    /// Whether any rule may have a part in the key of a URL; most segments have nothing to change.
+    package static func rulesConcern(_ url: AbsoluteURL, _ rules: [KeyRuleInForce]) -> Bool {
+        url.queryRange != nil
             || rules.contains {
                 switch $0.rule {
                 case .host, .segment: true
@@ -94,13 +104,6 @@ package struct KeyMaker {
                 default: false
                 }
             }
-        guard needsWork else {
-            return KeyedURL(text: url.normalisedForKey, steps: [], isMerged: false)
-        }
-        var maker = KeyMaker(url)
-        maker.remove("cmcd", .shipped, merges: false) { $0.name.elementsEqual("CMCD".utf8) }
-        for rule in rules { maker.apply(rule.rule, rule.source) }
-        return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
     }
 
     private var text: String {

@@ -34,7 +34,7 @@ package struct StoredHead: Sendable, Equatable {
 
     /// Fields that describe one hop, one transfer or one viewer, or that speak for an origin whose
     /// place we take; none of them is replayed from the store.
-    private static let dropped: Set<String> = [
+    private static let dropped = FieldNameSet([
         "set-cookie", "set-cookie2", "strict-transport-security", "alt-svc", "link",
         "content-security-policy", "content-security-policy-report-only", "report-to", "nel",
         "content-length", "content-range", "accept-ranges", "transfer-encoding",
@@ -42,7 +42,7 @@ package struct StoredHead: Sendable, Equatable {
         "cross-origin-resource-policy", "cross-origin-opener-policy",
         "cross-origin-embedder-policy",
         "refresh", "cache-status", "x-frame-options",
-    ]
+    ])
 
     /// The fields of an origin's response that are kept (RFC 9111 section 3.1).
     ///
@@ -57,14 +57,24 @@ package struct StoredHead: Sendable, Equatable {
             kept.remove(.contentLength)
             return kept
         }
-        var kept = Fields()
-        for (name, value) in endToEndFields(response) {
-            let lower = HTTP.ASCII.lowercased(name)
-            if dropped.contains(lower) || lower.hasPrefix("access-control-") { continue }
-            kept.append(name, value)
+        let fields = endToEndFields(response).filtered { name in
+            !dropped.contains(name) && !isAccessControl(name)
         }
-        return kept
+        guard !fields.isASCII else { return fields }
+        // What stands in answers of ours is text.
+        var texts = Fields()
+        for (name, value) in fields { texts.append(name, value) }
+        return texts
     }
+
+    private static func isAccessControl(_ name: ArraySlice<UInt8>) -> Bool {
+        name.count >= accessControl.count
+            && name.prefix(accessControl.count).elementsEqual(accessControl) {
+                HTTP.ASCII.lower($0) == $1
+            }
+    }
+
+    private static let accessControl = Array("access-control-".utf8)
 
     /// Takes out the fields that a shared cache must not store, those that `private` names (RFC
     /// 9111 section 5.2.2.7).

@@ -6,17 +6,12 @@ package func endToEndFields(_ fields: Fields) -> Fields {
     if fields.contains(.connection) {
         listed = Set(fields.listMembers(.connection).map { FieldName($0) })
     }
-    var kept = Fields()
-    for index in 0..<fields.count {
-        let line = fields.bytes(at: index)
-        let name = FieldName(line.name.text)
-        guard !hopByHopNames.contains(name), !listed.contains(name) else { continue }
-        kept.append(nameBytes: line.name, valueBytes: line.value)
+    return fields.filtered { name in
+        !hopByHopNames.contains(name) && (listed.isEmpty || !listed.contains(FieldName(name.text)))
     }
-    return kept
 }
 
-private let hopByHopNames: Set<FieldName> = [
-    .connection, .keepAlive, .proxyConnection, .proxyAuthenticate, .proxyAuthorization,
-    .proxyAuthenticationInfo, .te, .trailer, .transferEncoding, .upgrade,
-]
+private let hopByHopNames = FieldNameSet([
+    "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
+    "Proxy-Authentication-Info", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+])

@@ -20,8 +20,7 @@ extension KeyTable {
     ///   - former: the object that is there under the key.
     func watch(_ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?) {
         let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
-        let keyed = key(of: resource.url, in: place)
-        guard keyed.isMerged, resource.mayStore else { return }
+        guard resource.mayStore, isMerged(resource.url, in: place) else { return }
         let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : place.scope
         if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
         let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
@@ -45,6 +44,12 @@ extension KeyTable {
         {
             veto(.validator, resource.url, scope)
         }
+    }
+
+    /// Whether URLs that differ in more than spelling may have this one's key.
+    private func isMerged(_ url: AbsoluteURL, in place: KeyPlace) -> Bool {
+        let rules = inForce(for: url, in: place).rules
+        return KeyMaker.rulesConcern(url, rules) && KeyMaker.key(of: url, rules: rules).isMerged
     }
 
     private static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
@@ -71,7 +76,7 @@ extension KeyTable {
         guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
             let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
         else { return }
-        let isMerged = key(of: resource.url, in: place).isMerged
+        let isMerged = isMerged(resource.url, in: place)
         guard isMerged || resource.url.queryRange != nil,
             let content = Self.content(of: object, total)
         else { return }

@@ -1,5 +1,6 @@
 /// MACs of handles and digests of names, on OpenSSL's libcrypto.
 import COpenSSL
+import Store
 
 /// Signs handles with a key that never leaves the process; HMAC-SHA-256 (RFC 2104).
 package struct Signer: Sendable {
@@ -32,8 +33,6 @@ package enum SHA256Digest {
 
     /// The 32 bytes of the digest.
     package static func of(_ bytes: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: 32)
-        _ = SHA256(bytes, bytes.count, &digest)
-        return digest
+        sha256(bytes)
     }
 }

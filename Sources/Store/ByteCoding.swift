@@ -23,8 +23,12 @@ struct ByteReader {
     }
 
     mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
-        guard let taken = take(Value.bitWidth / 8) else { return nil }
-        return taken.reversed().reduce(0) { $0 << 8 | Value(truncatingIfNeeded: $1) }
+        let size = Value.bitWidth / 8
+        guard size <= bytes.count - offset else { return nil }
+        defer { offset += size }
+        return bytes.withUnsafeBytes { raw in
+            Value(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Value.self))
+        }
     }
 
     /// Spans as pairs of 64-bit numbers; nil unless they ascend without touching.

@@ -201,6 +201,13 @@ struct ObjectHeader: Equatable {
         isComplete = spans.isComplete(total: description.total)
     }
 
+    /// The sequence that a slot names, be it whole or not.
+    private static func claimedSequence(_ bytes: [UInt8], at offset: Int) -> UInt64 {
+        var reader = ByteReader(bytes: bytes)
+        reader.offset = min(bytes.count, offset + 16)
+        return reader.integer(UInt64.self) ?? 0
+    }
+
     /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is cold.
     ///
     /// What was written in `epoch` need not be compared with its checksums.
@@ -214,12 +221,16 @@ struct ObjectHeader: Equatable {
         else { return nil }
         if pages > 1 { bytes = try readBytes(from: file, at: 0, count: Int(pages) * Int(pageSize)) }
         let length = slotLength(pages)
-        let slots = [0, length].compactMap { offset -> ObjectHeader? in
-            guard bytes.count > offset else { return nil }
+        var newest: ObjectHeader?
+        // The newer one is nearly always whole, and then the other one need not be looked at.
+        let offsets =
+            claimedSequence(bytes, at: 0) > claimedSequence(bytes, at: length)
+            ? [0, length] : [length, 0]
+        for offset in offsets where newest == nil && bytes.count > offset {
             let slot = Array(bytes[offset..<min(bytes.count, offset + length)])
-            return ObjectHeader(decodingSlot: slot, epoch: epoch)
+            let found = ObjectHeader(decodingSlot: slot, epoch: epoch)
+            if found?.pages == pages { newest = found }
         }
-        let newest = slots.filter { $0.pages == pages }.max { $0.sequence < $1.sequence }
         guard let header = newest ?? ObjectHeader(decodingFormat1: bytes) else { return nil }
         if header.spans.isEmpty { return header }
         return try fileSize(file) >= header.bodyOffset + header.spans.end ? header : nil

@@ -19,13 +19,14 @@ extension ObjectIndex {
         try pool.write { db in
             for (key, change) in rows {
                 switch change {
-                case .put(let row), .adopt(let row): try Self.put(row, in: db)
+                case .put(let row), .adopt(let row): try Self.put(row, uses[key], in: db)
                 case .delete:
                     try db.cachedStatement(sql: "DELETE FROM objects WHERE key = ?")
                         .execute(arguments: [key.hex])
                 }
             }
-            for (key, use) in uses {
+            // Those of new rows are in them already.
+            for (key, use) in uses where rows[key] == nil {
                 let isRead = use.bytes > 0
                 try db.cachedStatement(
                     sql: """
@@ -37,22 +38,26 @@ extension ObjectIndex {
         }
     }
 
-    private static func put(_ row: IndexRow, in db: Database) throws {
-        let used = (row.lastUsed ?? row.created).nanoseconds
+    /// Writes a row with what players did with its object meanwhile: one statement, not two.
+    private static func put(_ row: IndexRow, _ use: Use?, in db: Database) throws {
+        let used = max((row.lastUsed ?? row.created).nanoseconds, use?.time.nanoseconds ?? 0)
+        let wasRead = (use?.bytes ?? 0) > 0
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO objects (key, url, role, bytes, total, complete, created, last_used,
-                  title, kind, is_read)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  title, kind, is_read, uses)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (key) DO UPDATE SET url = excluded.url, role = excluded.role,
                   bytes = excluded.bytes, total = excluded.total, complete = excluded.complete,
                   created = excluded.created, last_used = MAX(last_used, excluded.last_used),
                   title = excluded.title, kind = excluded.kind,
-                  is_read = is_read OR excluded.is_read
+                  is_read = is_read OR excluded.is_read,
+                  uses = MIN(uses + excluded.uses - 1, 255)
                 """)
         try statement.execute(arguments: [
             row.key.hex, row.url, Int(row.role), row.bytes, row.total, row.isComplete,
-            row.created.nanoseconds, used, Int64(row.title), Int(row.kind.rawValue), row.isRead,
+            row.created.nanoseconds, used, Int64(row.title), Int(row.kind.rawValue),
+            row.isRead || wasRead, wasRead ? 2 : 1,
         ])
     }
 

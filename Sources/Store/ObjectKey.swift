@@ -42,23 +42,48 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 
     private init(unchecked bytes: [UInt8]) {
         func word(_ index: Int) -> UInt64 {
-            bytes[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+            var word: UInt64 = 0
+            for offset in 0..<8 { word = word << 8 | UInt64(bytes[index * 8 + offset]) }
+            return word
         }
         words = (word(0), word(1), word(2), word(3))
     }
 
     /// The digest, most significant byte first.
     package var bytes: [UInt8] {
-        [words.0, words.1, words.2, words.3].flatMap { word in
-            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * $0)) }
+        [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+            for index in 0..<32 { buffer[index] = byte(index) }
+            count = 32
         }
     }
 
     /// 64 lower-case hexadecimal digits.
     package var hex: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(
-            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        String(unsafeUninitializedCapacity: 64) { buffer in
+            writeHex(into: buffer)
+            return 64
+        }
+    }
+
+    /// Writes the 64 digits; a miss does it several times for paths, so nothing is allocated.
+    func writeHex(into buffer: UnsafeMutableBufferPointer<UInt8>) {
+        func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+        for index in 0..<32 {
+            let byte = byte(index)
+            buffer[2 * index] = digit(byte >> 4)
+            buffer[2 * index + 1] = digit(byte & 15)
+        }
+    }
+
+    private func byte(_ index: Int) -> UInt8 {
+        let word =
+            switch index >> 3 {
+            case 0: words.0
+            case 1: words.1
+            case 2: words.2
+            default: words.3
+            }
+        return UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * (index & 7)))
     }
 
     package var description: String { String(hex.prefix(16)) }
@@ -83,8 +108,15 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// SHA-256 of bytes (FIPS 180-4), through libcrypto.
-func sha256(_ bytes: [UInt8]) -> [UInt8] {
-    var digest = [UInt8](repeating: 0, count: 32)
-    _ = SHA256(bytes, bytes.count, &digest)
-    return digest
+package func sha256(_ bytes: [UInt8]) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: 32) { digest, count in
+        guard EVP_Digest(bytes, bytes.count, digest.baseAddress, nil, sha256Method, nil) == 1 else {
+            preconditionFailure("libcrypto has no SHA-256, or no memory for it")
+        }
+        count = 32
+    }
 }
+
+/// Fetched once, because a fetch costs more than the digest of a small header (EVP_MD_fetch(3)).
+// A fetched method is never changed again, and libcrypto's own threads share it.
+nonisolated(unsafe) private let sha256Method = EVP_MD_fetch(nil, "SHA256", nil)

@@ -47,8 +47,19 @@ final class StoreFolder: Sendable {
     }
 
     func objectPath(_ key: ObjectKey) -> String {
-        let hex = key.hex
-        return "\(objectsFolder)/\(hex.prefix(2))/\(hex.dropFirst(2))"
+        let folder = objectsFolder.utf8
+        let start = folder.count
+        return String(unsafeUninitializedCapacity: start + 66) { buffer in
+            _ = UnsafeMutableBufferPointer(rebasing: buffer[..<start]).update(
+                fromContentsOf: folder)
+            key.writeHex(into: UnsafeMutableBufferPointer(rebasing: buffer[(start + 2)...]))
+            // The first two digits name the folder.
+            buffer[start] = 0x2F
+            buffer[start + 1] = buffer[start + 2]
+            buffer[start + 2] = buffer[start + 3]
+            buffer[start + 3] = 0x2F
+            return start + 66
+        }
     }
 
     // MARK: Taking it

@@ -31,7 +31,7 @@ struct HeadParser {
     /// one downstream.
     mutating func take(_ line: ArraySlice<UInt8>) -> Event {
         size += line.count
-        if line.starts(with: "HTTP/".utf8) {
+        if line.first == 0x48, line.starts(with: "HTTP/".utf8) {
             fields = Fields()
             open = []
             isChunked = false
@@ -39,7 +39,7 @@ struct HeadParser {
             size = line.count
             return readStatus(line) ? .more : .malformed
         }
-        if line.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) {
+        if line.count <= 2, line.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) {
             closeField()
             return !isMalformed && checkFraming() ? .complete : .malformed
         }
@@ -47,9 +47,10 @@ struct HeadParser {
             fold(line)
         } else {
             closeField()
-            open = Self.withoutBlanksBeforeColon(Self.withoutLineEnd(line))
+            let line = Self.withoutLineEnd(line)
+            open = Self.withoutBlanksBeforeColon(line)
             // libcurl does not know such a name, so it would not frame by the field.
-            if open.count != Self.withoutLineEnd(line).count, isFraming { isMalformed = true }
+            if open.count != line.count, isFraming { isMalformed = true }
         }
         return .more
     }
@@ -84,7 +85,9 @@ struct HeadParser {
 
     /// A proxy removes white space between name and colon (RFC 9112 section 5.1).
     private static func withoutBlanksBeforeColon(_ line: ArraySlice<UInt8>) -> [UInt8] {
-        guard let colon = line.firstIndex(of: 0x3A) else { return Array(line) }
+        guard let colon = line.firstIndex(of: 0x3A), colon > line.startIndex,
+            line[colon - 1] == 0x20 || line[colon - 1] == 0x09
+        else { return Array(line) }
         var name = line[..<colon]
         while name.last == 0x20 || name.last == 0x09 { name.removeLast() }
         return Array(name) + line[colon...]

@@ -1,0 +1,36 @@
+/// A fixed set of field names that is asked about every field of every response.
+
+/// Names by their length: most fields are told apart by that alone, and none is copied.
+package struct FieldNameSet: Sendable {
+    private var namesOfLength: [[[UInt8]]] = []
+
+    /// A set of names in any spelling.
+    package init(_ names: [String]) {
+        for name in names.map({ $0.utf8.map(ASCII.lower) }) {
+            while namesOfLength.count <= name.count { namesOfLength.append([]) }
+            namesOfLength[name.count].append(name)
+        }
+    }
+
+    /// Whether the set has a name, whatever the case of its letters.
+    package func contains(_ name: ArraySlice<UInt8>) -> Bool {
+        guard name.count < namesOfLength.count else { return false }
+        let candidates = namesOfLength[name.count]
+        return !candidates.isEmpty
+            && candidates.contains { ASCII.equalIgnoringCase($0.span, name.span) }
+    }
+}
+
+extension Fields {
+    /// The fields whose names pass a test, in their order and byte for byte.
+    package func filtered(_ isKept: (ArraySlice<UInt8>) -> Bool) -> Fields {
+        var kept = Fields()
+        for entry in entries where isKept(storage[entry.name]) {
+            kept.append(nameBytes: storage[entry.name], valueBytes: storage[entry.value])
+        }
+        return kept
+    }
+
+    /// Whether every byte of every field is ASCII.
+    package var isASCII: Bool { storage.allSatisfy { $0 < 0x80 } }
+}
