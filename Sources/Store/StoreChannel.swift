@@ -33,6 +33,11 @@ struct StoreMail: Sendable {
     var hasTouches = false
     /// First bytes of the keys whose names changed on disk, and are not synced.
     var folders: Set<UInt8> = []
+
+    var isEmpty: Bool {
+        dirty.isEmpty && finished.isEmpty && discarded.isEmpty && rows.isEmpty
+            && wantedBytes == nil && !hasTouches && folders.isEmpty
+    }
 }
 
 /// The mailbox of the store thread.
@@ -46,7 +51,10 @@ final class StoreChannel: Sendable {
     private struct Guarded {
         var mail = StoreMail()
         var worker: LoopBound<StoreWorker>?
+        /// True while the store thread looks by itself before long, or has been woken.
         var isAnnounced = false
+        /// True once it has been woken for what cannot wait until then.
+        var isUrgent = false
         weak var room: StoreCore?
     }
 
@@ -78,12 +86,26 @@ final class StoreChannel: Sendable {
     /// The store thread, once it runs.
     var worker: LoopBound<StoreWorker>? { guarded.withLock { $0.worker } }
 
+    /// Takes what there is.
+    ///
+    /// The caller looks again before long: only what cannot wait so long wakes it earlier.
     func takeMail() -> StoreMail {
         guarded.withLock { guarded in
-            guarded.isAnnounced = false
+            guarded.isUrgent = false
             let mail = guarded.mail
             guarded.mail = StoreMail()
             return mail
+        }
+    }
+
+    /// Has the next mail wake the store thread, unless there is some already.
+    ///
+    /// - Returns: true when there is none.
+    func rest() -> Bool {
+        guarded.withLock { guarded in
+            guard guarded.mail.isEmpty else { return false }
+            guarded.isAnnounced = false
+            return true
         }
     }
 
@@ -111,9 +133,11 @@ final class StoreChannel: Sendable {
 
     func noteDirty(_ object: StoredObject) { post { $0.dirty.append(object) } }
     func noteFinished(_ object: StoredObject) { post { $0.finished.append(object) } }
-    func noteDiscarded(_ object: StoredObject) { post { $0.discarded.append(object) } }
+    func noteDiscarded(_ object: StoredObject) {
+        post(isUrgent: true) { $0.discarded.append(object) }
+    }
     func noteTouches() { post { $0.hasTouches = true } }
-    func hurry() { post { _ in } }
+    func hurry() { post(isUrgent: true) { _ in } }
 
     /// Notes that a key's folder has to be synced; a change of a row is noted with it.
     func noteName(of key: ObjectKey) {
@@ -124,14 +148,16 @@ final class StoreChannel: Sendable {
     func noteRow(_ change: RowChange, of key: ObjectKey) { post { $0.rows[key] = change } }
 
     func askEviction(bytes: Int64) {
-        post { $0.wantedBytes = max($0.wantedBytes ?? 0, bytes) }
+        post(isUrgent: true) { $0.wantedBytes = max($0.wantedBytes ?? 0, bytes) }
     }
 
-    private func post(_ change: (inout StoreMail) -> Void) {
+    private func post(isUrgent: Bool = false, _ change: (inout StoreMail) -> Void) {
         let worker = guarded.withLock { guarded -> LoopBound<StoreWorker>? in
             change(&guarded.mail)
-            guard !guarded.isAnnounced, let worker = guarded.worker else { return nil }
+            let isAwaited = isUrgent ? guarded.isUrgent : guarded.isAnnounced
+            guard !isAwaited, let worker = guarded.worker else { return nil }
             guarded.isAnnounced = true
+            guarded.isUrgent = guarded.isUrgent || isUrgent
             return worker
         }
         worker?.enqueue { worker, loop in worker.mailArrived(loop) }

@@ -15,6 +15,10 @@ package struct StoreConfiguration: Sendable {
     package var commitBytes: Int64 = 4 << 20
     /// A growing object's header is brought up to date so long after its last commit.
     package var commitInterval: Interval = .seconds(1 as Int64)
+    /// Objects that are whole, or that no fill works on any more, are committed so long after.
+    ///
+    /// Then those of a while share one wait for the disk, and the store thread one waking.
+    package var settleInterval: Interval = .milliseconds(50)
     /// What was written is made certain (fdatasync(2), fsync(2)) so long after it, at the latest.
     package var syncInterval: Interval = .seconds(2 as Int64)
     /// Index writes are gathered for so long.

@@ -43,7 +43,12 @@ final class StoreWorker {
     /// The index is being filled from the objects, up to this first byte.
     var refilling: Int?
 
+    /// Objects that no fill works on any more, to be committed with the others of the moment.
+    private var finished: [StoredObject] = []
+
     private var timer: TimerID?
+    /// The next look at what other threads left.
+    private var settleTimer: TimerID?
     private var lostTimer: TimerID?
 
     init(core: StoreCore) {
@@ -51,23 +56,49 @@ final class StoreWorker {
         policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
     }
 
-    /// Looks at what other threads left.
+    /// Looks at what other threads left, and before long again.
     func mailArrived(_ loop: EventLoop) {
+        takeMail(loop, settles: false)
+        if settleTimer == nil { scheduleSettling(loop) }
+    }
+
+    private func scheduleSettling(_ loop: EventLoop) {
+        let interval = core.configuration.settleInterval
+        settleTimer = loop.schedule(after: interval) { [unowned self] loop in
+            settleTimer = nil
+            let hadWork = takeMail(loop, settles: true)
+            if hadWork || !core.channel.rest() { scheduleSettling(loop) }
+        }
+    }
+
+    /// - Returns: true when objects were settled.
+    @discardableResult
+    private func takeMail(_ loop: EventLoop, settles: Bool) -> Bool {
         let wanted = readMail(loop)
+        var settled = 0
+        // What waits to be committed counts as held, and eviction would take what is used instead.
+        if settles || wanted != nil { settled = settleFinished() }
         commitDue(at: loop.now)
         if let wanted {
             wantedBytes = max(wantedBytes ?? 0, wanted)
             if !isEvicting { evictSome(loop) }
         }
         scheduleTick(loop)
+        return settled > 0
     }
 
-    /// - Returns: the room that is asked for. The mail itself is gone by then: what it names would
-    ///   count as held, and eviction would take what is used instead.
+    private func settleFinished() -> Int {
+        let done = finished
+        finished = []
+        settle(done)
+        return done.count
+    }
+
+    /// - Returns: the room that is asked for. The mail itself is gone by then, for the same reason.
     private func readMail(_ loop: EventLoop) -> Int64? {
         let mail = core.channel.takeMail()
         for object in mail.dirty { dirty.append((object, loop.now)) }
-        settle(mail.finished)
+        finished += mail.finished
         for object in mail.discarded { removeDiscarded(object) }
         absorb(mail)
         return mail.wantedBytes
@@ -96,6 +127,8 @@ final class StoreWorker {
         mayTrim = false
         // What was in use at the last attempt may be idle now.
         if core.ledger.isOverBudget, !isEvicting {
+            _ = settleFinished()
+            commitDue(at: loop.now)
             wantedBytes = wantedBytes ?? 0
             evictSome(loop)
         }
@@ -117,8 +150,9 @@ final class StoreWorker {
                     state.isQueued = false
                     return nil
                 }
-                return state.isComplete || state.uncommittedBytes >= configuration.commitBytes
+                return state.uncommittedBytes >= configuration.commitBytes
                     || now - since >= configuration.commitInterval
+                    || (state.isComplete && now - since >= configuration.settleInterval)
             }
             guard let isDue else { continue }
             if isDue { due.append(object) } else { kept.append((object, since)) }
@@ -146,7 +180,8 @@ final class StoreWorker {
     func finishAll(by deadline: Monotonic) -> Bool {
         let mail = core.channel.takeMail()
         for object in mail.discarded { removeDiscarded(object) }
-        var behind = (mail.finished + mail.dirty + dirty.map(\.object))[...]
+        var behind = (finished + mail.finished + mail.dirty + dirty.map(\.object))[...]
+        finished = []
         for object in behind { object.state.withLock { $0.isQueued = false } }
         while !behind.isEmpty, .now() < deadline {
             settle(Array(behind.prefix(64)))
