@@ -11,9 +11,29 @@ import URISyntax
 extension Flight {
     // MARK: Bytes
 
+    /// The pieces that a body is written in, and readers are woken for, while it comes faster than
+    /// that; cut at multiples of this in the file.
+    static let gatherLimit = 256 << 10
+
+    /// Takes bytes of this round; they are written when a piece is full, or at the round's end.
+    ///
+    /// The first ones of a response are written at once: players wait for them.
+    func gather(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        while !rest.isEmpty, let writer {
+            if gathered.capacity == 0 { gathered = table.takeBuffer() }
+            let room = writer.bytesToCut(every: Self.gatherLimit) - gathered.count
+            let count = min(room, rest.count)
+            gathered.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            if count == room || isExpected { flush() }
+        }
+    }
+
     /// Writes what was gathered and lets readers have it.
     func flush() {
         guard !gathered.isEmpty, writer != nil else { return }
+        isExpected = false
         var failure = writeGathered()
         if let error = failure, keepNothing(because: error) { failure = writeGathered() }
         let first = isSniffing ? Array(gathered.prefix(PlaylistDetector.prefixLength)) : []

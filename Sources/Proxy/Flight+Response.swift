@@ -54,9 +54,7 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer, refusal == nil, writer != nil else { return .consumed }
         table.counters.add(.bytesFromOrigin, Int64(bytes.count))
         if isAhead { table.counters.add(.bytesAhead, Int64(bytes.count)) }
-        if gathered.capacity == 0 { gathered = table.takeBuffer() }
-        gathered.append(contentsOf: bytes)
-        if gathered.count >= Self.gatherLimit { flush() }
+        gather(bytes)
         return .consumed
     }
 
@@ -83,9 +81,6 @@ extension Flight: TransferDelegate {
             retry(after: error, isDown: isDown)
         }
     }
-
-    /// Bytes gathered before they are written within a round.
-    static let gatherLimit = 128 << 10
 
     // MARK: Heads
 
@@ -200,6 +195,7 @@ extension Flight: TransferDelegate {
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling
         filledSince = table.loop.now
+        isExpected = !isAhead
         isSniffing =
             start == 0 && former !== object && (resource.role == nil || isPlaylist)
             && head.status == .ok
@@ -252,7 +248,10 @@ extension Flight: TransferDelegate {
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
             kind: retentionKind(head), isRead: !isAhead)
         do throws(SystemError) {
-            object = try table.store.create(description)
+            let made = try table.store.create(description)
+            // Readers ask for it at once, and need not read it back from its stored form.
+            _ = made.attach(ObjectFacts(head: head, generation: made.generation))
+            object = made
             return true
         } catch {
             fail(

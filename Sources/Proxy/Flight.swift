@@ -60,6 +60,8 @@ final class Flight {
     var transfer: Transfer?
     /// Bytes of this round, not in the file yet.
     var gathered: [UInt8] = []
+    /// True until the first bytes of a response have come, which readers are waiting for.
+    var isExpected = false
     var requestTime = WallTime.now()
     /// True once storing failed before anybody was told of the object: the body is passed on only.
     var keepsNothing = false

@@ -22,10 +22,31 @@ extension StoredObject {
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: Int64(bytes.count))
         do throws(SystemError) {
-            try writeAll(bytes, to: descriptor.number, at: bodyOffset + offset)
+            try writeInPieces(bytes, at: bodyOffset + offset)
         } catch {
             channel.noteStorageFailure(error)
             throw error
+        }
+    }
+
+    /// What one system call writes at most, cut at multiples of this in the file.
+    ///
+    /// The page cache takes such a piece as one folio. Measured on ext4 with blocks reserved, CPU
+    /// seconds a GB: 64 KiB on the cuts 0.18 and anywhere 0.28, 128 KiB 0.16 and 0.22, 256 KiB 0.15
+    /// and 0.17. But a virtual machine gives free memory back to its host in blocks of 128 KiB and
+    /// more, and folios made of such cost 1.8: on the whole the smaller piece is the cheapest.
+    private static let piece: Int64 = 64 << 10
+
+    private func writeInPieces(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(SystemError) {
+        var done = 0
+        while done < bytes.count {
+            let place = offset + Int64(done)
+            let count = min(bytes.count - done, Int(Self.piece - place % Self.piece))
+            let part = UnsafeRawBufferPointer(rebasing: bytes[done..<done + count])
+            try writeAll(part, to: descriptor.number, at: place)
+            done += count
         }
     }
 
@@ -193,6 +214,11 @@ package struct FillWriter {
         self.object = object
         offset = start
         fill = object.beginFill(from: start, to: end)
+    }
+
+    /// The bytes from here to where the file is cut next; at least one.
+    package func bytesToCut(every piece: Int) -> Int {
+        piece - Int((object.bodyOffset + offset) % Int64(piece))
     }
 
     /// Writes the next bytes and lets readers have them.

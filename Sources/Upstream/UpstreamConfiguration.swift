@@ -14,7 +14,7 @@ package import Posix
 /// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
 /// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
-/// | receiveBuffer | bytes | 64 Ki | 16 Ki...512 Ki | one socket read; held per open handle |
+/// | receiveBuffer | bytes | 128 Ki | 16 Ki...512 Ki | one socket read; held per open handle |
 /// | idleConnections | connections | 64 | 1...1024 | kept open for reuse |
 /// | idleAge | time | 60 s | 1...600 s | older idle connections are not reused |
 /// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
@@ -33,7 +33,7 @@ package struct UpstreamConfiguration: Sendable {
     package var maxRedirects = 10
     package var maxDecodedBytes: Int64 = 64 << 20
     package var maxHeadBytes = 256 << 10
-    package var receiveBuffer = 64 << 10
+    package var receiveBuffer = 128 << 10
     package var idleConnections = 64
     package var idleAge: Interval = .seconds(60)
     package var dnsCache: Interval = .seconds(60)
