@@ -1,0 +1,87 @@
+/// What is ordered, chosen and planned of a title, without a daemon.
+import HLS
+import Testing
+import URISyntax
+
+@testable import Proxy
+
+@Suite struct DownloadOrderTests {
+    @Test(arguments: [("90", 90.0), ("1:30", 90), ("1:02:03", 3_723), ("0.5", 0.5)])
+    func `times are read as people write them`(text: String, seconds: Double) {
+        #expect(DownloadOrder.time(text) == seconds)
+    }
+
+    @Test(arguments: ["", "x", "-1", "1:2:3:4", "1:", "+5"])
+    func `what is no time is none`(text: String) {
+        #expect(DownloadOrder.time(text) == nil)
+    }
+
+    @Test func `an order outlives its file`() throws {
+        var order = DownloadOrder(url: try AbsoluteURL("http://h/a.m3u8?x=1"))
+        for (name, value) in [
+            ("variant", "720"), ("audio", "en"), ("subtitles", "all"), ("from", "1:00"),
+            ("rate", "5000"),
+        ] {
+            #expect(order.set(name, value) == nil)
+        }
+        var copy = DownloadOrder(url: order.url)
+        for (name, value) in order.settings { #expect(copy.set(name, value) == nil) }
+        #expect(copy == order)
+    }
+}
+
+@Suite struct DownloadRulesTests {
+    @Test(arguments: [
+        ("18:00-23:30", 18 * 60, true), ("18:00-23:30", 23 * 60 + 30, false),
+        ("22:00-06:00", 60, true), ("22:00-06:00", 12 * 60, false),
+    ])
+    func `hours may pass midnight`(text: String, minute: Int, isInside: Bool) throws {
+        #expect(try #require(DownloadRules.Hours(text)).contains(minute: minute) == isInside)
+    }
+
+    @Test(arguments: ["", "18-23", "18:00", "24:00-01:00", "10:00-10:00", "1:60-2:00"])
+    func `what are no hours are none`(text: String) {
+        #expect(DownloadRules.Hours(text) == nil)
+    }
+}
+
+@Suite struct DownloadChoiceTests {
+    private static let master = """
+        #EXTM3U
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="E",LANGUAGE="en-GB",DEFAULT=YES,URI="en.m3u8"
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="F",LANGUAGE="fr",URI="fr.m3u8"
+        #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="D",LANGUAGE="de",URI="de.m3u8"
+        #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO="a",SUBTITLES="s"
+        low.m3u8
+        #EXT-X-STREAM-INF:BANDWIDTH=800000,RESOLUTION=1280x720,AUDIO="a",SUBTITLES="s"
+        high.m3u8
+
+        """
+
+    private func names(_ settings: [(String, String)]) throws -> [String] {
+        let base = try AbsoluteURL("http://h/master.m3u8")
+        var order = DownloadOrder(url: base)
+        for (name, value) in settings { _ = order.set(name, value) }
+        let outline = try PlaylistOutline(Array(Self.master.utf8), base: base)
+        return try DownloadChoice(order, outline).playlists().map(\.url.lastPathSegment)
+    }
+
+    @Test func `the best picture counts before the bit rate`() throws {
+        #expect(try names([]) == ["high.m3u8", "en.m3u8"])
+    }
+
+    @Test func `a language takes narrower tags`() throws {
+        #expect(try names([("audio", "en"), ("variant", "360")]) == ["low.m3u8", "en.m3u8"])
+    }
+
+    @Test func `all is all, each once`() throws {
+        let settings = [("variant", "all"), ("audio", "all"), ("subtitles", "all")]
+        #expect(
+            try names(settings)
+                == ["low.m3u8", "high.m3u8", "en.m3u8", "fr.m3u8", "de.m3u8"])
+    }
+
+    @Test func `a language that is not there is refused`() throws {
+        #expect(throws: DownloadChoice.Fault.self) { try names([("audio", "it")]) }
+    }
+}
