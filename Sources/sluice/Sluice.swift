@@ -43,6 +43,7 @@ struct SluiceCommand: ParsableCommand {
             LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self,
             ClearCommand.self, VerifyCommand.self, DfCommand.self, CheckCommand.self,
             SimulateCommand.self, InspectCommand.self, WhyCommand.self, KeysCommand.self,
-            DownloadCommand.self, ExportCommand.self, BenchCommand.self, FeedCommand.self, RecordCommand.self,
+            DownloadCommand.self, ExportCommand.self, BenchCommand.self, FeedCommand.self,
+            RecordCommand.self,
         ])
 }
