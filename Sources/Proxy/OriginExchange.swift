@@ -96,7 +96,14 @@ final class OriginExchange {
     func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?)
         -> Freshness.Question
     {
-        resource.freshnessQuestion(facts, playlist?.facts, circumstances)
+        var question = resource.freshnessQuestion(facts, playlist?.facts, circumstances)
+        // Live streams change keys under one URL: HTTP decides how long one holds.
+        if resource.role == .key, question.policy == .media,
+            core.playlistMemory.isLive(resource.session.id)
+        {
+            question.policy = .rfc
+        }
+        return question
     }
 
     func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
@@ -116,7 +123,7 @@ final class OriginExchange {
             var request = FetchRequest(
                 resource: resource, wanted: .whole, object: object, revalidates: true,
                 delivery: playlist == nil ? .head : .completion,
-                lane: playlist == nil ? .playback : .express)
+                lane: resource.role?.isExpress == true || playlist != nil ? .express : .playback)
             if resource.kind != nil {
                 request.terms.staleServes = Freshness.mayServeStale(question(facts, playlist))
                 if self.request.method == .head, playlist == nil {
