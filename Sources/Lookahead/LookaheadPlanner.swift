@@ -201,8 +201,17 @@ package struct LookaheadPlanner: Sendable {
     }
 
     /// A player cut off a body: it stopped, sought or changes its rendition; the next request tells.
-    package mutating func left(_ id: PlayerID, at now: Double) -> [LookaheadAction] {
-        guard players[id] != nil else { return [] }
+    ///
+    /// What was cut off counts only where nothing else was asked for since.
+    package mutating func left(
+        _ id: PlayerID, _ url: AbsoluteURL, at now: Double
+    ) -> [LookaheadAction] {
+        let isLast = players[id]?.tracks.values.contains { track in
+            guard let picture = lists[track.list]?.picture else { return false }
+            let index = picture.index(after: track.sequence) - 1
+            return index >= 0 && picture.segments[index].piece.url == url
+        }
+        guard isLast == true else { return [] }
         players[id]?.hasStopped = true
         return plan(id, at: now)
     }

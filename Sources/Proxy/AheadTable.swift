@@ -102,7 +102,8 @@ extension Flight {
         var end = object?.total
         if case .span(_, let wantedEnd?) = wanted { end = wantedEnd }
         guard let end else { return false }
-        let elapsed = max(1, (table.loop.now - filledSince).nanoseconds)
+        // The first bytes come in one burst, which says nothing of the pace.
+        let elapsed = max(limit.nanoseconds, (table.loop.now - filledSince).nanoseconds)
         let perNanosecond = Double(position - firstOffset) / Double(elapsed)
         return Double(end - position) <= perNanosecond * Double(limit.nanoseconds)
     }

@@ -55,8 +55,8 @@ final class LookaheadDriver {
         perform(planner.read(resource.url, from: start, by: player, hints, at: now))
     }
 
-    func left(_ player: PlayerID) {
-        perform(planner.left(player, at: now))
+    func left(_ player: PlayerID, _ url: AbsoluteURL) {
+        perform(planner.left(player, url, at: now))
     }
 
     func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {

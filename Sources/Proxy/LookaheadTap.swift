@@ -82,7 +82,7 @@ final class LookaheadTap: Sendable {
     func left(_ resource: Resource, _ exchange: Exchange, _ core: ProxyCore) {
         guard isOn, resource.kind == nil else { return }
         let (player, _) = Self.identify(resource, exchange, core)
-        enqueue(core) { driver, _ in driver.left(player) }
+        enqueue(core) { driver, _ in driver.left(player, resource.url) }
     }
 
     private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
