@@ -34,6 +34,7 @@ package enum MultivariantFilter {
     ///   - body: the playlist.
     ///   - references: what a rewrite of it found.
     ///   - limits: what a playlist may cost.
+    /// - Returns: them in the order of the playlist.
     /// - Throws: what a rewrite would throw.
     package static func variants(
         _ body: [UInt8], _ references: [ResourceReference], limits: PlaylistLimits = .standard

@@ -97,10 +97,10 @@ package final class Counters: Sendable {
             case .shiftEpochs: "Live playlists of a longer window that began to count anew."
             case .shiftDropped: "Segments removed because they had left every window."
             case .bytesAhead: "Body bytes received from origins before any player asked for them."
-            case .aheadFetches: "Resources that look-ahead and feeds sent for before any player asked."
-            case .epochsBegun: "Live playlists that began to count anew, so that names were given again."
+            case .aheadFetches: "Resources sent for before any player asked."
+            case .epochsBegun: "Live playlists that began to count anew."
             case .reloadsHeld: "Blocking playlist reloads sent to origins."
-            case .reloadsRepeated: "Blocking reloads asked again since the origin had not held them."
+            case .reloadsRepeated: "Blocking reloads that the origin had not held."
             }
         }
     }

@@ -162,6 +162,7 @@ extension OriginHealth.Mark {
     ///   - url: what was asked for.
     ///   - place: where that led, if it is elsewhere.
     ///   - now: the time that the silence is told for.
+    /// - Returns: a 504 that is the origin's fault.
     func refusal(
         of url: AbsoluteURL, at place: AbsoluteURL? = nil, now: Monotonic
     ) -> ProxyFailure {

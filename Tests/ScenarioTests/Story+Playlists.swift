@@ -14,7 +14,8 @@ extension Story {
         _ environment: [(name: String, value: String)] = []
     ) throws -> DaemonProcess {
         let usual = [
-            "serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder, "--look-ahead", "off",
+            "serve", "--port", "0", "--allow-private", "--cache-dir", cacheFolder, "--look-ahead",
+            "off",
         ]
         return try DaemonProcess(usual + arguments, environment: environment)
     }
