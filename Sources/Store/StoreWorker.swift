@@ -91,6 +91,7 @@ final class StoreWorker {
         let done = finished
         finished = []
         settle(done)
+        mayTrim = mayTrim || !done.isEmpty
         return done.count
     }
 
@@ -123,7 +124,8 @@ final class StoreWorker {
             syncAll(by: loop.now + .milliseconds(100))
             lookForFolder(loop)
         }
-        if mayTrim { core.table.trimAll() }
+        // Objects are let go by readers too, who tell of it only as a use.
+        core.table.trimAll()
         mayTrim = false
         // What was in use at the last attempt may be idle now.
         if core.ledger.isOverBudget, !isEvicting {
@@ -183,6 +185,7 @@ final class StoreWorker {
         var behind = (finished + mail.finished + mail.dirty + dirty.map(\.object))[...]
         finished = []
         for object in behind { object.state.withLock { $0.isQueued = false } }
+        mayTrim = mayTrim || !behind.isEmpty
         while !behind.isEmpty, .now() < deadline {
             settle(Array(behind.prefix(64)))
             behind = behind.dropFirst(64)
