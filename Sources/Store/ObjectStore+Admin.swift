@@ -75,9 +75,9 @@ extension ObjectStore {
         where fits: @escaping @Sendable (StoreEntry) -> Bool,
         _ done: @escaping @Sendable (Removal) -> Void
     ) {
-        onStoreThread { worker in
+        onStoreThread { worker, loop in
             worker.compareToTheEnd()
-            worker.flushIndex()
+            worker.catchUp(loop)
             var removal = Removal()
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
             for row in rows where fits(StoreEntry(row)) && self.core.remove(row.key) != nil {
@@ -115,7 +115,7 @@ extension ObjectStore {
     /// fetched for another title first.
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(SystemError) {
         try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
-        onStoreThread { $0.reloadPins() }
+        onStoreThread { worker, _ in worker.reloadPins() }
     }
 
     /// Lets a title go like any other; blocks until that is on the disk.
@@ -123,7 +123,7 @@ extension ObjectStore {
     /// - Returns: false when it was not pinned.
     package func unpin(title: UInt64) throws(SystemError) -> Bool {
         let wasPinned = try core.pins.remove(title)
-        onStoreThread { $0.reloadPins() }
+        onStoreThread { worker, _ in worker.reloadPins() }
         return wasPinned
     }
 
@@ -134,7 +134,7 @@ extension ObjectStore {
 
     /// Keeps a session's state across restarts; a former one of the same name is replaced.
     package func saveSession(id: [UInt8], blob: [UInt8]) {
-        onStoreThread { _ in
+        onStoreThread { _, _ in
             self.indexed("save a session", ()) {
                 try self.core.index.saveSession(id: id, blob: blob)
             }
@@ -142,7 +142,7 @@ extension ObjectStore {
     }
 
     package func removeSession(id: [UInt8]) {
-        onStoreThread { _ in
+        onStoreThread { _, _ in
             self.indexed("remove a session", ()) { try self.core.index.removeSession(id: id) }
         }
     }
@@ -155,7 +155,7 @@ extension ObjectStore {
     /// Keeps a URL under a short name; found at once by `longURL`, on disk a moment later.
     package func saveLongURL(id: [UInt8], url: String) {
         unsavedLongURLs.withLock { $0[id] = url }
-        onStoreThread { _ in
+        onStoreThread { _, _ in
             self.indexed("save a URL", ()) {
                 try self.core.index.saveLongURL(id: id, url: url, now: .now())
             }
@@ -173,8 +173,8 @@ extension ObjectStore {
 
     // MARK: Ways to the index
 
-    private func onStoreThread(_ body: @escaping @Sendable (StoreWorker) -> Void) {
-        core.channel.worker?.enqueue { worker, _ in body(worker) }
+    private func onStoreThread(_ body: @escaping @Sendable (StoreWorker, EventLoop) -> Void) {
+        core.channel.worker?.enqueue(body)
     }
 
     /// Runs an index operation; a failure is counted and logged and gives the fallback.

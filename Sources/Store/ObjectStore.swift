@@ -143,6 +143,18 @@ package final class ObjectStore: Sendable {
         return latch.wait(atMost: limit) && finished.isRaised
     }
 
+    /// Has the index tell of all that has arrived by now; blocks, for at most `limit`.
+    ///
+    /// For listings: unlike `flush(within:)` it does not wait for the disk.
+    package func catchUp(within limit: Interval) {
+        guard let worker = core.channel.worker, let latch = try? Latch() else { return }
+        worker.enqueue { worker, loop in
+            worker.catchUp(loop)
+            latch.open()
+        }
+        _ = latch.wait(atMost: limit)
+    }
+
     // MARK: Objects
 
     /// The current object of a key, complete or not, and marks its use; nil if there is none.

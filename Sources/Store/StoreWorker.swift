@@ -87,6 +87,12 @@ final class StoreWorker {
         return settled > 0
     }
 
+    /// Commits what is finished, and writes the index.
+    func catchUp(_ loop: EventLoop) {
+        takeMail(loop, settles: true)
+        flushIndex()
+    }
+
     private func settleFinished() -> Int {
         let done = finished
         finished = []

@@ -62,6 +62,7 @@ package final class TitleHands: Sendable {
     /// - Returns: the value to send, or why there is none.
     package func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
         let request = RequestHead(method: method, target: target)
+        store.catchUp(within: .seconds(2 as Int64))
         let arguments = HandArguments(request.query ?? "")
         switch (request.path, method) {
         case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
