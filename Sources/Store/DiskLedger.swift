@@ -3,9 +3,16 @@ import Synchronization
 
 /// The bytes an object's file takes.
 enum Footprint {
-    /// Header pages and present bytes, in whole blocks of 4 KiB.
+    private static let block: Int64 = 4096
+
+    /// Header pages and a body of so many bytes in one piece, in whole blocks of 4 KiB.
     static func bytes(header: Int64, present: Int64) -> Int64 {
-        header + (present + 4095) / 4096 * 4096
+        header + (present + block - 1) / block * block
+    }
+
+    /// Header pages and the blocks that spans lie in.
+    static func bytes(header: Int64, spans: SpanSet) -> Int64 {
+        header + spans.totalBytes(inBlocksOf: block)
     }
 }
 

@@ -19,6 +19,20 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.reduce(0) { $0 + Int64($1.count) }
     }
 
+    /// The bytes of the blocks that hold them: two spans may share one, and a short one takes a whole.
+    ///
+    /// `block` in bytes, above 0; blocks are counted from offset 0.
+    package func totalBytes(inBlocksOf block: Int64) -> Int64 {
+        var count: Int64 = 0
+        var past: Int64 = 0
+        for range in ranges {
+            let first = max(range.lowerBound / block, past)
+            past = (range.upperBound + block - 1) / block
+            count += past - first
+        }
+        return count * block
+    }
+
     /// The end of the last span; 0 for an empty set.
     package var end: Int64 { ranges.last?.upperBound ?? 0 }
 

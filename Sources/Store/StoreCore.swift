@@ -267,7 +267,7 @@ func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?)
 extension Footprint {
     /// What an object at rest takes.
     static func bytes(of header: ObjectHeader) -> Int64 {
-        bytes(header: header.bodyOffset, present: header.spans.totalBytes)
+        bytes(header: header.bodyOffset, spans: header.spans)
     }
 }
 

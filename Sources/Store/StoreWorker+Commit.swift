@@ -96,7 +96,7 @@ extension StoreWorker {
                 state.isPreallocated = false
                 state.hasNewFacts = true
             }
-            let left = Footprint.bytes(header: object.bodyOffset, present: state.spans.totalBytes)
+            let left = Footprint.bytes(header: object.bodyOffset, spans: state.spans)
             guard left < state.charge else { return }
             object.giveBack(state.charge - left)
             state.charge = left

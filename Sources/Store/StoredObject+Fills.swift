@@ -20,7 +20,7 @@ extension StoredObject {
     /// says that the budget has none. A failure for lack of storage also makes the store keep new
     /// objects off this disk for a few seconds.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
-        try obtainRoom(for: Int64(bytes.count))
+        try obtainRoom(for: offset..<offset + Int64(bytes.count))
         do throws(SystemError) {
             try writeInPieces(bytes, at: bodyOffset + offset)
         } catch {
@@ -51,11 +51,12 @@ extension StoredObject {
     }
 
     /// Counts bytes before they are written, some ahead, so that it happens once a megabyte.
-    private func obtainRoom(for count: Int64) throws(SystemError) {
+    private func obtainRoom(for range: Range<Int64>) throws(SystemError) {
         let missing = state.withLock { state -> Int64 in
             guard state.place == .unpublished || state.place == .current else { return 0 }
-            let present = state.spans.totalBytes + count
-            return Footprint.bytes(header: bodyOffset, present: present) - state.charge
+            var spans = state.spans
+            spans.insert(range)
+            return Footprint.bytes(header: bodyOffset, spans: spans) - state.charge
         }
         guard missing > 0, isOfThisEra, let room = channel.room else { return }
         let ahead = max(missing, min(1 << 20, channel.ledger.budget / 64 / 4096 * 4096))
@@ -184,7 +185,7 @@ extension StoredObject {
             punchHole(descriptor.number, offset: state.punchedEnd, length: end - state.punchedEnd)
             state.spans.remove(state.punchedEnd..<end)
             state.punchedEnd = end
-            let left = Footprint.bytes(header: 0, present: state.spans.totalBytes)
+            let left = Footprint.bytes(header: 0, spans: state.spans)
             if left < state.charge {
                 giveBack(state.charge - left)
                 state.charge = left
@@ -194,7 +195,7 @@ extension StoredObject {
 
     /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.
     private func chargeForSpans(_ state: inout ObjectState) {
-        let needed = Footprint.bytes(header: bodyOffset, present: state.spans.totalBytes)
+        let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
         guard countsForBudget, isOfThisEra, needed > state.charge else { return }
         channel.ledger.charge(needed - state.charge)
         state.charge = needed

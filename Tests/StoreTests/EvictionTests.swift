@@ -75,6 +75,19 @@ import Testing
         #expect(store.find("a") != nil)
     }
 
+    @Test func `an object with holes counts every block that it takes`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 100_000))
+        try store.publish(object)
+        for start in [0, 20_000, 50_000] as [Int64] { try fill(object, start..<start + 10) }
+        try store.flushed()
+        var status = stat()
+        #expect(stat(objectPath(folder.path, "a"), &status) == 0)
+        #expect(store.statistics().bytes >= Int64(status.st_blocks) * 512)
+    }
+
     @Test func `idle objects do not keep more descriptors open than allowed`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.maxOpenObjects = 32 }

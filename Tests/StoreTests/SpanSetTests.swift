@@ -65,6 +65,16 @@ import Testing
         #expect(SpanSet([10..<20]).holes(in: 12..<18) == [])
     }
 
+    @Test func `blocks are counted once, and whole`() {
+        #expect(SpanSet().totalBytes(inBlocksOf: 4096) == 0)
+        #expect(SpanSet([0..<1]).totalBytes(inBlocksOf: 4096) == 4096)
+        #expect(SpanSet([10..<20, 30..<40]).totalBytes(inBlocksOf: 4096) == 4096)
+        #expect(SpanSet([4000..<4200]).totalBytes(inBlocksOf: 4096) == 8192)
+        #expect(
+            SpanSet([0..<4097, 4098..<4099, 12_288..<12_289]).totalBytes(inBlocksOf: 4096) == 12_288
+        )
+    }
+
     @Test func `a key is the digest of its text`() {
         let key = ObjectKey(sha256Of: "abc")
         #expect(key.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
