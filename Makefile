@@ -4,7 +4,8 @@ SWIFT ?= swift
 # An import that Package.swift does not name is an error: this is what holds the layers apart.
 CHECKED := --explicit-target-dependency-import-check error
 # One release configuration for running, installing and measuring.
-RELEASE := -c release --static-swift-stdlib $(CHECKED)
+RELEASE_PATH ?= .build
+RELEASE := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH)
 PREFIX ?= /usr/local
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 FUZZ_SECONDS ?= 60
@@ -98,7 +99,7 @@ install: release
 	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 clean:
-	rm -rf .build .build-tsan .build-fuzz
+	rm -rf .build .build-release .build-tsan .build-fuzz
 
 ci:
 	@.ci/run

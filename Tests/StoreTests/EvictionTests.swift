@@ -65,7 +65,9 @@ import Testing
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         for name in ["a", "b", "c"] { try first.add(name, total: 12_288) }
-        usleep(1_100_000)
+        // Recency is kept in whole seconds.
+        let added = WallTime.now().seconds
+        try eventually { WallTime.now().seconds > added }
         first.watch("a")
         first.close()
 

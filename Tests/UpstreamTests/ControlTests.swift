@@ -38,7 +38,7 @@ import Upstream
             })
         let probe = try harness.start(origin.url(moment == .silent ? "/silent" : "/"), script)
         if moment == .silent {
-            while origin.requests.isEmpty { usleep(1000) }
+            #expect(comesTrue { !origin.requests.isEmpty })
             probe.act { $0.cancel() }
         }
         if moment == .afterBytes {

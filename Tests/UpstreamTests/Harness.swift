@@ -42,6 +42,16 @@ struct Script: Sendable {
     var onRedirect: @Sendable (Redirect) -> String? = { _ in nil }
 }
 
+/// Waits until something is so; false after ten seconds.
+@discardableResult
+func comesTrue(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<20_000 {
+        if condition() { return true }
+        usleep(500)
+    }
+    return condition()
+}
+
 /// Records one transfer; readable from the test's thread.
 final class Probe: Sendable {
     let record = Mutex(Record())

@@ -1,6 +1,6 @@
 /// Response heads that two readers could read in two ways: one reading, or none.
-import Glibc
 import HTTP
+import Synchronization
 import Testing
 @testable import Upstream
 
@@ -38,17 +38,21 @@ import Testing
     }
 
     @Test func `what an origin says unasked is no answer to the next request`() throws {
+        let isRead = Atomic(false)
+        let hasSpoken = Atomic(false)
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("good".utf8))
             if exchange.number == 0 {
-                exchange.pause(milliseconds: 50)
+                comesTrue { isRead.load(ordering: .acquiring) }
                 exchange.send("HTTP/1.1 408 X\r\nContent-Length: 4\r\n\r\nevil")
+                hasSpoken.store(true, ordering: .releasing)
             }
             return .keep
         }
         let harness = try Harness()
         #expect(try harness.fetch(origin.url()).text == "good")
-        usleep(300_000)
+        isRead.store(true, ordering: .releasing)
+        #expect(comesTrue { hasSpoken.load(ordering: .acquiring) })
         for _ in 0..<3 {
             let record = try harness.fetch(origin.url())
             #expect(record.text == "good" && record.status == 200)

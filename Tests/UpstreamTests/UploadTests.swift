@@ -25,13 +25,12 @@ import Upstream
         private let count = Mutex(0)
         func open() { count.withLock { $0 += 1 } }
         func wait() {
-            for _ in 0..<20_000 {
-                let opened = count.withLock { count -> Bool in
-                    if count > 0 { count -= 1; return true }
-                    return false
+            comesTrue {
+                count.withLock { count in
+                    guard count > 0 else { return false }
+                    count -= 1
+                    return true
                 }
-                if opened { return }
-                usleep(500)
             }
         }
     }
@@ -102,8 +101,7 @@ import Upstream
         let wanted = Mutex(false)
         pipe.whenWanted { wanted.withLock { $0 = true } }
         let probe = harness.start(try request(origin.url(), "PUT", pipe, length: 6))
-        for _ in 0..<10_000 where !wanted.withLock({ $0 }) { usleep(500) }
-        #expect(wanted.withLock { $0 })
+        #expect(comesTrue { wanted.withLock { $0 } })
         _ = [UInt8]([1, 2, 3]).withUnsafeBytes { pipe.write($0) {} }
         usleep(50_000)
         write([4, 5, 6], to: pipe)
