@@ -81,6 +81,14 @@ enum Figure {
         return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
     }
 
+    /// With three digits behind the point.
+    static func thousandths(_ value: Double) -> String {
+        guard value.isFinite else { return "" }
+        let count = Int((value * 1_000).rounded())
+        let rest = String(count % 1_000)
+        return "\(count / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
+    }
+
     /// The one in the middle; 0 of none.
     static func median(_ values: [Double]) -> Double {
         let sorted = values.sorted()

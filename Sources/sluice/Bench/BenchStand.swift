@@ -1,6 +1,5 @@
 /// The stand of `sluice bench`: the sample CDN behind a shaped link, and a daemon before it.
 import ArgumentParser
-import CCurl
 import FoundationEssentials
 import Glibc
 import Posix
@@ -173,6 +172,7 @@ final class BenchStand {
         let target = Int(shape.seconds.rounded(.up))
         var media = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:\(target)\n"
         media += "#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MAP:URI=\"/bytes/\(name)-init/1200\"\n"
+        if shape.hasKey { media += "#EXT-X-KEY:METHOD=AES-128,URI=\"/bytes/\(name)-key/16\"\n" }
         for number in 0..<shape.segments {
             media += "#EXTINF:\(shape.seconds),\n/bytes/\(name)-\(number)/\(shape.bytes)\n"
         }
@@ -191,63 +191,8 @@ final class BenchStand {
         var segments: Int
         var bytes: Int
         var seconds: Double
-    }
-}
-
-/// One GET that is timed, and may be broken off.
-final class BenchFetch {
-    /// Told of bytes; false breaks off.
-    private let isWanted: () -> Bool
-    private let enough: Int
-    private(set) var bytes = 0
-    private(set) var body: [UInt8] = []
-    /// When `enough` bytes were there; nil if they never were.
-    private(set) var enoughAt: Monotonic?
-
-    private init(enough: Int, isWanted: @escaping () -> Bool) {
-        self.enough = enough
-        self.isWanted = isWanted
-    }
-
-    /// Blocks until the body is whole, broken off or failed.
-    ///
-    /// - Parameters:
-    ///   - url: what to get.
-    ///   - enough: bytes after which `enoughAt` is set.
-    ///   - isWanted: asked with every piece; false breaks off.
-    /// - Returns: what came; nil where it failed by itself.
-    static func get(
-        _ url: String, enough: Int = .max, isWanted: @escaping () -> Bool = { true }
-    ) -> BenchFetch? {
-        guard let easy = curl_easy_init() else { return nil }
-        defer { curl_easy_cleanup(easy) }
-        let fetch = BenchFetch(enough: enough, isWanted: isWanted)
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, url)
-        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 120)
-        _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
-        sluice_curl_set_write(
-            easy,
-            { bytes, size, count, context in
-                guard let context, let bytes else { return 0 }
-                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                let fetch = Unmanaged<BenchFetch>.fromOpaque(context).takeUnretainedValue()
-                return fetch.take(raw) ? raw.count : 0
-            }, Unmanaged.passUnretained(fetch).toOpaque())
-        let result = withExtendedLifetime(fetch) { curl_easy_perform(easy) }
-        guard result == CURLE_OK || (result == CURLE_WRITE_ERROR && !isWanted()) else { return nil }
-        if fetch.bytes >= enough || result == CURLE_OK, fetch.enoughAt == nil {
-            fetch.enoughAt = .now()
-        }
-        return fetch
-    }
-
-    private func take(_ raw: UnsafeRawBufferPointer) -> Bool {
-        guard isWanted() else { return false }
-        bytes += raw.count
-        if body.count < 1 << 20 { body += raw }
-        if enoughAt == nil, bytes >= enough { enoughAt = .now() }
-        return true
+        /// Whether its segments name a key, which the player needs first.
+        var hasKey = false
     }
 }
 

@@ -1,0 +1,128 @@
+/// A virtual player that starts a title from any URL, direct or through a daemon, and is timed.
+import Glibc
+import Posix
+import URISyntax
+
+/// What one play was like; times in seconds from the request for the multivariant playlist.
+struct FirstPlayFigures: Encodable {
+    /// Until the first bytes of the first segment are there that make a picture.
+    var firstFrame = 0.0
+    /// Until the first segment is whole: then the clock of the play begins.
+    var firstSegment = 0.0
+    /// Times that it ran dry after that, and the seconds that they took.
+    var stalls = 0
+    var stalled = 0.0
+    /// What the player was sent.
+    var playerBytes = 0
+    /// What the CDN was asked and sent meanwhile.
+    var cdnRequests = 0
+    var cdnBytes: Int64 = 0
+}
+
+/// Asks as players do: the multivariant playlist, the first variant stream, the key and the
+/// initialization section, then segment after segment on the same connection while less than its
+/// buffer is ahead.
+struct FirstPlayer {
+    /// Of the multivariant playlist.
+    let entry: String
+    /// Bytes of the first segment that make a picture.
+    let frame: Int
+    /// Seconds that it keeps ahead of what is shown.
+    var buffer = 8.0
+
+    private struct List {
+        var resources: [AbsoluteURL] = []
+        var segments: [(url: AbsoluteURL, seconds: Double)] = []
+    }
+
+    private enum Fault: Error { case broken }
+
+    /// Plays to the end; nil where anything failed. Blocks.
+    func play() -> FirstPlayFigures? {
+        let connection = BenchConnection()
+        var figures = FirstPlayFigures()
+        do {
+            let start = Monotonic.now()
+            let list = try self.list(connection, &figures)
+            for resource in list.resources { _ = try get(resource, connection, &figures) }
+            try play(list, from: start, connection, &figures)
+            return figures
+        } catch {
+            return nil
+        }
+    }
+
+    private func get(
+        _ url: AbsoluteURL, enough: Int = .max, _ connection: BenchConnection,
+        _ figures: inout FirstPlayFigures
+    ) throws -> BenchFetch {
+        guard let fetch = connection.get(url.text, enough: enough) else { throw Fault.broken }
+        figures.playerBytes += fetch.bytes
+        return fetch
+    }
+
+    private func play(
+        _ list: List, from start: Monotonic, _ connection: BenchConnection,
+        _ figures: inout FirstPlayFigures
+    ) throws {
+        // Seconds of media that have come, and when showing began.
+        var loaded = 0.0
+        var shownSince: Monotonic?
+        for (url, seconds) in list.segments {
+            if let shownSince { wait(loaded: loaded, since: shownSince, figures) }
+            let isFirst = shownSince == nil
+            let fetch = try get(url, enough: isFirst ? frame : .max, connection, &figures)
+            let now = Monotonic.now()
+            if let shownSince {
+                let late = now.seconds(since: shownSince) - figures.stalled - loaded
+                // Less than a picture's time is not seen.
+                if late > 0.02 {
+                    figures.stalls += 1
+                    figures.stalled += late
+                }
+            } else {
+                shownSince = now
+                figures.firstFrame = (fetch.enoughAt ?? now).seconds(since: start)
+                figures.firstSegment = now.seconds(since: start)
+            }
+            loaded += seconds
+        }
+    }
+
+    /// Until the buffer has room for another segment.
+    private func wait(loaded: Double, since: Monotonic, _ figures: FirstPlayFigures) {
+        while loaded - (Monotonic.now().seconds(since: since) - figures.stalled) > buffer {
+            usleep(5_000)
+        }
+    }
+
+    // MARK: Lists
+
+    private func list(
+        _ connection: BenchConnection, _ figures: inout FirstPlayFigures
+    ) throws -> List {
+        let master = try AbsoluteURL(entry)
+        let outline = lines(try get(master, connection, &figures))
+        guard let variant = outline.first(where: { !$0.hasPrefix("#") }) else { throw Fault.broken }
+        let base = try master.resolving(String(variant))
+        var list = List()
+        var seconds = 0.0
+        for line in lines(try get(base, connection, &figures)) {
+            if line.hasPrefix("#EXTINF:") {
+                seconds = Double(line.dropFirst(8).prefix { $0 != "," }) ?? 0
+            } else if line.hasPrefix("#EXT-X-MAP:") || line.hasPrefix("#EXT-X-KEY:") {
+                let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+                guard parts.count >= 3 else { throw Fault.broken }
+                list.resources.append(try base.resolving(String(parts[1])))
+            } else if !line.hasPrefix("#") {
+                list.segments.append((try base.resolving(String(line)), seconds))
+            }
+        }
+        guard !list.segments.isEmpty else { throw Fault.broken }
+        return list
+    }
+
+    private func lines(_ fetch: BenchFetch) -> [Substring] {
+        String(decoding: fetch.body, as: UTF8.self).split(separator: "\n")
+    }
+}
