@@ -82,9 +82,17 @@ package struct LinkShape: Sendable, Equatable {
 
     /// Bytes that are sent at a time, so small that connections take fair turns.
     var piece: Int {
-        guard let rate = [shared, single].compactMap({ $0 }).min() else { return 64 << 10 }
+        guard let rate = slowest else { return 64 << 10 }
         return max(1_024, min(16 << 10, rate / 100))
     }
+
+    /// Bytes that the kernel may hold for a peer that does not read; nil for its own measure.
+    ///
+    /// What waits there has been paid for as if it had crossed the link, which on a real one is on
+    /// the sender's side of it.
+    var sendBuffer: Int? { slowest.map { max(8 << 10, $0 / 50) } }
+
+    private var slowest: Int? { [shared, single].compactMap { $0 }.min() }
 }
 
 /// Hands out the link's time.
@@ -173,6 +181,7 @@ extension Connection {
         guard let shape = cdn.shaper.shape else { return true }
         let isFirst = !didShake
         didShake = true
+        if let count = shape.sendBuffer { Sockets.limitSendBuffer(descriptor, to: count) }
         let delay = shape.responseDelay + (isFirst ? shape.connectDelay : 0)
         guard delay > 0 else { return true }
         return Sockets.pause(descriptor, milliseconds: delay)

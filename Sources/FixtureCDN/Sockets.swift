@@ -130,6 +130,12 @@ enum Sockets {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, size)
     }
 
+    /// Has the kernel hold no more than about twice as many bytes that the peer has not taken
+    /// (socket(7), `SO_SNDBUF`).
+    static func limitSendBuffer(_ descriptor: Int32, to count: Int) {
+        set(descriptor, SOL_SOCKET, SO_SNDBUF, Int32(clamping: count))
+    }
+
     /// Monotonic nanoseconds.
     static func now() -> Int64 {
         var time = timespec()
