@@ -1,5 +1,6 @@
 /// One libcurl multi handle driven by our loop: its sockets in our epoll, its time as one timer.
 import CCurl
+import DequeModule
 import Glibc
 import Posix
 import Reactor
@@ -10,9 +11,18 @@ protocol CurlMultiOwner: AnyObject {
     func curlWillRun()
     /// Called after each run, outside libcurl, with the transfers that ended.
     func curlDidRun(ended: [CurlMulti.Ended])
+    /// The bytes that have come of a body whose transfer has its socket for itself, once these are
+    /// so many that nobody waits for the next ones as for a head; else nil.
+    func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64?
+    /// Some bodies have been let in at the end of a round.
+    func curlDidTakeBulk()
 }
 
 /// Owns the handle and its connections (libcurl-multi(3), curl_multi_socket_action(3)).
+///
+/// Sockets that have only more of a body to give wait for the end of the round, and are then served
+/// for a moment at a time: a new request, and a head that a player waits for, never stand behind
+/// more than that, however many bodies come in.
 final class CurlMulti {
     struct Ended {
         let handle: UnsafeMutableRawPointer
@@ -24,6 +34,13 @@ final class CurlMulti {
     private weak var owner: (any CurlMultiOwner)?
     private var watches: [CInt: SocketWatch] = [:]
     private var timer: TimerID?
+    /// Sockets with bodies, in the order in which they were found ready.
+    private var bulk: Deque<SocketWatch> = []
+    private var willTakeBulk = false
+    private let fullRead: Int64
+
+    /// How long bodies are let in before anything else has its turn.
+    private static let turn = Interval(nanoseconds: 500_000)
 
     /// `curl_global_init` is not safe beside other threads, hence once and lazily.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
@@ -34,6 +51,7 @@ final class CurlMulti {
         handle = made
         self.loop = loop
         self.owner = owner
+        fullRead = Int64(configuration.receiveBuffer)
         set(CURLMOPT_PIPELINING, 2)  // CURLPIPE_MULTIPLEX
         set(CURLMOPT_MAXCONNECTS, configuration.idleConnections)
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -93,6 +111,42 @@ final class CurlMulti {
         owner?.curlDidRun(ended: ended)
     }
 
+    /// Whether a ready socket is put off to the end of the round.
+    fileprivate func putsOff(_ watch: SocketWatch) -> Bool {
+        guard let easy = watch.easy, owner?.bulkBytes(of: easy) != nil else { return false }
+        bulk.append(watch)
+        setNeedsBulk()
+        return true
+    }
+
+    private func setNeedsBulk() {
+        guard !willTakeBulk else { return }
+        willTakeBulk = true
+        loop.atRoundEnd { [weak self] _ in self?.takeBulk() }
+    }
+
+    private func takeBulk() {
+        willTakeBulk = false
+        let end = Monotonic.now() + Self.turn
+        repeat {
+            guard let watch = bulk.popFirst() else { break }
+            take(watch)
+        } while Monotonic.now() < end
+        owner?.curlDidTakeBulk()
+        if !bulk.isEmpty { setNeedsBulk() }
+    }
+
+    /// Reads twice where the first read was a full one: what is written and woken for at once costs
+    /// less in larger pieces.
+    private func take(_ watch: SocketWatch) {
+        let before = watch.easy.flatMap { owner?.bulkBytes(of: $0) }
+        watch.act()
+        guard let before, let easy = watch.easy, let after = owner?.bulkBytes(of: easy),
+            after - before >= fullRead
+        else { return }
+        watch.act(again: true)
+    }
+
     fileprivate func setTimer(milliseconds: Int) {
         if let timer { loop.cancel(timer) }
         timer = nil
@@ -103,10 +157,16 @@ final class CurlMulti {
         }
     }
 
-    fileprivate func watch(_ socket: CInt, for interest: Readiness) {
-        if let known = watches[socket], known.update(for: interest, on: loop) { return }
+    fileprivate func watch(
+        _ socket: CInt, for interest: Readiness, easy: UnsafeMutableRawPointer?
+    ) {
+        if let known = watches[socket], known.update(for: interest, on: loop) {
+            known.easy = easy
+            return
+        }
         watches.removeValue(forKey: socket)?.end(on: loop)
         let watch = SocketWatch(socket: socket, multi: self)
+        watch.easy = easy
         // A socket that cannot be watched makes no progress; its transfer ends by its time limits.
         if watch.begin(for: interest, on: loop) { watches[socket] = watch }
     }
@@ -121,6 +181,11 @@ private final class SocketWatch: ReadinessHandler {
     private let socket: CInt
     private weak var multi: CurlMulti?
     private var registration: Registration?
+    /// The transfer that it was last watched for.
+    var easy: UnsafeMutableRawPointer?
+    /// What libcurl has not been told yet.
+    private var events: CInt = 0
+    private var isPutOff = false
 
     init(socket: CInt, multi: CurlMulti) {
         self.socket = socket
@@ -149,11 +214,23 @@ private final class SocketWatch: ReadinessHandler {
     }
 
     func ready(_ readiness: Readiness, on loop: EventLoop) {
-        var events: CInt = 0
         if !readiness.isDisjoint(with: Readiness.input.union(.hangUp)) { events |= 1 }
         if readiness.contains(.writable) { events |= 2 }
         if readiness.contains(.error) { events |= 4 }
-        multi?.act(on: socket, events: events)
+        guard !isPutOff, let multi else { return }
+        isPutOff = events == 1 && multi.putsOff(self)
+        if !isPutOff { act() }
+    }
+
+    /// Lets libcurl work on it, unless it is not watched any more.
+    ///
+    /// `again` says that there is probably more to read.
+    func act(again: Bool = false) {
+        let found = again ? events | 1 : events
+        events = 0
+        isPutOff = false
+        guard registration != nil, found != 0 else { return }
+        multi?.act(on: socket, events: found)
     }
 }
 
@@ -165,9 +242,9 @@ private func socketChanged(
     guard let context else { return -1 }
     let multi = Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue()
     switch what {
-    case 1: multi.watch(socket, for: .readable)
-    case 2: multi.watch(socket, for: .writable)
-    case 3: multi.watch(socket, for: [.readable, .writable])
+    case 1: multi.watch(socket, for: .readable, easy: easy)
+    case 2: multi.watch(socket, for: .writable, easy: easy)
+    case 3: multi.watch(socket, for: [.readable, .writable], easy: easy)
     default: multi.unwatch(socket)
     }
     return 0

@@ -142,6 +142,19 @@ extension UpstreamClient: CurlMultiOwner {
         }
     }
 
+    func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64? {
+        // What shares a connection cannot be told apart before it is read.
+        guard let transfer = attached[handle], !transfer.isMultiplexed,
+            transfer.bytesReceived >= configuration.bulkBytes
+        else { return nil }
+        return transfer.bytesReceived
+    }
+
+    func curlDidTakeBulk() {
+        // Not only at the end of the next round: players wait for what has come.
+        if willSettle { settle() }
+    }
+
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
         if let error = transfer.failure {
             end(transfer, .failure(error))

@@ -15,6 +15,7 @@ package import Posix
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
 /// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
 /// | receiveBuffer | bytes | 128 Ki | 16 Ki...512 Ki | one socket read; held per open handle |
+/// | bulkBytes | bytes | 64 Ki | 0...max | the rest of a longer body waits behind all heads |
 /// | idleConnections | connections | 64 | 1...1024 | kept open for reuse |
 /// | idleAge | time | 60 s | 1...600 s | older idle connections are not reused |
 /// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
@@ -34,6 +35,7 @@ package struct UpstreamConfiguration: Sendable {
     package var maxDecodedBytes: Int64 = 64 << 20
     package var maxHeadBytes = 256 << 10
     package var receiveBuffer = 128 << 10
+    package var bulkBytes: Int64 = 64 << 10
     package var idleConnections = 64
     package var idleAge: Interval = .seconds(60)
     package var dnsCache: Interval = .seconds(60)
@@ -61,6 +63,7 @@ package struct UpstreamConfiguration: Sendable {
         copy.maxDecodedBytes = maxDecodedBytes.clamped(64 << 10, 4 << 30)
         copy.maxHeadBytes = maxHeadBytes.clamped(8 << 10, 1 << 20)
         copy.receiveBuffer = receiveBuffer.clamped(16 << 10, 512 << 10)
+        copy.bulkBytes = max(0, bulkBytes)
         copy.idleConnections = idleConnections.clamped(1, 1024)
         copy.idleAge = idleAge.clamped(.seconds(1), .seconds(600))
         copy.dnsCache = dnsCache.clamped(.zero, .seconds(3600))
