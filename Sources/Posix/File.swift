@@ -43,6 +43,15 @@ package func readAll(
     return done
 }
 
+/// Reads once at an offset (pread(2)).
+///
+/// Fewer bytes than the buffer has room for come from a local file only at its end.
+package func readOnce(
+    into buffer: UnsafeMutableRawBufferPointer, from file: CInt, at offset: Int64
+) throws(SystemError) -> Int {
+    try check("pread") { pread(file, buffer.baseAddress, buffer.count, off_t(offset)) }
+}
+
 /// Reserves disk blocks without changing the file's size (fallocate(2)).
 ///
 /// - Returns: false where the file system cannot reserve; the write itself will then tell.

@@ -29,7 +29,10 @@ package protocol RetentionPolicy: AnyObject {
     /// Tells that a player read `bytesRead` bytes of an object at `now`, seconds since 1970.
     ///
     /// Unknown names are passed over: the object went while the news of its use was on the way.
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64)
+    ///
+    /// - Returns: when it was last used before that; nil for an unknown name.
+    @discardableResult
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32?
 
     /// Forgets an object that was deleted for another reason than room.
     func remove(_ name: UInt128)

@@ -31,11 +31,13 @@ final class Sieve: RetentionPolicy {
         shelf.pushBack(slot, &queue)
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) {
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
         let slot = shelf.find(name)
-        guard slot != .none else { return }
+        guard slot != .none else { return nil }
+        let former = shelf.lastUsed[Int(slot)]
         shelf.lastUsed[Int(slot)] = now
         shelf.marks[Int(slot)] = 1
+        return former
     }
 
     func remove(_ name: UInt128) {

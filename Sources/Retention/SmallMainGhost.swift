@@ -45,11 +45,13 @@ final class SmallMainGhost: RetentionPolicy {
         }
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) {
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
         let slot = shelf.find(name)
-        guard slot != .none else { return }
+        guard slot != .none else { return nil }
+        let former = shelf.lastUsed[Int(slot)]
         shelf.lastUsed[Int(slot)] = now
         shelf.marks[Int(slot)] = min(shelf.marks[Int(slot)] + 1, Self.usesLimit)
+        return former
     }
 
     func remove(_ name: UInt128) {

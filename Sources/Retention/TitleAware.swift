@@ -91,12 +91,14 @@ final class TitleAware: RetentionPolicy {
         titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) {
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
         let slot = shelf.find(name)
-        guard slot != .none else { return }
+        guard slot != .none else { return nil }
+        let former = shelf.lastUsed[Int(slot)]
         shelf.lastUsed[Int(slot)] = now
         bringForward(slot)
         noteUse(of: owners[Int(slot)], at: now)
+        return former
     }
 
     func remove(_ name: UInt128) {

@@ -45,15 +45,17 @@ final class WindowTinyLFU: RetentionPolicy {
         shelf.pushBack(slot, &probationQueue, place: Self.probation)
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) {
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
         let slot = shelf.find(name)
-        guard slot != .none else { return }
+        guard slot != .none else { return nil }
+        let former = shelf.lastUsed[Int(slot)]
         shelf.lastUsed[Int(slot)] = now
         sketch.add(name)
         let place = shelf.places[Int(slot)]
         unlink(slot)
         guard place != Self.window else {
-            return shelf.pushFront(slot, &windowQueue, place: Self.window)
+            shelf.pushFront(slot, &windowQueue, place: Self.window)
+            return former
         }
         shelf.pushFront(slot, &protectedQueue, place: Self.protected)
         while protectedQueue.bytes > mainBytes / 5 * 4, protectedQueue.count > 1 {
@@ -61,6 +63,7 @@ final class WindowTinyLFU: RetentionPolicy {
             shelf.unlink(demoted, &protectedQueue)
             shelf.pushFront(demoted, &probationQueue, place: Self.probation)
         }
+        return former
     }
 
     func remove(_ name: UInt128) {

@@ -21,7 +21,7 @@ struct ObjectHeader: Equatable {
     static let pageSize: Int64 = 4096
     /// A header of more pages than this (1 MiB) was not written by this program.
     static let pagesLimit: UInt32 = 256
-    private static let magic = Array("SLUICE2\n".utf8)
+    static let magic = Array("SLUICE2\n".utf8)
     static let fixedLength = 116
     static let checksumLength = 16
     /// Room for spans, checksums and a head that grows with a 304, beyond what is known at creation.
@@ -54,7 +54,7 @@ struct ObjectHeader: Equatable {
     /// Where this header stands in the file.
     var slotOffset: Int64 { Self.slotOffset(pages: pages, sequence: sequence) }
 
-    private static func slotLength(_ pages: UInt32) -> Int { Int(pages) * Int(pageSize) / 2 }
+    static func slotLength(_ pages: UInt32) -> Int { Int(pages) * Int(pageSize) / 2 }
 
     private static func slotOffset(pages: UInt32, sequence: UInt64) -> Int64 {
         sequence % 2 == 0 ? 0 : Int64(slotLength(pages))
@@ -132,55 +132,6 @@ struct ObjectHeader: Equatable {
         return (claimed, spans)
     }
 
-    /// Reads one slot back; nil for anything that was not written whole by `encoded`.
-    init?(decodingSlot bytes: [UInt8], epoch trusted: UInt64) {
-        var reader = ByteReader(bytes: bytes)
-        guard reader.take(8) == ArraySlice(Self.magic),
-            let length = reader.integer(UInt32.self), length >= Self.fixedLength,
-            Int(length) <= bytes.count,
-            sha256(Array(bytes[..<(Int(length) - Self.checksumLength)]))
-                .prefix(Self.checksumLength)
-                == bytes[(Int(length) - Self.checksumLength)..<Int(length)],
-            let pages = reader.integer(UInt32.self), (1...Self.pagesLimit).contains(pages),
-            let sequence = reader.integer(UInt64.self),
-            let key = reader.take(32).flatMap({ ObjectKey(bytes: Array($0)) }),
-            let generation = reader.integer(UInt64.self),
-            let epoch = reader.integer(UInt64.self),
-            let total = reader.integer(Int64.self), total >= -1,
-            let created = reader.integer(Int64.self),
-            let title = reader.integer(UInt64.self),
-            let flags = reader.take(4).map(Array.init),
-            let urlLength = reader.integer(UInt32.self),
-            let headLength = reader.integer(UInt32.self),
-            let spanCount = reader.integer(UInt32.self),
-            let sumCount = reader.integer(UInt32.self),
-            let url = reader.take(Int(urlLength)), let head = reader.take(Int(headLength)),
-            let spans = reader.spans(Int(spanCount)), sumCount <= bytes.count / 4
-        else { return nil }
-        let sums = (0..<sumCount).compactMap { _ in reader.integer(UInt32.self) }
-        guard
-            let extents = ExtentMap(
-                spans: spans, sums: sums, blockShift: flags[3], isProven: epoch == trusted)
-        else { return nil }
-        self.pages = pages
-        self.sequence = sequence
-        self.key = key
-        self.generation = generation
-        self.epoch = epoch
-        self.total = total < 0 ? nil : total
-        self.created = WallTime(nanoseconds: created)
-        self.title = title
-        isComplete = spans.isComplete(total: self.total)
-        isRead = flags[0] & 2 != 0
-        role = flags[1]
-        kind = RetentionKind(rawValue: flags[2]) ?? .other
-        self.url = String(decoding: url, as: UTF8.self)
-        self.head = Array(head)
-        self.spans = spans
-        self.extents = extents
-        guard isComplete == (flags[0] & 1 == 1), spans.end <= self.total ?? .max else { return nil }
-    }
-
     init(
         pages: UInt32, generation: UInt64, description: ObjectDescription,
         spans: SpanSet = SpanSet(), extents: ExtentMap = ExtentMap()
@@ -199,40 +150,5 @@ struct ObjectHeader: Equatable {
         url = description.url
         head = description.head
         isComplete = spans.isComplete(total: description.total)
-    }
-
-    /// The sequence that a slot names, be it whole or not.
-    private static func claimedSequence(_ bytes: [UInt8], at offset: Int) -> UInt64 {
-        var reader = ByteReader(bytes: bytes)
-        reader.offset = min(bytes.count, offset + 16)
-        return reader.integer(UInt64.self) ?? 0
-    }
-
-    /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is cold.
-    ///
-    /// What was written in `epoch` need not be compared with its checksums.
-    ///
-    /// - Returns: nil for a file that is no whole object, or that is shorter than its spans say.
-    static func read(from file: CInt, epoch: UInt64) throws(SystemError) -> ObjectHeader? {
-        var bytes = try readBytes(from: file, at: 0, count: Int(pageSize))
-        var start = ByteReader(bytes: bytes)
-        guard start.take(12) != nil, let pages = start.integer(UInt32.self),
-            (1...pagesLimit).contains(pages)
-        else { return nil }
-        if pages > 1 { bytes = try readBytes(from: file, at: 0, count: Int(pages) * Int(pageSize)) }
-        let length = slotLength(pages)
-        var newest: ObjectHeader?
-        // The newer one is nearly always whole, and then the other one need not be looked at.
-        let offsets =
-            claimedSequence(bytes, at: 0) > claimedSequence(bytes, at: length)
-            ? [0, length] : [length, 0]
-        for offset in offsets where newest == nil && bytes.count > offset {
-            let slot = Array(bytes[offset..<min(bytes.count, offset + length)])
-            let found = ObjectHeader(decodingSlot: slot, epoch: epoch)
-            if found?.pages == pages { newest = found }
-        }
-        guard let header = newest ?? ObjectHeader(decodingFormat1: bytes) else { return nil }
-        if header.spans.isEmpty { return header }
-        return try fileSize(file) >= header.bodyOffset + header.spans.end ? header : nil
     }
 }

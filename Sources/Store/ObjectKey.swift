@@ -9,7 +9,13 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
     /// Hashes the UTF-8 bytes of a text, normally the cache key's URL with its variant (FIPS
     /// 180-4).
     package init(sha256Of text: String) {
-        self.init(unchecked: sha256(Array(text.utf8)))
+        var text = text
+        self = text.withUTF8 { bytes in
+            withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
+                sha256(UnsafeRawBufferPointer(bytes), into: digest)
+                return ObjectKey(raw: UnsafeRawBufferPointer(digest))
+            }
+        }
     }
 
     /// Takes a digest as it is stored; nil unless it has 32 bytes.
@@ -38,6 +44,15 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         }
         guard high == nil else { return nil }
         self.init(bytes: bytes)
+    }
+
+    /// Takes a digest out of 32 raw bytes.
+    init(raw bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count == 32, "a key has 32 bytes")
+        func word(_ index: Int) -> UInt64 {
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+        }
+        words = (word(0), word(1), word(2), word(3))
     }
 
     private init(unchecked bytes: [UInt8]) {
@@ -110,10 +125,17 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 /// SHA-256 of bytes (FIPS 180-4), through libcrypto.
 package func sha256(_ bytes: [UInt8]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: 32) { digest, count in
-        guard EVP_Digest(bytes, bytes.count, digest.baseAddress, nil, sha256Method, nil) == 1 else {
-            preconditionFailure("libcrypto has no SHA-256, or no memory for it")
-        }
+        bytes.withUnsafeBytes { sha256($0, into: UnsafeMutableRawBufferPointer(digest)) }
         count = 32
+    }
+}
+
+/// SHA-256 of bytes, into room for 32.
+func sha256(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) {
+    precondition(digest.count >= 32, "a digest has 32 bytes")
+    let start = digest.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    guard EVP_Digest(bytes.baseAddress, bytes.count, start, nil, sha256Method, nil) == 1 else {
+        preconditionFailure("libcrypto has no SHA-256, or no memory for it")
     }
 }
 

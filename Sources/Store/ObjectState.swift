@@ -72,6 +72,8 @@ struct ObjectState: Sendable {
     var uncommittedBytes: Int64 = 0
     var hasNewFacts = false
     var attachment: (any Sendable & AnyObject)?
+    /// The whole of a short body; nil while nobody read it, and once some of it was lost.
+    var content: [UInt8]?
 
     var isComplete: Bool { spans.isComplete(total: total) }
 

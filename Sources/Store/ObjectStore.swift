@@ -180,7 +180,9 @@ package final class ObjectStore: Sendable {
         guard object.newPath != nil || object.isStorable else { return }
         let isFirst = core.table.withShard(of: object.key) { shard in
             let isFirst = shard.uses.isEmpty
-            shard.note(Use(time: .now(), bytes: bytes), of: object.key)
+            shard.note(
+                Use(time: .now(), bytes: bytes, isNews: bytes > 0 && !object.isRead),
+                of: object.key)
             return isFirst
         }
         if isFirst { core.channel.noteTouches() }

@@ -17,9 +17,13 @@ struct Use: Sendable {
     var time: WallTime
     /// Bytes that players read of it.
     var bytes: Int64
+    /// Whether the index must be told before long: the object was fetched ahead, and is read now.
+    var isNews = false
 
     static func merge(_ one: Use, _ other: Use) -> Use {
-        Use(time: max(one.time, other.time), bytes: one.bytes + other.bytes)
+        Use(
+            time: max(one.time, other.time), bytes: one.bytes + other.bytes,
+            isNews: one.isNews || other.isNews)
     }
 }
 

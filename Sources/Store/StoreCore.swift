@@ -63,9 +63,7 @@ final class StoreCore: Sendable {
         guard let opened else { return nil }
         table.trim(around: key)
         // What is read as a whole, playlists above all, is proven as a whole.
-        if opened.presentBytes <= 1 << ExtentMap.smallestBlockShift {
-            _ = opened.proveAll(again: false)
-        }
+        if opened.isDoubtfulAndSmall { _ = opened.proveAll(again: false) }
         return opened
     }
 
@@ -76,17 +74,19 @@ final class StoreCore: Sendable {
         let path = folder.objectPath(key)
         do throws(SystemError) {
             let file = try openFile(path, flags: O_RDWR)
-            guard let header = try ObjectHeader.read(from: file.number, epoch: folder.epoch),
-                header.key == key
+            guard let start = try ObjectHeader.readStart(of: file.number, epoch: folder.epoch),
+                start.header.key == key
             else {
                 try removeFile(path)
                 forgetDamaged(key)
                 return nil
             }
+            let header = start.header
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
             settle(header)
             let parts = StoredObject.Parts(
-                header: header, place: .current, charge: Footprint.bytes(of: header))
+                header: header, place: .current, charge: Footprint.bytes(of: header),
+                content: start.content)
             return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
         } catch {
             if error.code != ENOENT {

@@ -64,27 +64,57 @@ extension StoreWorker {
     func gatherUses() {
         guard hasTouches else { return }
         hasTouches = false
-        var gathered: [ObjectKey: Use] = [:]
+        var gathered: [(key: ObjectKey, use: Use)] = []
         core.table.withEachShard { shard in
-            gathered.merge(shard.uses, uniquingKeysWith: Use.merge)
+            for (key, use) in shard.uses { gathered.append((key, use)) }
             shard.uses.removeAll(keepingCapacity: true)
         }
-        for (key, use) in gathered.sorted(by: { $0.value.time < $1.value.time })
-        where use.bytes > 0 {
-            policy.touch(key.name, now: use.time.retentionTime, bytesRead: use.bytes)
+        gathered.sort { $0.use.time < $1.use.time }
+        for (key, use) in gathered {
+            var former: UInt32?
+            if use.bytes > 0 {
+                former = policy.touch(
+                    key.name, now: use.time.retentionTime, bytesRead: use.bytes)
+            }
+            noteForIndex(use, of: key, former: former)
         }
-        uses.merge(gathered, uniquingKeysWith: Use.merge)
+        if usesSince == nil, !uses.isEmpty { usesSince = .now() }
+    }
+
+    /// So many uses are held for the index; of more, those only that it must hear of.
+    ///
+    /// Retention has all of them at once, in memory. In the index they count after the next start,
+    /// and there a quarter of an hour is near enough: telling it of every read of 100,000 small
+    /// objects cost 16 us each, as much as all other work on them in this process.
+    static let heldUses = 4_096
+    /// The other uses are written so long after the first of them.
+    private static let useInterval = Interval.seconds(5 as Int64)
+    /// In seconds; a power of two.
+    private static let coarseness: UInt32 = 1_024
+
+    private func noteForIndex(_ use: Use, of key: ObjectKey, former: UInt32?) {
+        if uses.count >= Self.heldUses, !use.isNews, uses[key] == nil, let former {
+            // At another moment for each object, so that they do not all come together.
+            let shift = UInt32(truncatingIfNeeded: key.name) % Self.coarseness
+            let step = { (time: UInt32) in (time &+ shift) / Self.coarseness }
+            guard step(former) != step(use.time.retentionTime) else { return }
+        }
+        uses[key] = uses[key].map { Use.merge($0, use) } ?? use
     }
 
     /// Writes what was gathered; what cannot be written is kept for the next time.
-    func flushIndex() {
+    ///
+    /// `isTick` leaves uses that nothing else is to be written with for a while longer.
+    func flushIndex(isTick: Bool = false) {
         absorb(core.channel.takeIndexMail())
         gatherUses()
-        guard !rows.isEmpty || !uses.isEmpty else { return }
+        let isDue = usesSince.map { !isTick || .now() - $0 >= Self.useInterval } ?? false
+        let told = isDue ? uses : usesOfRows()
+        guard !rows.isEmpty || !told.isEmpty else { return }
         do {
-            try core.index.apply(rows: rows, uses: uses)
+            try core.index.apply(rows: rows, uses: told)
             rows.removeAll(keepingCapacity: true)
-            uses.removeAll(keepingCapacity: true)
+            noteTold(told, all: isDue)
             indexIsFailing = false
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
@@ -93,6 +123,22 @@ extension StoreWorker {
             }
             indexIsFailing = true
         }
+    }
+
+    private func usesOfRows() -> [ObjectKey: Use] {
+        guard !uses.isEmpty else { return [:] }
+        var found: [ObjectKey: Use] = [:]
+        for key in rows.keys { found[key] = uses[key] }
+        return found
+    }
+
+    private func noteTold(_ told: [ObjectKey: Use], all: Bool) {
+        if all {
+            uses.removeAll(keepingCapacity: uses.count <= Self.heldUses)
+        } else {
+            for key in told.keys { uses[key] = nil }
+        }
+        if uses.isEmpty { usesSince = nil }
     }
 
     /// The row of an object as it will be once everything is written; nil if it has none.

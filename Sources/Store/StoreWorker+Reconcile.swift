@@ -81,7 +81,7 @@ extension StoreWorker {
         }
         comparison?.byte = byte
         guard byte < 256 else { return false }
-        flushIndex()
+        flushIndex(isTick: true)
         do {
             let rows = try core.index.keptRows(startingWith: UInt8(byte))
             comparison?.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }

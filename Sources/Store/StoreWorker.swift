@@ -28,6 +28,8 @@ final class StoreWorker {
     var rows: [ObjectKey: RowChange] = [:]
     var uses: [ObjectKey: Use] = [:]
     var hasTouches = false
+    /// Since when uses wait to be told to the index.
+    var usesSince: Monotonic?
     var indexIsFailing = false
 
     var policy: any RetentionPolicy
@@ -115,6 +117,7 @@ final class StoreWorker {
         guard
             timer == nil,
             !dirty.isEmpty || !rows.isEmpty || hasTouches || mayTrim || unsyncedSince != nil
+                || usesSince != nil
         else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
@@ -125,7 +128,7 @@ final class StoreWorker {
 
     private func tick(_ loop: EventLoop) {
         commitDue(at: loop.now)
-        flushIndex()
+        flushIndex(isTick: true)
         if let since = unsyncedSince, loop.now - since >= core.configuration.syncInterval {
             syncAll(by: loop.now + .milliseconds(100))
             lookForFolder(loop)
@@ -254,6 +257,7 @@ final class StoreWorker {
         unsyncedFolders = []
         rows = [:]
         uses = [:]
+        usesSince = nil
         comparison = nil
         policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
         try core.index.openAnew(core.folder)

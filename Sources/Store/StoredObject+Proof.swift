@@ -18,6 +18,7 @@ extension StoredObject {
                 guard state.extents.holds(extent) else { return false }
                 state.spans.remove(extent.range)
                 state.extents.remove(extent.range)
+                state.content = nil
                 state.hasNewFacts = true
                 return state.markDirty()
             }
@@ -32,6 +33,14 @@ extension StoredObject {
             channel.counters.damagedBytes.add(Int64(extent.range.count), ordering: .relaxed)
         }
         return isSound
+    }
+
+    /// Whether there is something to compare, and so little in all that it is done at once.
+    var isDoubtfulAndSmall: Bool {
+        state.withLock { state in
+            !state.extents.isProven
+                && state.spans.totalBytes <= 1 << ExtentMap.smallestBlockShift
+        }
     }
 
     /// Compares what has not been compared since the last unclean stop, or all there is; blocks.
@@ -55,6 +64,7 @@ extension StoredObject {
                 if let sum { return state.extents.note(sum, of: range) }
                 state.spans.remove(range)
                 state.extents.remove(range)
+                state.content = nil
             }
         }
     }

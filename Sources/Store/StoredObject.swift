@@ -46,6 +46,8 @@ package final class StoredObject: Sendable {
         var isPreallocated = false
         var charge: Int64
         var countsForBudget = true
+        /// The whole body, if it came with the header.
+        var content: [UInt8]?
     }
 
     init(_ parts: Parts, descriptor: SharedDescriptor, channel: StoreChannel) {
@@ -72,6 +74,7 @@ package final class StoredObject: Sendable {
         initial.extents = parts.header.extents
         initial.sequence = parts.header.sequence
         initial.isCramped = parts.header.isCramped
+        initial.content = parts.content
         state = Mutex(initial)
     }
 

@@ -113,7 +113,9 @@ extension OriginExchange {
     /// The body of an answer with a stretch of an object: a short one that is there is read at once,
     /// which costs less than a reader and goes out in one piece with the head.
     func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
-        if let end, request.method == .get, let bytes = shortContent(of: object, start, end) {
+        if let end, end > start, request.method == .get,
+            let bytes = object.shortBytes(start..<end)
+        {
             core.counters.record(firstByte: Monotonic.now() - exchange.receivedAt)
             core.store.noteRead(object, bytes: end - start)
             return .bytes(bytes)
@@ -122,23 +124,5 @@ extension OriginExchange {
             object, of: resource, range: (start, end), core: core, exchange: exchange)
         reader.endsWithFill = end == nil && resource.isGrowing
         return .source(reader, length: end.map { $0 - start })
-    }
-
-    /// The most that is read at once: what goes out in one piece with a head.
-    private static let shortLimit: Int64 = 1 << 14
-
-    private func shortContent(of object: StoredObject, _ start: Int64, _ end: Int64) -> [UInt8]? {
-        let length = end - start
-        guard length > 0, length <= Self.shortLimit,
-            case .present(let count) = object.state(at: start), count >= length
-        else { return nil }
-        let bytes = [UInt8](unsafeUninitializedCapacity: Int(length)) { raw, filled in
-            // What cannot be read is left to the reader, which knows what to do then.
-            filled =
-                (try? readAll(
-                    into: UnsafeMutableRawBufferPointer(raw), from: object.descriptor.number,
-                    at: object.bodyOffset + start)) ?? 0
-        }
-        return bytes.count == Int(length) ? bytes : nil
     }
 }

@@ -1,0 +1,44 @@
+/// Short bodies, which are read at once and not by a reader.
+import Posix
+import Synchronization
+
+extension StoredObject {
+    /// The longest body that is kept in memory with its object, in bytes: what goes out in one piece
+    /// with a response head. The number of open objects bounds how many there are.
+    package static let shortLimit = 1 << 14
+
+    /// A stretch of the body, out of memory or read at once (pread(2)).
+    ///
+    /// The body of a complete object that is no longer than `shortLimit` is read once and held for as
+    /// long as the object is open.
+    ///
+    /// - Parameter range: in bytes of the body.
+    /// - Returns: nil where the range is empty or longer than `shortLimit`, where bytes of it are
+    ///   missing, and where they cannot be read.
+    package func shortBytes(_ range: Range<Int64>) -> [UInt8]? {
+        guard !range.isEmpty, range.count <= Self.shortLimit else { return nil }
+        let (content, whole) = state.withLock { state in
+            (state.content, state.isComplete ? state.total : nil)
+        }
+        if let content {
+            guard range.upperBound <= Int64(content.count) else { return nil }
+            if range.count == content.count { return content }
+            return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
+        }
+        guard case .present(let count) = state(at: range.lowerBound), count >= range.count,
+            let bytes = try? readBytes(
+                from: descriptor.number, at: bodyOffset + range.lowerBound, count: range.count),
+            bytes.count == range.count
+        else { return nil }
+        if range.lowerBound == 0, range.upperBound == whole { keep(bytes) }
+        return bytes
+    }
+
+    /// Holds the whole body, unless some of it was lost meanwhile.
+    private func keep(_ bytes: [UInt8]) {
+        state.withLock { state in
+            guard state.isComplete, state.extents.isProven, state.place == .current else { return }
+            state.content = bytes
+        }
+    }
+}
