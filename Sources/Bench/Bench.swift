@@ -1,119 +1,118 @@
-/// `Bench`: measures what the documentation claims and prints one table.
+/// `Bench`: measures what the documentation claims and prints it with what repeats it.
 import Glibc
 import Posix
 
 private let usage = """
-    usage: Bench [--json] [--quick] [--objects=N] [--repetitions=N] [--svg=FILE] [GROUP...]
+    usage: Bench [OPTION...] [NAME...]
 
-    Sets the release daemon beside the proxies that are installed (nginx, nginx with slices, Varnish,
-    Traffic Server, Squid, HAProxy), measures its parts and the daemon alone, all over loopback beside
-    a sample CDN, and prints Markdown tables. Needs the programs sluice and sample-cdn beside itself.
-    Rates on a shared machine are noisy; CPU times are less so, and counts not at all.
+    Sets the release daemon beside the proxies that are installed (nginx, nginx with slices,
+    Varnish, Traffic Server, Squid, HAProxy) and prints Markdown tables; all over loopback, before
+    a sample CDN. Needs the programs sluice and sample-cdn beside itself. As root it takes a network
+    and a file system of its own. Rates on a shared machine are noisy, CPU times are less so, counts
+    not at all.
 
-      --json           one JSON object a line instead of the tables
-      --quick          a tenth of the work, once, to see whether it runs
-      --objects=N      objects in a store of many; default 100000, which are about 1 GB of disk and
-                       two minutes for each proxy
-      --repetitions=N  of every workload of the comparison; default 5, of which the middle counts
-      --svg=FILE       writes the comparison's ratios as bars
-      GROUP            peers: the comparison, that is vs-large, vs-small, vs-cold, vs-join,
-                       vs-ranges, vs-memory, vs-failure, vs-objects and vs-playlist;
-                       parts: rewrite and parse;
-                       alone: warm, cold, idle, keys and store; default all
-      --help           prints this
+      NAME              a workload (large, small, cold, join, ranges, memory, failure, objects,
+                        playlist, secure), a part of one (cold.c8), or a line (cold.c8.cpu);
+                        peers: all of these; parts: rewrite and parse; alone: keys and store;
+                        play: first plays, feeds and downloads. Default: peers, parts and play
+      --peers=A,B       compares with these only; none: with nobody
+      --repetitions=N   of every workload; default 5, of which the middle counts
+      --objects=N       objects in a store of many; default 20000
+      --quick           the smallest loads, once, to see whether it runs
+      --json            JSON lines instead of tables; --json=FILE: beside them
+      --svg=FILE        writes the comparison's ratios as bars
+      --shared          uses the machine's network and file system even as root
+      --list            prints the lines
+      --help            prints this
 
     """
 
-/// What the command line asked for.
-struct BenchOptions {
-    var isJSON = false
-    var isQuick = false
-    /// Objects in a store of many.
-    var objects = 100_000
-    /// How often a workload of the comparison is measured.
-    var repetitions = 5
-    /// Where the plot of the comparison goes.
-    var plotPath: String?
-    var groups: Set<String> = []
-
-    private static let parts = ["rewrite", "parse"]
-    private static let alone = ["warm", "cold", "idle", "keys", "store"]
-    private static let allGroups = ComparisonBench.groups + parts + alone
-
-    /// Reads the arguments; nil when they cannot be understood.
-    init?(_ arguments: [String]) {
-        for argument in arguments {
-            switch argument {
-            case "--json": isJSON = true
-            case "--quick": isQuick = true
-            case let count where count.hasPrefix("--objects="):
-                guard let number = Int(count.dropFirst(10)), number > 0 else { return nil }
-                objects = number
-            case let count where count.hasPrefix("--repetitions="):
-                guard let number = Int(count.dropFirst(14)), number > 0 else { return nil }
-                repetitions = number
-            case let path where path.hasPrefix("--svg=") && path.count > 6:
-                plotPath = String(path.dropFirst(6))
-            case "peers": groups.formUnion(ComparisonBench.groups)
-            case "parts": groups.formUnion(Self.parts)
-            case "alone": groups.formUnion(Self.alone)
-            case let name where Self.allGroups.contains(name): groups.insert(name)
-            default: return nil
-            }
-        }
-        objects = times(objects)
-        if isQuick { repetitions = 1 }
-        if groups.isEmpty { groups = Set(Self.allGroups) }
-    }
-
-    /// How often a piece of work is done.
-    func times(_ count: Int) -> Int { isQuick ? max(1, count / 10) : count }
-}
-
 @main
-struct Bench {
+struct BenchMain {
     static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments.contains("--help") || arguments.contains("-h") {
-            print(usage, terminator: "")
-            return
+            return print(usage, terminator: "")
         }
-        guard let options = BenchOptions(arguments) else {
-            printError(usage)
+        if arguments.contains("--list") {
+            return print(Line.all.map { "\($0.id)  \($0.what) \($0.unit)" }.joined(separator: "\n"))
+        }
+        let options: BenchOptions
+        do {
+            options = try BenchOptions(arguments)
+        } catch {
+            printError("Bench: \(error)\n")
             exit(64)
         }
-        var report = Report()
         do {
-            if !options.groups.isDisjoint(with: ComparisonBench.groups) { try compare(options) }
-            if options.groups.contains("rewrite") { try PartsBench.rewrite(options, &report) }
-            if options.groups.contains("parse") { try PartsBench.parse(options, &report) }
-            if !options.groups.isDisjoint(with: ["warm", "cold", "idle"]) {
-                try LoopbackBench(options).run(&report)
-            }
-            if options.groups.contains("keys") { try KeysBench(options).run(&report) }
-            if options.groups.contains("store") { try StoreBench(options).run(&report) }
+            if options.isApart { PrivateNetwork.enter() }
+            try measure(options)
         } catch {
             printError("Bench: \(error)\n")
             exit(1)
         }
-        if report.figures.isEmpty { return }
-        print(options.isJSON ? report.json : report.table, terminator: "")
     }
 
-    private static func compare(_ options: BenchOptions) throws {
-        var bench = try ComparisonBench(options)
-        let comparison = try bench.run()
-        print(options.isJSON ? comparison.json : comparison.table + "\n", terminator: "")
-        guard let path = options.plotPath else { return }
-        let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
-        try Array(comparison.plot.utf8).withUnsafeBytes {
-            try writeAll($0, to: file.number, at: 0)
+    private static func measure(_ options: BenchOptions) throws {
+        var output = Output(options)
+        let folder = try BenchFolder()
+        if !options.lines.isEmpty { try compare(options, folder, &output) }
+        var report = Report()
+        if options.groups.contains("rewrite") { try PartsBench.rewrite(options, &report) }
+        if options.groups.contains("parse") { try PartsBench.parse(options, &report) }
+        if options.groups.contains("keys") { try KeysBench(options).run(&report) }
+        if options.groups.contains("store") { try StoreBench(options).run(&report) }
+        if !report.figures.isEmpty { output.add(report.table, report.json) }
+        if options.groups.contains(BenchOptions.playback) {
+            for table in try Playback.run(options, in: folder) {
+                output.add(table.markdown, table.json)
+            }
         }
+        try output.end()
+    }
+
+    private static func compare(
+        _ options: BenchOptions, _ folder: BenchFolder, _ output: inout Output
+    ) throws {
+        let network = PrivateNetwork()
+        if let network { folder.isMounted = network.mountFileSystem(on: folder) }
+        let warm = WarmMemory(bytes: options.isQuick ? 256 << 20 : 4 << 30)
+        let bench = try ComparisonBench(options, folder: folder, network: network)
+        let wanted = Peer.all.filter { options.peers?.contains($0.name) ?? true }
+        let facts = Machine.facts(
+            wanted, in: folder,
+            [
+                network == nil ? "the machine's own network" : "a network of its own",
+                folder.isMounted ? "a fresh ext4" : "the machine's file system",
+                warm == nil ? "memory as it comes" : "memory kept warm",
+            ])
+        var comparison = try withExtendedLifetime(warm) { try bench.run() }
+        comparison.notes = facts + comparison.notes
+        output.add(comparison.table + "\n", comparison.json)
+        if let path = options.plotPath { try writeText(comparison.plot, to: path) }
+    }
+}
+
+/// Where figures go: tables or JSON to standard output, as they are found, and JSON into a file.
+private struct Output {
+    private let options: BenchOptions
+    private var lines = ""
+
+    init(_ options: BenchOptions) { self.options = options }
+
+    mutating func add(_ table: String, _ json: String) {
+        print(options.isJSON ? json : table, terminator: "")
+        fflush(nil)
+        lines += json
+    }
+
+    func end() throws {
+        if let path = options.jsonPath { try writeText(lines, to: path) }
     }
 }
 
 /// Something that makes a measurement worthless.
-struct BenchError: Error, CustomStringConvertible {
+struct BenchError: Error, Equatable, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }

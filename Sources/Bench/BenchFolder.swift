@@ -4,6 +4,8 @@ import Posix
 
 final class BenchFolder {
     let path: String
+    /// Whether a file system of its own lies on it.
+    var isMounted = false
 
     init() throws {
         var name = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
@@ -12,6 +14,12 @@ final class BenchFolder {
     }
 
     deinit {
+        if isMounted { umount2(path, CInt(MNT_DETACH)) }
+        Self.remove(path)
+    }
+
+    /// Removes a folder and all that is in it; blocks.
+    static func remove(_ path: String) {
         var pid = pid_t()
         var words: [UnsafeMutablePointer<CChar>?] = ["rm", "-rf", path]
             .map { (word: String) in strdup(word) }
@@ -20,12 +28,17 @@ final class BenchFolder {
         if posix_spawnp(&pid, "rm", nil, nil, &words, environ) == 0 { waitpid(pid, nil, 0) }
     }
 
-    /// Where this program stands, and sluice and sample-cdn beside it.
-    static func ownFolder() throws -> String {
+    /// This program.
+    static func ownProgram() throws -> String {
         var path = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &path, path.count)
-        let text = String(
-            decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard count > 0 else { throw BenchError("cannot find this program") }
+        return String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Where this program stands, and sluice and sample-cdn beside it.
+    static func ownFolder() throws -> String {
+        let text = try ownProgram()
         guard let slash = text.lastIndex(of: "/") else {
             throw BenchError("cannot find the programs beside this one")
         }

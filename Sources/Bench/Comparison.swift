@@ -1,14 +1,9 @@
 /// The figures of a comparison: every proxy's, their medians, and the ratio to the best peer.
 import Glibc
 
-/// One figure of one workload, of every proxy that was measured.
+/// One line of the comparison, of every proxy that was measured.
 struct ComparedFigure {
-    /// The group whose name repeats it.
-    let group: String
-    let what: String
-    let unit: String
-    /// True where more is better.
-    let isMoreBetter: Bool
+    let line: Line
     /// By the proxy's name, one value a repetition.
     var values: [String: [Double]] = [:]
 
@@ -18,118 +13,133 @@ struct ComparedFigure {
         return median(found)
     }
 
-    /// The best middle value of the peers.
-    var best: Double? {
-        let peers = values.keys.filter { $0 != "sluice" && $0 != "direct" }.compactMap(middle)
-        return isMoreBetter ? peers.max() : peers.min()
+    /// The peer whose middle value is best; the first by name of several.
+    var bestPeer: String? {
+        let peers = values.keys.filter { $0 != Comparison.own && $0 != Comparison.direct }.sorted()
+        let found = peers.compactMap { name in middle(name).map { (name, $0) } }
+        let best = found.min { line.isMoreBetter ? $0.1 > $1.1 : $0.1 < $1.1 }
+        return best?.0
     }
 
-    /// Ours in terms of the best peer's; nil where there is none, or it is 0.
+    /// Ours in terms of the best peer's; nil where there is none, or it is 0 or, being a
+    /// difference, less.
     var ratio: Double? {
-        guard let ours = middle("sluice"), let best, best != 0 else { return nil }
+        guard let ours = middle(Comparison.own), let best = bestPeer.flatMap(middle), best > 0,
+            ours >= 0
+        else { return nil }
         return ours / best
     }
 
-    /// What to type to measure it again.
-    var command: String { "make bench BENCH_FLAGS='\(group)'" }
-}
-
-/// All figures of a comparison, in the order in which they were first met.
-struct Comparison {
-    private(set) var figures: [ComparedFigure] = []
-    /// The proxies, in the order of the columns.
-    var names: [String] = []
-    /// What was left out, and why.
-    var notes: [String] = []
-
-    /// What a figure is, apart from whose.
-    struct Kind {
-        let group: String
-        let what: String
-        let unit: String
-        var isMoreBetter = false
+    /// How many times better than the best peer, in powers of two; nil without a ratio.
+    var gain: Double? {
+        guard let ratio else { return nil }
+        let better = line.isMoreBetter ? ratio : 1 / max(ratio, 1e-9)
+        return log2(max(better, 1e-9))
     }
 
-    mutating func add(_ kind: Kind, _ name: String, _ value: Double) {
-        let known = figures.firstIndex { $0.group == kind.group && $0.what == kind.what }
-        let index = known ?? figures.count
-        if known == nil {
-            figures.append(
-                ComparedFigure(
-                    group: kind.group, what: kind.what, unit: kind.unit,
-                    isMoreBetter: kind.isMoreBetter))
+    /// The larger of the spreads of what the ratio is made of.
+    var spread: Double? {
+        let names = [Comparison.own] + (bestPeer.map { [$0] } ?? [])
+        return names.compactMap { values[$0].flatMap(Bench.spread) }.max()
+    }
+}
+
+/// All figures of a comparison, in the order of `Line.all`.
+struct Comparison {
+    /// The name of what is compared.
+    static let own = "sluice"
+    /// The name of the origin itself, which is the ceiling and no peer.
+    static let direct = "direct"
+
+    private(set) var figures: [ComparedFigure]
+    /// The proxies, in the order of the columns.
+    let names: [String]
+    /// Facts of the machine, what was left out and why, how calm it was.
+    var notes: [String] = []
+
+    init(names: [String], selection: LineSelection) {
+        self.names = names
+        figures = Line.all.filter { selection.shows($0.id) }.map { ComparedFigure(line: $0) }
+    }
+
+    /// Takes a value; those of lines that were not asked for are dropped.
+    mutating func add(_ id: String, _ name: String, _ value: Double) {
+        guard let index = figures.firstIndex(where: { $0.line.id == id }) else {
+            precondition(Line.all.contains { $0.id == id }, "no line \(id)")
+            return
         }
         figures[index].values[name, default: []].append(value)
     }
 
-    var isEmpty: Bool { figures.isEmpty }
-
     // MARK: Forms
 
-    /// A Markdown table: a line a figure, a column a proxy.
+    /// A Markdown table: a line a figure, a column a proxy; the notes behind it.
     var table: String {
         let head =
-            ["measured", "unit", "better"] + names + ["sluice : best peer", "to repeat"]
-        let rows = figures.map { figure in
-            [figure.what, figure.unit, figure.isMoreBetter ? "more" : "less"]
-                + names.map { figure.middle($0).map(Report.text) ?? "-" }
-                + [figure.ratio.map(Report.text) ?? "-", "`\(figure.command)`"]
+            ["measured", "unit", "better"] + names
+            + ["best peer", "ratio to it", "spread", "to repeat"]
+        let rows = figures.map { figure -> [String] in
+            let line = figure.line
+            return [line.what, line.unit, line.isMoreBetter ? "more" : "less"]
+                + names.map { figure.middle($0).map(NumberText.short) ?? "-" }
+                + [
+                    figure.bestPeer ?? "-", figure.ratio.map(NumberText.short) ?? "-",
+                    figure.spread.map(NumberText.hundredths) ?? "-", "`\(line.command)`",
+                ]
         }
-        let widths = head.indices.map { column in
-            ([head] + rows).map { $0[column].count }.max() ?? 0
-        }
-        func line(_ cells: [String]) -> String {
-            let padded = cells.indices.map { column in
-                cells[column] + String(repeating: " ", count: widths[column] - cells[column].count)
-            }
-            return "| " + padded.joined(separator: " | ") + " |\n"
-        }
-        let rule = widths.map { String(repeating: "-", count: $0) }
-        return line(head) + line(rule) + rows.map(line).joined()
-            + notes.map { "\n\($0)\n" }.joined()
+        let numbers = Set(3..<(3 + names.count)).union([4 + names.count, 5 + names.count])
+        return markdownTable(head, rows, numbers: numbers) + notes.map { "\n\($0)\n" }.joined()
     }
 
-    /// One object a line and proxy.
-    ///
-    /// No text of ours holds a character that JSON escapes.
+    /// One object a line and proxy, and one for each note.
     var json: String {
-        figures.map { figure in
-            names.compactMap { name in
+        let lines = figures.flatMap { figure in
+            names.compactMap { name -> String? in
                 guard let middle = figure.middle(name), let values = figure.values[name] else {
                     return nil
                 }
-                let list = values.map { "\($0)" }.joined(separator: ",")
-                return "{\"group\":\"\(figure.group)\",\"what\":\"\(figure.what)\",\"unit\":"
-                    + "\"\(figure.unit)\",\"better\":\"\(figure.isMoreBetter ? "more" : "less")\","
-                    + "\"proxy\":\"\(name)\",\"median\":\(middle),\"values\":[\(list)],"
-                    + "\"command\":\"\(figure.command)\"}\n"
-            }.joined()
-        }.joined()
+                return Self.json(figure, name, middle, values)
+            }
+        }
+        return (lines + notes.map { "{\"note\":\(quotedJSON($0))}" }).map { $0 + "\n" }.joined()
+    }
+
+    private static func json(
+        _ figure: ComparedFigure, _ name: String, _ middle: Double, _ values: [Double]
+    ) -> String {
+        let line = figure.line
+        let list = values.map { "\($0)" }.joined(separator: ",")
+        let ratio = name == own ? figure.ratio : nil
+        return "{\"line\":\(quotedJSON(line.id)),\"what\":\(quotedJSON(line.what)),"
+            + "\"unit\":\(quotedJSON(line.unit)),"
+            + "\"better\":\"\(line.isMoreBetter ? "more" : "less")\","
+            + "\"proxy\":\(quotedJSON(name)),\"median\":\(middle),\"values\":[\(list)],"
+            + (ratio.map { "\"ratio\":\($0)," } ?? "") + "\"command\":\(quotedJSON(line.command))}"
     }
 
     /// Bars of how many times better or worse than the best peer each figure is, as SVG.
+    ///
+    /// Twice as good and half as good are equally far from parity; a bar ends at eight times.
     var plot: String {
-        let lines = figures.filter { $0.ratio != nil }
-        let height = 40 + 22 * lines.count
+        let lines = figures.filter { $0.gain != nil }
+        let height = 40 + 20 * lines.count
         var text =
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"\(height)\" "
             + "font-family=\"sans-serif\" font-size=\"12\">\n"
-            + "<text x=\"10\" y=\"18\">Sluice in terms of the best peer; green is ahead, "
-            + "red behind, the line is parity, a bar's end eight times</text>\n"
-            + "<line x1=\"650\" y1=\"26\" x2=\"650\" y2=\"\(height)\" stroke=\"black\"/>\n"
+            + "<text x=\"10\" y=\"18\">Sluice in terms of the best peer of each line: green is "
+            + "better, red worse, a full bar eight times</text>\n"
         for (index, figure) in lines.enumerated() {
-            let y = 34 + 22 * index
-            let ratio = figure.ratio ?? 1
-            // As how many times better, on a scale where twice and half are as far from parity.
-            let gain = figure.isMoreBetter ? ratio : 1 / max(ratio, 1e-9)
-            let width = min(200, max(-200, log2(gain) / 3 * 200))
-            let x = 650 + min(0, width)
+            let y = 32 + 20 * index
+            let width = min(130, max(-130, (figure.gain ?? 0) / 3 * 130))
+            let x = 600 + min(0, width)
             text +=
-                "<text x=\"10\" y=\"\(y + 12)\">\(figure.what)</text>"
-                + "<rect x=\"\(x)\" y=\"\(y)\" width=\"\(abs(width))\" height=\"16\" "
+                "<text x=\"10\" y=\"\(y + 12)\">\(escapedXML(figure.line.what))</text>"
+                + "<rect x=\"\(x)\" y=\"\(y)\" width=\"\(abs(width))\" height=\"14\" "
                 + "fill=\"\(width < 0 ? "#c33" : "#393")\"/>"
-                + "<text x=\"860\" y=\"\(y + 12)\">\(Report.text(ratio))</text>\n"
+                + "<text x=\"740\" y=\"\(y + 12)\">\(NumberText.short(figure.ratio ?? 1)) of "
+                + "\(escapedXML(figure.bestPeer ?? ""))</text>\n"
         }
-        return text + "</svg>\n"
+        return text
+            + "<line x1=\"600\" y1=\"26\" x2=\"600\" y2=\"\(height)\" stroke=\"black\"/>\n</svg>\n"
     }
 }

@@ -1,117 +1,141 @@
 /// Sets the release daemon beside the proxies that are installed, in one run over loopback.
 ///
-/// Each workload starts every proxy afresh, one after the other, and that several times over, so
-/// that what else the machine does falls on all of them. The origin is the sample CDN.
+/// The proxies take turns within each repetition, so that what else the machine does falls on all
+/// of them. The origin is the sample CDN, or nginx where it has to speak TLS.
 import Glibc
 import Posix
 
-struct ComparisonBench {
-    /// The workloads and what each measures.
-    static let groups = [
-        "vs-large", "vs-small", "vs-cold", "vs-join", "vs-ranges", "vs-memory", "vs-failure",
-        "vs-objects", "vs-playlist",
-    ]
-
+final class ComparisonBench {
     let options: BenchOptions
     let folder: BenchFolder
     let origin: RunningProgram
+    let selection: LineSelection
+    let network: PrivateNetwork?
+    private(set) var comparison: Comparison
     private let peers: [Peer]
-    private var comparison = Comparison()
+    private var calm = Calm()
 
-    init(_ options: BenchOptions) throws {
+    init(_ options: BenchOptions, folder: BenchFolder, network: PrivateNetwork?) throws {
         self.options = options
-        folder = try BenchFolder()
+        self.folder = folder
+        self.network = network
+        selection = LineSelection(names: options.lines)
         origin = try RunningProgram(
             ["\(try BenchFolder.ownFolder())/sample-cdn", "--folder", folder.path],
             ready: "listening http")
-        peers = Peer.all.filter { $0.path != nil }
-        let missing = Peer.all.filter { $0.path == nil }.map(\.name)
-        comparison.names = ["direct", "sluice"] + peers.map(\.name)
+        let wanted = Peer.all.filter { options.peers?.contains($0.name) ?? true }
+        peers = wanted.filter { $0.path != nil }
+        comparison = Comparison(
+            names: [Comparison.direct, Comparison.own] + peers.map(\.name), selection: selection)
+        let missing = wanted.filter { $0.path == nil }.map(\.name)
         if !missing.isEmpty {
             comparison.notes.append(
                 "Not installed, and left out: \(missing.joined(separator: ", ")).")
         }
     }
 
-    /// Measures the groups that were asked for; blocks for minutes.
-    mutating func run() throws -> Comparison {
-        for group in Self.groups where options.groups.contains(group) {
-            // A store of many objects takes long to fill.
-            let count = group == "vs-objects" || group == "vs-failure" ? 1 : options.repetitions
-            for repetition in 0..<count {
-                try measure(group, repetition)
-            }
+    /// Measures what was asked for; blocks for minutes.
+    func run() throws -> Comparison {
+        for workload in Workload.all where selection.needs(workload.name) {
+            try measure(workload)
         }
+        if let words = calm.words { comparison.notes.append(words) }
         return comparison
     }
 
-    private mutating func measure(_ group: String, _ repetition: Int) throws {
-        var figures = Figures(group: group)
-        if group == "vs-cold" { try coldDirect(&figures, repetition) }
-        for peer in [nil] + peers.map(Optional.some) {
-            if group == "vs-playlist", peer != nil { continue }
-            if group == "vs-ranges", peer?.abilities.contains(.ranges) == false { continue }
-            figures.name = peer?.name ?? "sluice"
-            do {
-                let proxy = try ProxyUnderTest(peer, folder: folder.path, origin: origin.address)
-                try measure(proxy, peer, &figures, repetition)
-            } catch {
-                comparison.notes.append("\(group), \(figures.name): \(error)")
+    /// What takes part in a workload: the daemon, nil, and the peers that can.
+    private func candidates(_ workload: Workload) -> [Peer?] {
+        let able = peers.filter { $0.abilities.isSuperset(of: workload.needs) }
+        return [nil] + (workload.isOurs ? [] : able.map(Optional.some))
+    }
+
+    private func measure(_ workload: Workload) throws {
+        let since = Monotonic.now()
+        var out: Set<String> = []
+        let repetitions = min(options.repetitions, workload.most)
+        var standing: [ProxyUnderTest] = []
+        for repetition in 0..<repetitions {
+            for (place, peer) in candidates(workload).enumerated() {
+                let name = peer?.name ?? Comparison.own
+                guard !out.contains(name) else { continue }
+                do {
+                    let isFirst = standing.count <= place || !workload.stands
+                    let proxy = isFirst ? try start(peer, workload) : standing[place]
+                    if workload.stands, isFirst { standing.append(proxy) }
+                    let round = Round(
+                        bench: self, proxy: proxy, repetition: repetition,
+                        salt: "\(workload.name)-\(repetition)-\(name)")
+                    if isFirst { try workload.prepare(round) }
+                    try workload.run(round)
+                } catch {
+                    out.insert(name)
+                    comparison.notes.append("\(workload.name), \(name): \(error)")
+                    // Its place is kept, so that the others stay where they are.
+                    if workload.stands, standing.count == place {
+                        standing.append(try ProxyUnderTest(stopped: peer, folder: folder.path))
+                    }
+                }
+                // The origin's log of requests would grow without end.
+                _ = try getText(origin.address, "/__reset")
             }
-            // The origin's log of requests would grow without end.
-            _ = try getText(origin.address, "/__reset")
         }
-        for (kind, name, value) in figures.found { comparison.add(kind, name, value) }
+        let seconds = Int((Monotonic.now() - since).inSeconds.rounded())
+        printError("\(workload.name): \(repetitions) rounds, \(seconds) s\n")
     }
 
-    private func measure(
-        _ proxy: ProxyUnderTest, _ peer: Peer?, _ figures: inout Figures, _ repetition: Int
-    ) throws {
-        switch figures.group {
-        case "vs-large": try large(proxy, &figures)
-        case "vs-small": try small(proxy, &figures)
-        case "vs-cold": try cold(proxy, &figures, repetition)
-        case "vs-join": try join(proxy, &figures)
-        case "vs-ranges": try ranges(proxy, &figures)
-        case "vs-memory": try memory(proxy, &figures)
-        case "vs-failure": try failure(proxy, &figures)
-        case "vs-objects":
-            try objects(proxy, keepsOverRestart: peer?.abilities.contains(.disk) ?? true, &figures)
-        default: try playlist(proxy, &figures)
-        }
+    private func start(_ peer: Peer?, _ workload: Workload) throws -> ProxyUnderTest {
+        let proxy = try ProxyUnderTest(peer, folder: folder.path, origin: origin.address)
+        if workload.checksBytes { try check(proxy) }
+        return proxy
     }
 
-    /// The figures of one round of one workload.
-    struct Figures {
-        let group: String
-        var name = ""
-        fileprivate(set) var found: [(Comparison.Kind, String, Double)] = []
-
-        init(group: String) { self.group = group }
-
-        mutating func add(_ what: String, _ value: Double, _ unit: String, more: Bool = false) {
-            let kind = Comparison.Kind(group: group, what: what, unit: unit, isMoreBetter: more)
-            found.append((kind, name, value))
+    /// Compares what a proxy hands out, fetched and stored, with the origin's bytes.
+    private func check(_ proxy: ProxyUnderTest) throws {
+        let path = object("check-\(proxy.address.port)", 300_000)
+        var straight = TimedRequest(path)
+        straight.keepsBody = true
+        let wanted = try TimedRequest.one(straight, to: origin.address).body
+        var through = TimedRequest(proxy.path(path))
+        through.keepsBody = true
+        for _ in 0..<2 {
+            let answer = try TimedRequest.one(through, to: proxy.address)
+            guard answer.isWhole, answer.body == wanted else {
+                throw BenchError("it hands out other bytes than the origin")
+            }
         }
     }
 
-    // MARK: Helpers
+    // MARK: What workloads use
 
     /// The path of a synthetic object at the origin; its bytes depend on its name.
     func object(_ name: String, _ size: Int, _ behaviour: String = "") -> String {
         "/bytes/\(size)/\(name).ts?cc=max-age%3D3600\(behaviour)"
     }
 
+    fileprivate func add(_ id: String, _ name: String, _ value: Double) {
+        comparison.add(id, name, value)
+    }
+
     /// Sends a load; throws when a single answer was wrong.
     func load(
-        _ address: SocketAddress, _ paths: [String], _ requests: Int, connections: Int,
-        keepsAlive: Bool = true
+        _ address: SocketAddress, _ paths: [String], _ shape: LoadShape
     ) throws -> LoadResult {
-        let result = try LoadGenerator(to: address, paths: paths, keepsAlive: keepsAlive)
-            .run(requests: requests, connections: connections)
-        guard result.failures == 0 else {
-            throw BenchError("\(result.failures) of \(requests) requests failed")
+        let generator = try LoadGenerator(to: address, paths: paths, keepsAlive: shape.keepsAlive)
+        let result = try generator.run(
+            requests: shape.requests, connections: shape.connections, seconds: shape.seconds)
+        guard result.failures == 0, result.requests > 0 else {
+            throw BenchError(
+                "\(result.failures) of \(result.failures + result.requests) requests failed")
         }
+        return result
+    }
+
+    /// Watches how calm the machine is while something is measured.
+    func watched<T>(_ proxy: ProxyUnderTest?, _ work: () throws -> T) rethrows -> T {
+        let before = Calm.Sample(processes: [proxy?.processorSeconds, origin.processorSeconds])
+        let result = try work()
+        calm.add(
+            before, Calm.Sample(processes: [proxy?.processorSeconds, origin.processorSeconds]))
         return result
     }
 
@@ -127,11 +151,55 @@ struct ComparisonBench {
     /// Waits until the origin has sent nothing for a while: what proxies fetch behind is over.
     func waitForOrigin() throws {
         var before = -1.0
-        for _ in 0..<100 {
+        for _ in 0..<200 {
             let now = try originNumber("bytes")
-            if now == before { return }
+            if now == before, try originNumber("active") == 0 { return }
             before = now
-            usleep(200_000)
+            usleep(60_000)
+        }
+    }
+}
+
+/// How a load is sent.
+struct LoadShape {
+    var requests = Int.max
+    var connections = 1
+    var keepsAlive = true
+    /// After so many seconds no further request is sent.
+    var seconds = Double.infinity
+}
+
+/// One proxy's turn in one repetition of a workload.
+struct Round {
+    let bench: ComparisonBench
+    let proxy: ProxyUnderTest
+    let repetition: Int
+    /// Part of the names of objects that nobody has asked for yet.
+    let salt: String
+
+    var options: BenchOptions { bench.options }
+
+    func needs(_ part: String) -> Bool { bench.selection.needs(part) }
+
+    func add(_ id: String, _ value: Double) { bench.add(id, proxy.name, value) }
+
+    func addDirect(_ id: String, _ value: Double) { bench.add(id, Comparison.direct, value) }
+
+    /// The path of an object through the proxy.
+    func path(_ name: String, _ size: Int, _ behaviour: String = "") -> String {
+        proxy.path(bench.object(name, size, behaviour))
+    }
+
+    func load(_ paths: [String], _ shape: LoadShape) throws -> LoadResult {
+        try bench.load(proxy.address, paths, shape)
+    }
+
+    /// Sends a load and tells it together with the processor seconds that the proxy took for it.
+    func measured(_ paths: [String], _ shape: LoadShape) throws -> (LoadResult, Double) {
+        try bench.watched(proxy) {
+            let before = proxy.processorSeconds
+            let result = try load(paths, shape)
+            return (result, proxy.processorSeconds - before)
         }
     }
 }

@@ -6,13 +6,20 @@ enum PeerFiles {
     /// Writes a peer's configuration into its folder.
     static func write(_ peer: Peer, to folder: String, _ words: [String: String]) throws {
         for (template, place) in peer.files {
-            let text = try readWhole("\(templates)/\(template)")
             let path = "\(folder)/\(place)"
             if let slash = path.lastIndex(of: "/") { try makeFolder(String(path[..<slash])) }
-            try put(fill(String(decoding: text, as: UTF8.self), words), at: path)
+            try write(template: template, to: path, words)
         }
         if peer.name == "trafficserver" { try writeRunRoot(peer, folder) }
         if peer.name == "squid" { try makeSquidFolders(peer, folder) }
+    }
+
+    /// Writes one template, filled in.
+    static func write(
+        template: String, to path: String, _ words: [String: String]
+    ) throws {
+        let text = try readWhole("\(templates)/\(template)")
+        try writeText(fill(String(decoding: text, as: UTF8.self), words), to: path)
     }
 
     /// A text with its words filled in.
@@ -23,11 +30,6 @@ enum PeerFiles {
             filled = parts.joined(separator: value)
         }
         return filled
-    }
-
-    private static func put(_ text: String, at path: String) throws {
-        let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
-        try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
     }
 
     private static var templates: String {
@@ -45,9 +47,9 @@ enum PeerFiles {
             "runtimedir: \(folder)", "logdir: \(folder)", "cachedir: \(folder)/cache",
         ]
         try makeFolder("\(folder)/cache")
-        try put(places.joined(separator: "\n") + "\n", at: "\(folder)/runroot.yaml")
+        try writeText(places.joined(separator: "\n") + "\n", to: "\(folder)/runroot.yaml")
         let addresses = "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n"
-        try put(addresses + "    methods: ALL\n", at: "\(folder)/etc/ip_allow.yaml")
+        try writeText(addresses + "    methods: ALL\n", to: "\(folder)/etc/ip_allow.yaml")
     }
 
     /// Squid makes its folders in a run of their own.

@@ -25,19 +25,30 @@ final class RunningProgram {
 
     /// Starts `arguments[0]`, what it says going to the file `output` of a folder; does not wait.
     init(quiet arguments: [String], in folder: String, to address: SocketAddress) throws {
-        pid = try Self.spawnQuiet(arguments, in: folder)
+        pid = try Self.spawnQuiet(arguments, to: "\(folder)/output")
         self.address = address
     }
 
     deinit { end() }
 
-    /// Runs a program to its end, what it says going to the file `output` of a folder; blocks.
-    static func runToEnd(_ arguments: [String], in folder: String) throws {
-        waitpid(try spawnQuiet(arguments, in: folder), nil, 0)
+    /// Runs a program to its end, what it says going to the file `output` of a folder, or to nobody.
+    ///
+    /// Blocks; returns its exit status, or -1 when a signal ended it.
+    @discardableResult
+    static func runToEnd(
+        _ arguments: [String], in folder: String, quiet: Bool = false
+    ) throws -> CInt {
+        let pid =
+            quiet
+            ? try spawnQuiet(arguments, to: "/dev/null")
+            : try spawnQuiet(arguments, to: "\(folder)/output")
+        var status: CInt = 0
+        waitpid(pid, &status, 0)
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
     }
 
-    private static func spawnQuiet(_ arguments: [String], in folder: String) throws -> pid_t {
-        let file = try openFile("\(folder)/output", flags: O_WRONLY | O_CREAT | O_APPEND)
+    private static func spawnQuiet(_ arguments: [String], to path: String) throws -> pid_t {
+        let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_APPEND)
         return try spawn(arguments, output: [file.number], withErrors: true)
     }
 
@@ -93,14 +104,8 @@ final class RunningProgram {
         return nil
     }
 
-    /// Processor time of all its threads so far in seconds (proc(5), schedstat).
-    var processorSeconds: Double {
-        let tasks = (try? listFolder("/proc/\(pid)/task")) ?? []
-        return tasks.reduce(0) { sum, task in
-            let text = readText("/proc/\(pid)/task/\(task.name)/schedstat")
-            return sum + (Double(text.prefix { $0 != " " }) ?? 0) / 1e9
-        }
-    }
+    /// Processor time of all its threads so far, in seconds.
+    var processorSeconds: Double { Bench.processorSeconds(of: pid) }
 
     /// Its share of memory in bytes (smaps_rollup, Pss).
     var memoryBytes: Double { kilobytes("smaps_rollup", "Pss:") * 1024 }

@@ -12,6 +12,8 @@ struct TimedRequest {
     var range: String?
     /// Stops reading after so many bytes, and holds the connection.
     var stopsAfter: Int?
+    /// Whether the body's bytes are kept, to be compared.
+    var keepsBody = false
 
     init(_ path: String) { self.path = path }
 
@@ -21,6 +23,8 @@ struct TimedRequest {
         var length: Int?
         /// Bytes of the body.
         var bytes = 0
+        /// The body, where it was to be kept.
+        var body: [UInt8] = []
         /// Seconds from the request.
         var firstByte = 0.0
         var total = 0.0
@@ -136,17 +140,18 @@ final class ScriptLane {
         if answer.firstByte == 0 { answer.firstByte = (Monotonic.now() - sentAt).inSeconds }
         if isInBody { return takeBody(piece[...]) }
         head += piece
-        guard let end = LoadLane.headEnd(head) else { return }
+        guard let whole = head.withUnsafeBytes({ AnswerHead($0) }) else { return }
         isInBody = true
-        let text = String(decoding: head[..<end], as: UTF8.self)
-        answer.status = Int(text.split(separator: " ", maxSplits: 2).dropFirst().first ?? "") ?? 0
-        answer.length = LoadLane.contentLength(text)
+        answer.status = whole.status
+        answer.length = whole.length
+        let text = String(decoding: head[..<whole.count], as: UTF8.self)
         answer.isChunked = text.lowercased().contains("\r\ntransfer-encoding: chunked")
-        takeBody(head[end...])
+        takeBody(head[whole.count...])
     }
 
     private func takeBody(_ piece: ArraySlice<UInt8>) {
         answer.bytes += answer.isChunked ? chunks.take(piece) : piece.count
+        if request.keepsBody { answer.body += piece }
         if answer.bytes == answer.length || chunks.isOver { return end(inOrder: true) }
         if let limit = request.stopsAfter, answer.bytes >= limit { state = .over }
     }

@@ -1,0 +1,78 @@
+/// The playback figures: what `sluice bench` tells of first plays, feeds and downloads.
+import Posix
+
+enum Playback {
+    /// The benches and their arguments; short, since each plays in real time.
+    static let commands = [
+        ["play", "--runs", "3", "--length", "4"],
+        ["feed", "--profile", "4g", "--viewer", "fixed", "--visits", "10", "--speed", "5"],
+        ["download", "--profile", "wifi", "--length", "3"],
+    ]
+    private static let quick = [["play", "--runs", "1", "--length", "2", "--profile", "wifi"]]
+
+    /// Runs them and returns their tables, each under the command that repeats it; a bench that the
+    /// daemon does not have, or that fails, is told of instead.
+    static func run(_ options: BenchOptions, in folder: BenchFolder) throws -> [Table] {
+        let bin = try BenchFolder.ownFolder()
+        return try (options.isQuick ? quick : commands).map { arguments in
+            let place = "\(folder.path)/play-\(arguments[0])"
+            try makeFolder(place)
+            let words =
+                ["\(bin)/sluice", "bench"] + arguments + ["--sample-cdn", "\(bin)/sample-cdn"]
+            let status = try RunningProgram.runToEnd(words, in: place)
+            let text = readText("\(place)/output")
+            let command = "sluice bench \(arguments.joined(separator: " "))"
+            guard status == 0 else {
+                return Table(
+                    command: command, text: "left out: \(text.split(separator: "\n").first ?? "")")
+            }
+            return Table(command: command, text: text)
+        }
+    }
+
+    /// What one of them printed.
+    struct Table {
+        let command: String
+        let text: String
+
+        var markdown: String { "\n`\(command)`\n\n\(text)" }
+
+        /// One object a row, with the columns' names.
+        var json: String {
+            PipeTable.rows(text).map { row in
+                let pairs = row.map { "\(quotedJSON($0.name)):\(quotedJSON($0.value))" }
+                return "{\"command\":\(quotedJSON(command)),\(pairs.joined(separator: ","))}\n"
+            }.joined()
+        }
+    }
+}
+
+/// Reads tables as people write them in Markdown.
+enum PipeTable {
+    struct Cell: Equatable {
+        let name: String
+        let value: String
+    }
+
+    /// The rows of all tables in a text; each cell with its column's name.
+    static func rows(_ text: String) -> [[Cell]] {
+        var head: [String]?
+        var found: [[Cell]] = []
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            guard line.hasPrefix("|") else {
+                head = nil
+                continue
+            }
+            let cells = line.split(separator: "|").map { cell in
+                String(cell.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+            }
+            guard let names = head else {
+                head = cells
+                continue
+            }
+            guard !cells.allSatisfy({ $0.allSatisfy { $0 == "-" || $0 == ":" } }) else { continue }
+            found.append(zip(names, cells).map { Cell(name: $0, value: $1) })
+        }
+        return found
+    }
+}

@@ -1,0 +1,158 @@
+/// A proxy under test: the daemon, or a peer; with its own empty folder and a free port.
+import CLinux
+import Glibc
+import Posix
+
+final class ProxyUnderTest {
+    let name: String
+    let address: SocketAddress
+    let peer: Peer?
+    private let folder: String
+    private let origin: BenchOrigin
+    private let bin: String
+    private var program: RunningProgram?
+
+    /// Whether it still has what it stored when it is started again.
+    var keepsOverRestart: Bool { peer?.abilities.contains(.disk) ?? true }
+
+    /// Starts a peer, or the daemon without one.
+    init(_ peer: Peer?, folder: String, origin: BenchOrigin) throws {
+        self.peer = peer
+        self.origin = origin
+        name = peer?.name ?? Comparison.own
+        bin = try BenchFolder.ownFolder()
+        address = SocketAddress(loopbackPort: try freePort())
+        self.folder = "\(folder)/\(name)-\(address.port)"
+        try makeFolder(self.folder)
+        // Peers that give up their rights have to get in.
+        for path in [folder, self.folder] { chmod(path, 0o777) }
+        try start(untilAnswered: path("/bytes/16/ready.ts?cc=no-store"))
+    }
+
+    convenience init(_ peer: Peer?, folder: String, origin: SocketAddress) throws {
+        let place = BenchOrigin(host: "127.0.0.1", port: origin.port)
+        try self.init(peer, folder: folder, origin: place)
+    }
+
+    /// Stands for one that could not be started.
+    init(stopped peer: Peer?, folder: String) throws {
+        self.peer = peer
+        self.folder = "\(folder)/none"
+        name = peer?.name ?? Comparison.own
+        bin = ""
+        origin = BenchOrigin(host: "127.0.0.1", port: 0)
+        address = SocketAddress(loopbackPort: 0)
+    }
+
+    deinit {
+        stop()
+        BenchFolder.remove(folder)
+    }
+
+    /// The path by which it fetches a path of the origin.
+    func path(_ path: String) -> String {
+        peer == nil ? "/\(origin.scheme)://\(origin.address)\(path)" : path
+    }
+
+    /// Starts it, on what is in its folder; blocks until it answers a path with 200.
+    func start(untilAnswered path: String) throws {
+        guard let peer else {
+            var daemon = [
+                "\(bin)/sluice", "serve", "--port", "\(address.port)", "--cache-dir",
+                "\(folder)/cache", "--allow-host", "127.0.0.1", "--log-level", "error",
+                "--min-free", "0",
+            ]
+            if let certificate = origin.certificate { daemon += ["--ca-file", certificate] }
+            program = try RunningProgram(quiet: daemon, in: folder, to: address)
+            return try wait(for: path)
+        }
+        var words = ["port": "\(address.port)", "folder": folder]
+        words.merge(origin.words) { $1 }
+        words.merge(peer.words) { $1 }
+        try PeerFiles.write(peer, to: folder, words)
+        guard let program = peer.path else { throw BenchError("\(peer.program) is not installed") }
+        let arguments = [program] + peer.arguments.map { PeerFiles.fill($0, words) }
+        self.program = try RunningProgram(quiet: arguments, in: folder, to: address)
+        try wait(for: path)
+    }
+
+    /// Ends it in good order; blocks until it has.
+    func stop() {
+        program?.end(peer?.signal ?? SIGTERM)
+        program = nil
+    }
+
+    private func wait(for path: String) throws {
+        let deadline = Monotonic.now() + .seconds(20 as Int64)
+        while Monotonic.now() < deadline {
+            let answer = try? TimedRequest.one(TimedRequest(path), to: address)
+            if answer?.isWhole == true { return }
+            usleep(1_000)
+        }
+        throw BenchError("\(name) does not answer: \(readText("\(folder)/output").suffix(400))")
+    }
+
+    /// Processor seconds of all its processes.
+    var processorSeconds: Double {
+        processes.reduce(0) { $0 + Bench.processorSeconds(of: $1) }
+    }
+
+    /// Its share of memory in bytes, over all its processes (smaps_rollup, Pss).
+    var memoryBytes: Double {
+        processes.reduce(0) { sum, pid in
+            let lines = readText("/proc/\(pid)/smaps_rollup").split(separator: "\n")
+            let line = lines.first { $0.hasPrefix("Pss:") } ?? ""
+            return sum + (Double(line.filter(\.isNumber)) ?? 0) * 1024
+        }
+    }
+
+    /// Its process and all that came from it.
+    private var processes: [pid_t] {
+        guard let program else { return [] }
+        var parents: [pid_t: pid_t] = [:]
+        for entry in (try? listFolder("/proc")) ?? [] {
+            guard let pid = pid_t(entry.name) else { continue }
+            // The name before the parent's number may hold anything but is in brackets.
+            let text = readText("/proc/\(pid)/stat")
+            guard let end = text.lastIndex(of: ")") else { continue }
+            parents[pid] = pid_t(text[end...].split(separator: " ").dropFirst(2).first ?? "") ?? 0
+        }
+        var found = [program.pid]
+        var next = 0
+        while next < found.count {
+            let parent = found[next]
+            found += parents.filter { $0.value == parent }.keys
+            next += 1
+        }
+        return found
+    }
+}
+
+/// Processor seconds of a process, ended threads included (clock_getcpuclockid(3)); 0 for none.
+func processorSeconds(of pid: pid_t) -> Double {
+    var time = timespec()
+    guard clock_gettime(clockid_t(~pid << 3 | 2), &time) == 0 else { return 0 }
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// A port that nobody listens on now.
+func freePort() throws -> UInt16 {
+    let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    guard number >= 0 else { throw SystemError("socket", code: errno) }
+    let owned = OwnedDescriptor(taking: number)
+    let any = SocketAddress(loopbackPort: 0)
+    guard any.withRaw({ bind(owned.number, $0, $1) }) == 0 else {
+        throw SystemError("bind", code: errno)
+    }
+    return try localAddress(of: owned.number).port
+}
+
+extension SocketAddress {
+    /// A port of 127.0.0.1.
+    init(loopbackPort port: UInt16) {
+        guard let address = SocketAddress(host: "127.0.0.1", port: port) else {
+            preconditionFailure("127.0.0.1 is an address")
+        }
+        self = address
+    }
+}

@@ -1,0 +1,42 @@
+/// The bench as people run it: the smallest run through the program, and its answers to wrong words.
+import ScenarioSupport
+import Testing
+
+@testable import Bench
+
+@Suite struct BenchStories {
+    private func bench(_ arguments: [String]) throws -> Tool.Result {
+        try Tool.run([Tool.built("Bench")] + arguments, within: .seconds(240))
+    }
+
+    @Test func `the smallest run yields every line, each with what repeats it`() throws {
+        let result = try bench(["--quick", "--shared", "--peers=none", "--json", "peers"])
+        #expect(result.status == 0, "\(result.stderr)")
+        let lines = result.stdout.split(separator: "\n")
+        // An origin behind TLS is an nginx, which not every machine has.
+        let wanted = Line.all.filter { SecureOrigin.isAvailable || $0.workload != "secure" }
+        for line in wanted {
+            let found = lines.first {
+                $0.contains("\"line\":\"\(line.id)\"") && $0.contains("\"proxy\":\"sluice\"")
+            }
+            #expect(found?.contains("\"command\":\"\(line.command)\"") == true, "\(line.id)")
+        }
+        #expect(lines.contains { $0.contains("Congestion control") })
+    }
+
+    @Test func `a line that is asked for comes alone`() throws {
+        let result = try bench(["--quick", "--shared", "--peers=none", "large.c8.rate"])
+        #expect(result.status == 0, "\(result.stderr)")
+        let rows = PipeTable.rows(result.stdout)
+        #expect(rows.count == 1)
+        #expect(rows.first?.first?.value == "2 MB hit, 8 connections: rate")
+    }
+
+    @Test func `wrong words are named and --list tells the right ones`() throws {
+        let wrong = try bench(["cold.c9"])
+        #expect(wrong.status == 64)
+        #expect(wrong.stderr.contains("no line or group cold.c9"))
+        let list = try bench(["--list"]).stdout.split(separator: "\n")
+        #expect(list.count == Line.all.count)
+    }
+}

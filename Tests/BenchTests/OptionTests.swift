@@ -1,0 +1,61 @@
+/// What the command line of the bench asks for, and which lines that means.
+import Testing
+
+@testable import Bench
+
+@Suite struct OptionTests {
+    @Test func `without words everything but what runs alone is measured`() throws {
+        let options = try BenchOptions([])
+        #expect(options.lines == Line.workloads)
+        #expect(options.groups == ["rewrite", "parse", "play"])
+        #expect(options.repetitions == 5)
+    }
+
+    @Test func `options and names may come in any order`() throws {
+        let options = try BenchOptions([
+            "cold.c8", "--objects=100000", "--json=out.json", "store", "--svg=a=b.svg",
+            "--repetitions=7", "--peers=nginx,squid", "--shared",
+        ])
+        #expect(options.lines == ["cold.c8"])
+        #expect(options.groups == ["store"])
+        #expect(options.objects == 100_000)
+        #expect(options.jsonPath == "out.json" && options.plotPath == "a=b.svg")
+        #expect(options.repetitions == 7)
+        #expect(options.peers == ["nginx", "squid"])
+        #expect(!options.isApart && !options.isJSON)
+    }
+
+    @Test func `quick is once and little`() throws {
+        let options = try BenchOptions(["--quick", "--peers=none", "--json"])
+        #expect(options.repetitions == 1 && options.objects == 500)
+        #expect(options.times(5) == 1 && options.times(60) == 6)
+        #expect(options.peers == [] && options.isJSON)
+    }
+
+    @Test(
+        arguments: [
+            "--objects=0", "--objects", "--repetitions=x", "--peers=apache", "--svg", "--nothing",
+            "cold.c9", "col", "--quick=1", "",
+        ])
+    func `what cannot be understood is named`(argument: String) throws {
+        #expect(throws: BenchError.self) { try BenchOptions([argument]) }
+    }
+
+    @Test func `every line has a name of its own and can be asked for by it`() throws {
+        #expect(Set(Line.all.map(\.id)).count == Line.all.count)
+        for line in Line.all {
+            #expect(try BenchOptions([line.id]).lines == [line.id])
+            #expect(line.command.hasSuffix("=\(line.id)"))
+        }
+        #expect(Workload.all.map(\.name) == Line.workloads)
+    }
+
+    @Test func `a name stands for what is below it and needs what is above it`() {
+        let selection = LineSelection(names: ["cold.c8", "large.c1.cpu"])
+        #expect(selection.needs("cold") && selection.needs("cold.c8"))
+        #expect(!selection.needs("cold.c1") && !selection.needs("small"))
+        #expect(selection.needs("large.c1") && !selection.needs("large.c8"))
+        #expect(selection.shows("cold.c8.rate") && selection.shows("large.c1.cpu"))
+        #expect(!selection.shows("large.c1.rate") && !selection.shows("cold.c80.cpu"))
+    }
+}
