@@ -113,7 +113,8 @@ extension OriginExchange {
     /// The body of an answer with a stretch of an object: a short one that is there is read at once,
     /// which costs less than a reader and goes out in one piece with the head.
     func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
-        if let end, end > start, request.method == .get,
+        let pace = object.isComplete ? core.pace(of: resource) : nil
+        if pace == nil, let end, end > start, request.method == .get,
             let bytes = object.shortBytes(start..<end)
         {
             core.counters.record(firstByte: Monotonic.now() - exchange.receivedAt)
@@ -123,6 +124,8 @@ extension OriginExchange {
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
         reader.endsWithFill = end == nil && resource.isGrowing
-        return .source(reader, length: end.map { $0 - start })
+        let length = end.map { $0 - start }
+        guard let pace else { return .source(reader, length: length) }
+        return .source(PacedSource(reader, rate: pace, on: exchange.loop), length: length)
     }
 }

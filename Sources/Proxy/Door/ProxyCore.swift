@@ -40,6 +40,7 @@ package final class ProxyCore: Sendable {
     let revival = Revival()
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
+    let lines = LineSpeeds()
     /// Where playlists are read that no player asked for.
     let aheadThread: LoopThread
     /// Tells what runs ahead of players what these do.
@@ -92,7 +93,7 @@ package final class ProxyCore: Sendable {
                 isShared: isShared, keys: keys, playlistMemory: playlistMemory,
                 live: live, health: health,
                 log: log, ahead: ahead,
-                concurrency: concurrency),
+                concurrency: concurrency, lines: lines),
             configuration: upstream)
     }
 

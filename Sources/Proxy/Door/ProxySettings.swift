@@ -88,6 +88,9 @@ package struct ProxySettings: Sendable {
     /// Transfers at once to one host, as the upstream client has it; 0 for no limit.
     package var hostLimit = 0
 
+    /// How fast stored media is sent to players.
+    package var pace = Pace.off
+
     /// Timeouts of origin transfers.
     package var timeouts = TransferTimeouts()
 

@@ -67,8 +67,9 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer, state != .ended else { return }
         self.transfer = nil
         switch result {
-        case .success:
+        case .success(let timings):
             if refusal != nil { return retryRefused() }
+            measureLine(timings)
             finish()
         case .failure(let error):
             if refusal != nil { return retryRefused() }

@@ -89,6 +89,8 @@ final class Flight {
     var failuresInARow = 0
     /// True while only fetches ahead of players want it.
     var isAhead: Bool
+    /// True where it was begun so: it may have been paused, and its time says nothing of the line.
+    let wasAhead: Bool
     /// Since when bytes of this round may come.
     var filledSince: Monotonic?
     var lastProgress: Monotonic
@@ -106,6 +108,7 @@ final class Flight {
         begunAt = table.loop.now
         isHandedOut = request.object != nil
         isAhead = request.isAhead
+        wasAhead = request.isAhead
     }
 
     /// Where the next byte goes, as far as known.

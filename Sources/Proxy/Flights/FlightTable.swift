@@ -25,6 +25,7 @@ final class FlightTable {
     /// How far stored lists have come, by their generation.
     var positions = RecentMap<UInt64, LivePosition>(capacity: 1_024)
     let health: OriginHealth
+    let lines: LineSpeeds
     let log: Logger
     /// Made with the first failure or wish.
     private(set) lazy var probes = OriginProbes(health, table: self)
@@ -53,6 +54,7 @@ final class FlightTable {
         playlistMemory = core.playlistMemory
         live = core.live
         health = core.health
+        lines = core.lines
         log = core.log
         ahead = AheadTable(gauge: core.ahead, loop: loop)
         concurrency = ConcurrencyDriver(

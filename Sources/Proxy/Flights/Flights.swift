@@ -21,6 +21,7 @@ struct FlightCore: Sendable {
     let log: Logger
     let ahead: AheadGauge
     let concurrency: ConcurrencyReport
+    let lines: LineSpeeds
 }
 
 /// The flights as other threads see them.

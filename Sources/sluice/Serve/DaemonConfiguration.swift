@@ -184,6 +184,7 @@ struct DaemonConfiguration: Sendable {
         }
         proxy.hostLimit = upstream.perHostLimit
         readAhead(&reader)
+        readPace(&reader)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
             allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
@@ -219,6 +220,21 @@ struct DaemonConfiguration: Sendable {
         case "stream": proxy.leavesRestToOrigins = false
         case "origin": proxy.leavesRestToOrigins = true
         case let text: reader.fault("beyond-head is stream or origin, not '\(text)'")
+        }
+    }
+
+    private mutating func readPace(_ reader: inout SettingsReader) {
+        switch reader.text("pace") ?? "off" {
+        case "off": proxy.pace = .off
+        case "line": proxy.pace = .line
+        case let text:
+            guard let rate = SettingsReader.parseBytes(text),
+                (10_000...1_000_000_000_000).contains(rate)
+            else {
+                return reader.fault(
+                    "pace is off, line or bytes per second such as 500KB, not '\(text)'")
+            }
+            proxy.pace = .rate(rate)
         }
     }
 

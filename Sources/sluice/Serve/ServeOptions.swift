@@ -101,6 +101,12 @@ struct ServeOptions: ParsableArguments {
     )
     var beyondHead: String?
 
+    @Option(
+        help:
+            "How fast stored media is sent: off (as fast as players take it), line (as fast as the line to its origin was seen to be, so that adaptive players do not take the store for the line) or bytes per second, 10KB...1TB; default off."
+    )
+    var pace: String?
+
     @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
     var policy: String?
 
@@ -226,6 +232,7 @@ struct ServeOptions: ParsableArguments {
             ("express-slots", expressSlots),
             ("host-limit", hostLimit),
             ("look-ahead", lookAhead), ("keep-head", keepHead), ("beyond-head", beyondHead),
+            ("pace", pace),
             ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
             ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
             ("first-byte-timeout", firstByteTimeout), ("stall-timeout", stallTimeout),
@@ -266,6 +273,6 @@ struct ServeOptions: ParsableArguments {
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
         "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
-        "keep-head", "origin-keep-head", "beyond-head",
+        "keep-head", "origin-keep-head", "beyond-head", "pace",
     ]
 }

@@ -1,0 +1,88 @@
+/// Stored media that goes out as fast as its line was, so that players judge the line (trap 79).
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct PaceTests {
+        private static let line = 1_000_000
+        private static let length = 400_000
+
+        /// Bytes a second of a body, from its first byte to its last, as players measure.
+        private func speed(_ story: Story, _ path: String) throws -> Double {
+            let stream = try story.open(path)
+            let first = try stream.read(1)
+            let begin = ContinuousClock.now
+            let body = first + (try stream.readRest())
+            let time = ContinuousClock.now - begin
+            #expect(isContent(body, of: path))
+            return Double(body.count) / (time / .seconds(1))
+        }
+
+        /// A story in which these segments are stored after they came over a line of a known rate.
+        private func played(_ arguments: [String], _ paths: [String]) throws -> Story {
+            let story = try Story(arguments)
+            for path in paths {
+                story.cdn.setBehaviour("rate=\(Self.line)", for: path)
+                #expect(isContent(try story.get(path).body, of: path))
+            }
+            return story
+        }
+
+        @Test func `a stored segment looks no faster than the line that brought it`() throws {
+            let paths = (0..<2).map { segment("paced\($0)", Self.length) }
+            let story = try played(["--pace", "line"], paths)
+            let before = story.cdn.requestCount()
+            for path in paths + paths {
+                let speed = try speed(story, path)
+                #expect(speed < 1.5 * Double(Self.line) && speed > 0.25 * Double(Self.line))
+            }
+            #expect(story.cdn.requestCount() == before)
+        }
+
+        @Test func `every reader has the told rate for itself`() throws {
+            let path = segment("told", Self.length)
+            let story = try played(["--pace", "2MB"], [path])
+            let streams = try (0..<2).map { _ in try story.open(path) }
+            let begin = ContinuousClock.now
+            for stream in streams { #expect(isContent(try stream.readRest(), of: path)) }
+            // A step of 20 ms is there from the start.
+            #expect(ContinuousClock.now - begin > .milliseconds(150))
+        }
+
+        @Test func `nothing is held back unless asked for`() throws {
+            let path = segment("free", Self.length)
+            let story = try played([], [path])
+            #expect(try speed(story, path) > 3 * Double(Self.line))
+        }
+
+        @Test func `without its origin a stored segment comes at once`() throws {
+            let path = segment("alone", Self.length)
+            let story = try played(["--pace", "line"], [path])
+            story.cdn.stop()
+            #expect(try story.get(segment("other", 10)).status >= 500)
+            #expect(try speed(story, path) > 3 * Double(Self.line))
+        }
+
+        @Test func `a player that hangs up in the middle of a paced body costs nothing more`()
+            throws
+        {
+            let path = segment("left", 4_000_000)
+            let story = try Story(["--pace", "50KB"])
+            #expect(isContent(try story.get(path).body, of: path))
+            let stream = try story.open(path)
+            _ = try stream.read(1000)
+            stream.abort()
+            #expect(try story.settled("connections") { $0 <= 1 } <= 1)
+        }
+
+        @Test(arguments: ["fast", "0", "1KB", "-5", "line,"])
+        func `a pace that is none is refused`(_ pace: String) throws {
+            let result = try Tool.run([
+                DaemonProcess.builtBinary(), "check", "--pace", pace,
+            ])
+            let text = String(decoding: result.errors, as: UTF8.self)
+            #expect(result.status == 78 && text.contains("pace is off, line or bytes"))
+        }
+    }
+}
