@@ -143,24 +143,62 @@ package struct StoredHead: Sendable, Equatable {
     }
 
     /// Reads what `encoded` gave; nil for anything else.
+    ///
+    /// The fields share the memory of `bytes`: every hit on what is not open comes through here.
     package init?(encoded bytes: [UInt8]) {
-        var lines = bytes.split(separator: HTTP.ASCII.lineFeed).makeIterator()
-        guard let first = lines.next() else { return nil }
-        let parts = first.split(separator: HTTP.ASCII.space, maxSplits: 5)
-            .map { String(decoding: $0, as: UTF8.self) }
-        guard parts.count == 6, parts[0] == "1", let status = UInt16(parts[1]),
-            let requested = Int64(parts[2]), let received = Int64(parts[3])
+        let end = bytes.firstIndex(of: HTTP.ASCII.lineFeed) ?? bytes.count
+        var words = Words(rest: bytes[..<end])
+        guard words.next() == [0x31], let status = words.number(),
+            let status = UInt16(exactly: status), let requested = words.number(),
+            let received = words.number(), let form = words.next(), !words.rest.isEmpty,
+            let (isPlaylist, kind) = Self.form(form),
+            let fields = Fields(lines: bytes, from: min(end + 1, bytes.count))
         else { return nil }
-        let words = parts[4].split(separator: "-")
-        let kind = words.count == 2 ? CacheKind(rawValue: String(words[0])) : nil
-        guard words.count == 1 || kind != nil else { return nil }
         self.init(
-            status: HTTPStatus(rawValue: status), fields: Fields(),
+            status: HTTPStatus(rawValue: status), fields: fields,
             requestTime: WallTime(nanoseconds: requested),
-            responseTime: WallTime(nanoseconds: received), finalURL: parts[5],
-            isPlaylist: words.last == "playlist", kind: kind)
-        while let line = lines.next() {
-            guard fields.append(line: line) else { return nil }
+            responseTime: WallTime(nanoseconds: received),
+            finalURL: String(decoding: words.rest, as: UTF8.self), isPlaylist: isPlaylist,
+            kind: kind)
+    }
+
+    /// What the fifth word says: `media`, `playlist`, or either behind a kind of cache.
+    private static func form(_ word: ArraySlice<UInt8>) -> (isPlaylist: Bool, kind: CacheKind?)? {
+        if word.elementsEqual(media) { return (false, nil) }
+        let words = word.split(separator: 0x2D)
+        let kind =
+            words.count == 2 ? CacheKind(rawValue: String(decoding: words[0], as: UTF8.self)) : nil
+        guard words.count == 1 || kind != nil else { return nil }
+        return (words.last?.elementsEqual("playlist".utf8) ?? false, kind)
+    }
+
+    private static let media = Array("media".utf8)
+
+    /// Takes words, which single spaces divide, off the front of a line.
+    private struct Words {
+        var rest: ArraySlice<UInt8>
+
+        mutating func next() -> ArraySlice<UInt8>? {
+            guard let space = rest.firstIndex(of: HTTP.ASCII.space), space > rest.startIndex else {
+                return nil
+            }
+            defer { rest = rest[(space + 1)...] }
+            return rest[..<space]
+        }
+
+        mutating func number() -> Int64? {
+            guard var word = next() else { return nil }
+            let isNegative = word.first == 0x2D
+            if isNegative { word.removeFirst() }
+            guard !word.isEmpty, word.count <= 19 else { return nil }
+            var number: Int64 = 0
+            for byte in word {
+                let (product, first) = number.multipliedReportingOverflow(by: 10)
+                let (sum, second) = product.addingReportingOverflow(Int64(byte &- 0x30))
+                guard HTTP.ASCII.isDigit(byte), !first, !second else { return nil }
+                number = sum
+            }
+            return isNegative ? -number : number
         }
     }
 }

@@ -65,7 +65,9 @@ package enum ASCII {
 
     /// The text with ASCII letters in lower case, other characters as they are.
     package static func lowercased(_ text: some StringProtocol) -> String {
-        String(decoding: text.utf8.map(lower), as: UTF8.self)
+        // Names are in lower case already, more often than not.
+        guard text.utf8.contains(where: { lower($0) != $0 }) else { return String(text) }
+        return String(decoding: text.utf8.map(lower), as: UTF8.self)
     }
 
     /// Whether the two byte sequences are the same but for the case of ASCII letters.

@@ -56,8 +56,13 @@ package struct CacheControl: Sendable, Hashable {
     ///   - fields: The fields of a request or response.
     ///   - name: `Cache-Control`, or a targeted one such as `CDN-Cache-Control` (RFC 9213).
     package init(_ fields: Fields, name: FieldName = .cacheControl) {
+        guard fields.count(of: name) != 1 else {
+            // As a rule, and then nothing need be joined.
+            FieldCursor.forEachMember(of: fields.valueBytes(name) ?? []) { add(Directive($0)) }
+            return
+        }
         guard let value = fields.combinedBytes(name) else { return }
-        for member in FieldCursor.members(of: value[...]) { add(Directive(member)) }
+        FieldCursor.forEachMember(of: value[...]) { add(Directive($0)) }
     }
 
     /// The directives of one value.

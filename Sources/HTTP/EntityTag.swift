@@ -33,7 +33,9 @@ package struct EntityTag: Sendable, Hashable {
         let opaque = cursor.take { $0 != ASCII.quote && $0 > ASCII.space && $0 != 0x7F }
         guard cursor.skip(ASCII.quote) else { return nil }
         let text = opaque.text
-        guard !text.unicodeScalars.contains("\u{FFFD}") else { return nil }
+        guard opaque.allSatisfy({ $0 < 0x80 }) || !text.unicodeScalars.contains("\u{FFFD}") else {
+            return nil
+        }
         return EntityTag(opaque: text, isWeak: !mark.isEmpty)
     }
 

@@ -83,15 +83,23 @@ struct FieldCursor {
     static func members(
         of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma
     ) -> [ArraySlice<UInt8>] {
-        var cursor = FieldCursor(bytes)
         var members: [ArraySlice<UInt8>] = []
+        forEachMember(of: bytes, separator: separator) { members.append($0) }
+        return members
+    }
+
+    /// As `members(of:separator:)`, one after the other.
+    static func forEachMember(
+        of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma,
+        _ body: (ArraySlice<UInt8>) -> Void
+    ) {
+        var cursor = FieldCursor(bytes)
         while !cursor.isAtEnd {
             let start = cursor.position
             cursor.skip(to: separator)
             let member = bytes[start..<cursor.position].trimmingOWS()
-            if !member.isEmpty { members.append(member) }
+            if !member.isEmpty { body(member) }
             _ = cursor.skip(separator)
         }
-        return members
     }
 }

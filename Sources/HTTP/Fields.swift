@@ -44,6 +44,12 @@ package struct Fields: Sendable {
 // MARK: - Adding and removing
 
 extension Fields {
+    /// Makes room for so many more lines with so many bytes of names and values in all.
+    package mutating func reserve(lines: Int, bytes: Int) {
+        entries.reserveCapacity(entries.count + lines)
+        storage.reserveCapacity(storage.count + bytes)
+    }
+
     /// Adds a field line after all others.
     package mutating func append(_ name: String, _ value: String) {
         append(nameBytes: name.utf8, valueBytes: value.utf8)
@@ -194,7 +200,10 @@ extension Fields {
 
     /// The number of field lines of this name.
     package func count(of name: FieldName) -> Int {
-        values(of: name.lowercased.span).count
+        let name = name.lowercased.span
+        var count = 0
+        for entry in entries where matches(entry, name) { count += 1 }
+        return count
     }
 
     /// The exact bytes of the first value of this name.

@@ -44,12 +44,49 @@ package enum HTTPDate {
     /// - Returns: Seconds since 1970, negative before; nil for anything else, other time zones
     ///   than GMT included.
     package static func parse(_ text: String, now: Int64? = nil) -> Int64? {
+        if let seconds = usual(text.utf8.span) { return seconds }
         let bytes = Array(text.utf8)
         // The longest is `Wednesday, 06-Nov-94 08:49:37 GMT`.
         guard bytes.count >= 24, bytes.count <= 33 else { return nil }
         if bytes[3] == ASCII.comma { return parseFixdate(bytes) }
         if bytes[3] == ASCII.space { return parseAsctime(bytes) }
         return parseRFC850(bytes, now: now)
+    }
+
+    /// Reads a date of the first format and nothing else, without an allocation: stored heads have
+    /// two or three of them, and a hit on what is not open reads them all.
+    private static func usual(_ bytes: Span<UInt8>) -> Int64? {
+        guard bytes.count == 29, bytes[3] == ASCII.comma, bytes[4] == ASCII.space,
+            bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
+            bytes[19] == ASCII.colon, bytes[22] == ASCII.colon,
+            packed(bytes, 25, 4) == packedZone,
+            packedWeekdays.contains(packed(bytes, 0, 3)),
+            let month = packedMonths.firstIndex(of: packed(bytes, 8, 3)),
+            let day = number(bytes, 5, 2), let year = number(bytes, 12, 4),
+            let hour = number(bytes, 17, 2), hour < 24,
+            let minute = number(bytes, 20, 2), minute < 60,
+            let second = number(bytes, 23, 2), second <= 60
+        else { return nil }
+        return seconds(
+            Civil(year: year, month: Int64(month) + 1, day: day),
+            time: hour * 3600 + minute * 60 + min(second, 59))
+    }
+
+    private static func packed(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt32 {
+        var packed: UInt32 = 0
+        for index in start..<(start + count) {
+            packed = packed << 8 | UInt32(ASCII.lower(bytes[index]))
+        }
+        return packed
+    }
+
+    private static func number(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> Int64? {
+        var value: Int64 = 0
+        for index in start..<(start + count) {
+            guard ASCII.isDigit(bytes[index]) else { return nil }
+            value = value * 10 + Int64(bytes[index] &- 0x30)
+        }
+        return value
     }
 
     // MARK: Formats
@@ -169,8 +206,13 @@ package enum HTTPDate {
 
     private static func seconds(_ date: Civil, time: Int64) -> Int64? {
         let isLeap = date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0)
-        let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard date.day >= 1, date.day <= lengths[Int(date.month - 1)] else { return nil }
+        let length: Int64 =
+            switch date.month {
+            case 2: isLeap ? 29 : 28
+            case 4, 6, 9, 11: 30
+            default: 31
+            }
+        guard date.day >= 1, date.day <= length else { return nil }
         return days(date) * 86400 + time
     }
 

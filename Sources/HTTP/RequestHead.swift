@@ -33,7 +33,9 @@ package struct RequestHead: Sendable, Equatable {
     ///
     /// Nil where neither names one.
     package var host: String? {
-        if let authority = RequestTarget(target).authority { return authority }
+        if target.utf8.first != 0x2F, let authority = RequestTarget(target).authority {
+            return authority
+        }
         return fields.first(.host)
     }
 
@@ -73,6 +75,19 @@ package struct RequestHead: Sendable, Equatable {
 
     /// What follows the first `?` of the target, raw; nil where there is none.
     package var query: String? { RequestTarget(target).query }
+
+    /// Whether bytes stand anywhere in the target; for whoever would have to read all items of the
+    /// query to find that the one is not among them.
+    package func targetContains(_ wanted: [UInt8]) -> Bool {
+        let bytes = target.utf8.span
+        guard let first = wanted.first, bytes.count >= wanted.count else { return wanted.isEmpty }
+        for start in 0...(bytes.count - wanted.count) where bytes[start] == first {
+            var matched = 1
+            while matched < wanted.count, bytes[start + matched] == wanted[matched] { matched += 1 }
+            if matched == wanted.count { return true }
+        }
+        return false
+    }
 
     /// The query's items in order; empty where there is no query.
     package var queryItems: [QueryItem] { QueryItem.items(of: query ?? "") }

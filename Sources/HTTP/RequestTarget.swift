@@ -3,28 +3,44 @@
 /// A fragment, which no client should send but some do, belongs to neither path nor query.
 struct RequestTarget {
     /// The authority of an absolute-form, nil for the other forms.
-    let authority: String?
-    let path: String
-    let query: String?
+    private let target: String
+    /// Where they stand among the bytes of the target.
+    private let authorityRange: Range<Int>?
+    private let pathRange: Range<Int>
+    private let queryRange: Range<Int>?
 
     init(_ target: String) {
-        var rest = Substring(target).utf8
-        var authority: String?
+        self.target = target
+        let bytes = target.utf8.span
+        var index = 0
         if let start = RequestTarget.authorityStart(target) {
-            rest = rest.dropFirst(start)
-            let host = rest.prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
-            authority = String(Substring(host))
-            rest = rest.dropFirst(host.count)
-        }
-        rest = rest.prefix { $0 != 0x23 }
-        if let mark = rest.firstIndex(of: 0x3F) {
-            query = String(Substring(rest[rest.index(after: mark)...]))
-            rest = rest[..<mark]
+            index = start
+            while index < bytes.count, !Self.endsAuthority(bytes[index]) { index += 1 }
+            authorityRange = start..<index
         } else {
-            query = nil
+            authorityRange = nil
         }
-        self.authority = authority
-        path = rest.isEmpty ? "/" : String(Substring(rest))
+        let pathStart = index
+        while index < bytes.count, bytes[index] != 0x3F, bytes[index] != 0x23 { index += 1 }
+        pathRange = pathStart..<index
+        guard index < bytes.count, bytes[index] == 0x3F else {
+            queryRange = nil
+            return
+        }
+        let queryStart = index + 1
+        while index < bytes.count, bytes[index] != 0x23 { index += 1 }
+        queryRange = queryStart..<index
+    }
+
+    /// The authority of an absolute-form, nil for the other forms.
+    var authority: String? { authorityRange.map { target.part($0) } }
+
+    var path: String { pathRange.isEmpty ? "/" : target.part(pathRange) }
+
+    var query: String? { queryRange.map { target.part($0) } }
+
+    private static func endsAuthority(_ byte: UInt8) -> Bool {
+        byte == 0x2F || byte == 0x3F || byte == 0x23
     }
 
     /// The byte offset of the authority of an `http` or `https` absolute-form, nil for other forms.
@@ -97,14 +113,25 @@ package struct QueryItem: Sendable, Hashable {
 
     /// The items of a query without its `?`, in order; empty ones between two `&` are left out.
     package static func items(of query: String) -> [QueryItem] {
-        query.utf8.split(separator: 0x26).map { item in
-            guard let equals = item.firstIndex(of: ASCII.equals) else {
-                return QueryItem(rawName: String(Substring(item)), rawValue: nil)
+        let bytes = query.utf8.span
+        var items: [QueryItem] = []
+        var start = 0
+        while start < bytes.count {
+            var equals: Int?
+            var end = start
+            while end < bytes.count, bytes[end] != 0x26 {
+                if bytes[end] == ASCII.equals, equals == nil { equals = end }
+                end += 1
             }
-            return QueryItem(
-                rawName: String(Substring(item[..<equals])),
-                rawValue: String(Substring(item[item.index(after: equals)...])))
+            if end > start {
+                items.append(
+                    QueryItem(
+                        rawName: query.part(start..<(equals ?? end)),
+                        rawValue: equals.map { query.part(($0 + 1)..<end) }))
+            }
+            start = end + 1
         }
+        return items
     }
 
     /// The name percent-decoded; a malformed escape stays as it is.
@@ -119,5 +146,13 @@ package struct QueryItem: Sendable, Hashable {
     /// With `plusAsSpace`, `+` means a space, as in HTML forms.
     package func value(plusAsSpace: Bool = false) -> String {
         PercentCoding.decode(rawValue ?? "", plusAsSpace: plusAsSpace)
+    }
+}
+
+extension String {
+    /// The text of a range of bytes, which begins and ends between characters.
+    func part(_ range: Range<Int>) -> String {
+        let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
+        return String(Substring(utf8[start..<utf8.index(start, offsetBy: range.count)]))
     }
 }

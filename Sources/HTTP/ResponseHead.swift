@@ -66,6 +66,11 @@ extension Fields {
         }
     }
 
+    /// What the field lines take when they are written.
+    var lineBytes: Int {
+        entries.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
+    }
+
     /// Writes the field lines, each with its CRLF.
     func appendLines(to bytes: inout [UInt8]) {
         for entry in entries {

@@ -17,6 +17,7 @@ package struct WrittenFields: Sendable, Equatable {
         for name in Self.framing where kept.contains(name) { kept.remove(name) }
         try kept.checkWritable()
         var lines: [UInt8] = []
+        lines.reserveCapacity(kept.lineBytes)
         kept.appendLines(to: &lines)
         bytes = lines
         isDated = kept.contains(.date)

@@ -9,6 +9,14 @@ package func openFile(
     OwnedDescriptor(taking: try check("open", path) { clinux_open(path, flags, mode) })
 }
 
+/// As `openFile`, of a file that is there; where the file is ours, reading leaves its access time as
+/// it is (open(2), O_NOATIME).
+///
+/// Without that the first read after a write changes the inode, which the file system then writes.
+package func openQuietly(_ path: String, flags: CInt) throws(SystemError) -> OwnedDescriptor {
+    OwnedDescriptor(taking: try check("open", path) { clinux_open_quietly(path, flags) })
+}
+
 /// Opens a file without a name in a folder (open(2), O_TMPFILE): gone when closed, whatever happens.
 package func openUnnamedFile(in folder: String) throws(SystemError) -> OwnedDescriptor {
     OwnedDescriptor(taking: try check("open", folder) { clinux_open_unnamed(folder, 0o600) })

@@ -73,7 +73,7 @@ final class StoreCore: Sendable {
     func load(_ key: ObjectKey) -> StoredObject? {
         let path = folder.objectPath(key)
         do throws(SystemError) {
-            let file = try openFile(path, flags: O_RDWR)
+            let file = try openQuietly(path, flags: O_RDWR)
             guard let start = try ObjectHeader.readStart(of: file.number, epoch: folder.epoch),
                 start.header.key == key
             else {

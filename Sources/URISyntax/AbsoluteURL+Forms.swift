@@ -29,7 +29,26 @@ extension AbsoluteURL {
     ///
     /// Scheme and host in ASCII lower case, default port and user information dropped, an empty
     /// path as `/`; path and query byte for byte as given.
-    package var normalisedForKey: String { origin.description + pathAndQuery }
+    package var normalisedForKey: String {
+        isNormalised ? text : origin.description + pathAndQuery
+    }
+
+    /// Whether the bytes are the normalised form already, as nearly all are; false where it takes
+    /// more than a glance to tell.
+    private var isNormalised: Bool {
+        let span = bytes.span
+        guard userinfoRange == nil, !hasIPv6Host, !pathRange.isEmpty else { return false }
+        for index in 0..<Int(layout.authorityStart)
+        where ASCII.lowercased(span[index]) != span[index] { return false }
+        for index in hostRange {
+            guard HostSyntax.isNameByte(span[index]), ASCII.lowercased(span[index]) == span[index]
+            else { return false }
+        }
+        guard layout.hostEnd < layout.pathStart else { return true }
+        let portStart = Int(layout.hostEnd) + 1
+        return portStart < Int(layout.pathStart) && span[portStart] != 0x30
+            && port != scheme.defaultPort
+    }
 
     /// The URL for logs and error texts: no user information, no query value, no long path part.
     ///

@@ -57,6 +57,9 @@ enum HostSyntax {
     /// normalisation to NFC, for which the standard library has no entry).
     static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
         if bytes.allSatisfy(isNameByte) {
+            if bytes.allSatisfy({ ASCII.lowercased($0) == $0 }) {
+                return String(decoding: bytes, as: UTF8.self)
+            }
             return String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
         }
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }

@@ -19,6 +19,9 @@ int clinux_accept(int listener, struct sockaddr *_Nullable address, socklen_t *_
 /// open(2) with O_CLOEXEC added.
 int clinux_open(const char *_Nonnull path, int flags, mode_t mode);
 
+/// As clinux_open, with O_NOATIME where that is allowed: reading does not change the file.
+int clinux_open_quietly(const char *_Nonnull path, int flags);
+
 /// open(2) with O_TMPFILE: a file without a name in `folder`, for reading and writing.
 int clinux_open_unnamed(const char *_Nonnull folder, mode_t mode);
 
@@ -70,3 +73,10 @@ uint32_t clinux_crc32c_software(uint32_t crc, const void *_Nullable bytes, size_
 
 /// The CRC-32C of two stretches in a row, from theirs and the second's length.
 uint32_t clinux_crc32c_joined(uint32_t first, uint32_t second, uint64_t second_count);
+
+/// Lets go of the resident pages of program code, of this program and of its libraries, by
+/// madvise(2), MADV_DONTNEED: what is run again comes back from the page cache.
+void clinux_give_back_code(void);
+
+/// malloc_trim(3): gives free memory of the allocator, of all its arenas, back to the system.
+void clinux_give_back_free_memory(void);

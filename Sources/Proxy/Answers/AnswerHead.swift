@@ -130,6 +130,7 @@ struct AnswerHead {
     /// The fields that stay the same for as long as the response is stored, whoever asks.
     private func lastingFields(_ facts: ObjectFacts) -> Fields {
         var fields = Fields()
+        fields.reserve(lines: 12, bytes: 512)
         if resource.isMounted {
             for (name, value) in facts.head.fields
             where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {

@@ -15,6 +15,7 @@ struct KeptHead {
     /// A player that drops it gets the same bytes, and they are kept all the same.
     private static let mark = "keep=0"
     private static let suffix = Array("?\(mark)".utf8)
+    private static let markBytes = Array(mark.utf8)
 
     /// Nil where all is kept: without the setting, and of streams that go on growing, of which the
     /// head is no beginning.
@@ -59,7 +60,7 @@ struct KeptHead {
 
     /// Whether a request is for what is not kept.
     static func isUnkept(_ request: RequestHead) -> Bool {
-        request.target.utf8.contains(0x3F)
+        request.targetContains(markBytes)
             && request.queryItems.contains { $0.rawName == "keep" && $0.rawValue == "0" }
     }
 }

@@ -133,11 +133,15 @@ package final class CachingProxy: RequestHandler {
         let session = core.sessions.session(for: entry)
         let role: ResourceRole? =
             ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
-        let directives = request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") }
+        let directives =
+            request.targetContains(Self.directivePrefix)
+            ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
         let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
         let resource = open(target, session, exchange)
         if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
     }
+
+    private static let directivePrefix = Array("_HLS_".utf8)
 
     private static func nameExtension(_ url: AbsoluteURL) -> String {
         let name = url.lastPathSegment

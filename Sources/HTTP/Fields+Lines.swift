@@ -1,0 +1,41 @@
+/// Fields that are kept as lines, read back where they stand.
+
+extension Fields {
+    /// Lines such as `Content-Type: video/mp2t` that stand behind one another in `bytes`, from an
+    /// offset on, each with its line feed; the last may lack it, and empty ones are passed over.
+    ///
+    /// The fields share the memory of `bytes`. Nil where a line is no well-formed field.
+    package init?(lines bytes: [UInt8], from start: Int) {
+        var entries: [Entry] = []
+        entries.reserveCapacity(12)
+        let span = bytes.span
+        var lineStart = start
+        while lineStart < span.count {
+            var end = lineStart
+            while end < span.count, span[end] != ASCII.lineFeed { end += 1 }
+            if end > lineStart {
+                guard let entry = Self.entry(span, lineStart..<end) else { return nil }
+                entries.append(entry)
+            }
+            lineStart = end + 1
+        }
+        self.init(storage: bytes, entries: entries)
+    }
+
+    private static func entry(_ bytes: Span<UInt8>, _ line: Range<Int>) -> Entry? {
+        var nameEnd = line.lowerBound
+        while nameEnd < line.upperBound, ASCII.isToken(bytes[nameEnd]) { nameEnd += 1 }
+        guard nameEnd > line.lowerBound, nameEnd < line.upperBound,
+            bytes[nameEnd] == ASCII.colon
+        else { return nil }
+        var start = nameEnd + 1
+        var end = line.upperBound
+        if bytes[end - 1] == ASCII.carriageReturn { end -= 1 }
+        while start < end, ASCII.isOWS(bytes[start]) { start += 1 }
+        while end > start, ASCII.isOWS(bytes[end - 1]) { end -= 1 }
+        for index in start..<end where !ASCII.isFieldValue(bytes[index]) { return nil }
+        return Entry(
+            nameStart: UInt32(line.lowerBound), nameEnd: UInt32(nameEnd),
+            valueStart: UInt32(start), valueEnd: UInt32(end))
+    }
+}
