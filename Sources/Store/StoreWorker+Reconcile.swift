@@ -155,5 +155,6 @@ extension StoreWorker {
                 "orphans": "\(report.orphans)",
             ])
         if core.ledger.isOverBudget { core.channel.askEviction(bytes: 0) }
+        if report.kept > 10_000 { giveBackFreeMemory() }
     }
 }

@@ -52,6 +52,9 @@ final class StoreWorker {
     /// The next look at what other threads left.
     private var settleTimer: TimerID?
     private var lostTimer: TimerID?
+    /// The commits when memory was given back last, and how many more make that worth while.
+    private var commitsBefore = 0
+    private static let muchWork = 1_000
 
     init(core: StoreCore) {
         self.core = core
@@ -69,8 +72,17 @@ final class StoreWorker {
         settleTimer = loop.schedule(after: interval) { [unowned self] loop in
             settleTimer = nil
             let hadWork = takeMail(loop, settles: true)
-            if hadWork || !core.channel.rest() { scheduleSettling(loop) }
+            if hadWork || !core.channel.rest() { return scheduleSettling(loop) }
+            giveBackMemory()
         }
+    }
+
+    /// After much work, and with none at hand, what it took in memory goes back to the system.
+    private func giveBackMemory() {
+        let commits = core.counters.commits.load(ordering: .relaxed)
+        guard commits - commitsBefore >= Self.muchWork else { return }
+        commitsBefore = commits
+        giveBackFreeMemory()
     }
 
     /// - Returns: true when objects were settled.

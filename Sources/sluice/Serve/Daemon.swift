@@ -129,6 +129,8 @@ final class Daemon {
             ServiceManager.notify("STOPPING=1")
             server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
         }
+        // Two thirds of what is resident by then is code that ran once, at the start.
+        loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
         downloads.stop()
