@@ -61,6 +61,12 @@ package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// Whether it follows the line and the surroundings.
+    package var isAdaptive: Bool {
+        if case .fixed = self { return false }
+        return true
+    }
+
     package var description: String {
         switch self {
         case .fixed(let count): "fixed:\(count)"

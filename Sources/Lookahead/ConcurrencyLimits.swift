@@ -13,7 +13,8 @@ package struct ConcurrencyLimits: Sendable {
     private var all: ConcurrencyController
     private var hosts: [String: ConcurrencyController] = [:]
     private var order: [String] = []
-    private var ceiling = ConcurrencyPlan.most
+    /// The most that the surroundings allow.
+    package private(set) var ceiling = ConcurrencyPlan.most
 
     package init(_ plan: ConcurrencyPlan, start: Int? = nil) {
         self.plan = plan

@@ -31,21 +31,28 @@ package struct Surroundings: Sendable, Equatable {
     /// - Parameter goodput: bytes a second, where they were measured.
     /// - Returns: The number.
     package func ceiling(goodput: Double? = nil) -> Int {
-        var ceiling = ConcurrencyPlan.most
-        if let cpuPressure {
-            if cpuPressure >= 60 { ceiling = min(ceiling, 12) }
-            if cpuPressure >= 90 { ceiling = min(ceiling, 6) }
+        lowest(goodput: goodput)?.transfers ?? ConcurrencyPlan.most
+    }
+
+    /// Why the ceiling is what it is, for people; nil where nothing lowers it.
+    package func reason(goodput: Double? = nil) -> String? { lowest(goodput: goodput)?.reason }
+
+    /// What lowers the ceiling most.
+    private func lowest(goodput: Double?) -> (transfers: Int, reason: String)? {
+        var found: [(transfers: Int, reason: String)] = []
+        if let cpuPressure, cpuPressure >= 60 {
+            found.append((cpuPressure >= 90 ? 6 : 12, "other work waits for processors"))
         }
-        if let memoryPressure {
-            if memoryPressure >= 10 { ceiling = min(ceiling, 8) }
-            if memoryPressure >= 40 { ceiling = min(ceiling, 2) }
+        if let memoryPressure, memoryPressure >= 10 {
+            found.append((memoryPressure >= 40 ? 2 : 8, "memory is short"))
         }
         if isOnBattery {
-            ceiling = min(ceiling, (charge ?? 100) < 20 ? 4 : 16)
+            let isLow = (charge ?? 100) < 20
+            found.append((isLow ? 4 : 16, isLow ? "the battery is low" : "on battery"))
         }
-        if isMetered { ceiling = min(ceiling, 4) }
-        if let goodput, goodput < 200_000 { ceiling = min(ceiling, 6) }
-        return ceiling
+        if isMetered { found.append((4, "a mobile network")) }
+        if let goodput, goodput < 200_000 { found.append((6, "a slow line")) }
+        return found.min { $0.transfers < $1.transfers }
     }
 
     /// The percentage of the last ten seconds in a file of /proc/pressure (proc(5), PSI).

@@ -19,13 +19,19 @@ final class ConcurrencyDriver {
     private var wasFull = false
     private var roundTrip = 0.1
     private var goodput = Goodput(halfLife: 4)
+    /// The most that came in any stretch of late, in bytes a second, also beside players.
+    private var seen = 0.0
     /// When a player last waited for media; nil if none did lately.
     private var playedAt: Monotonic?
+    private var room = PlayerRoom()
+    private var surroundings = Surroundings()
 
     /// A player that has waited for media within this time is still there.
     private static let playing = Interval.seconds(10)
     /// Bytes that still come of a transfer that is held back: what the sockets take meanwhile.
-    private static let leak = 200_000.0
+    ///
+    /// A receive window, which TCP keeps at about what a round trip brings, and no less than this.
+    private static let leak = 80_000.0
     /// The seconds of the line that all of these may cost a player.
     private static let mostDelay = 0.25
 
@@ -55,11 +61,13 @@ final class ConcurrencyDriver {
     func follow(network: NetworkMemory.Network?) {
         limits.restart(at: network?.transfers)
         goodput = Goodput(halfLife: 4)
+        seen = 0
         apply()
     }
 
     /// Follows load, battery and the kind of link.
     func follow(_ surroundings: Surroundings) {
+        self.surroundings = surroundings
         limits.follow(ceiling: surroundings.ceiling(goodput: goodput.bytesPerSecond))
         apply()
     }
@@ -71,20 +79,32 @@ final class ConcurrencyDriver {
     /// Transfers that are held back go on for as long as sockets take their bytes: beside a player
     /// there are only so many downloads that this costs it next to nothing, and others end at once.
     /// What is fetched ahead for the player itself is its planner's matter.
-    func hear(playersWait: Bool) {
+    ///
+    /// - Returns: when to be told again although nothing changed; nil where that need not be.
+    func hear(playersWait: Bool) -> Interval? {
         let wasBeside = isBesidePlayer
-        if playersWait || playedAt != nil { playedAt = loop.now }
-        guard playersWait, !wasBeside else { return }
-        apply()
-        client.preemptBackground(over: mostBesidePlayer)
+        if playersWait || room.playersWait { playedAt = loop.now }
+        room.note(playersWait: playersWait, at: now)
+        if playersWait, !wasBeside {
+            apply()
+            client.preemptBackground(over: mostBesidePlayer)
+        }
+        guard playersWait, !holdsDownloads, let end = room.sharedUntil else { return nil }
+        return Interval(seconds: max(0.001, end - now))
     }
+
+    /// Whether downloads stand still for players.
+    var holdsDownloads: Bool { room.holdsDownloads(at: now) }
+
+    private var now: Double { Double(loop.now.nanoseconds) / 1e9 }
 
     private var isBesidePlayer: Bool {
         playedAt.map { loop.now - $0 < Self.playing } ?? false
     }
 
     private var mostBesidePlayer: Int {
-        max(1, Int((goodput.bytesPerSecond ?? 0) * Self.mostDelay / Self.leak))
+        let line = max(goodput.bytesPerSecond ?? 0, seen)
+        return min(limits.limit, max(1, Int(line * Self.mostDelay / Self.leak)))
     }
 
     // MARK: Measuring
@@ -126,6 +146,7 @@ final class ConcurrencyDriver {
             roundTrip = roundTrip * 0.5 + all.answerSeconds / Double(all.answers) * 0.5
         }
         let isAllFull = isFull && all.inFlight >= limits.limit
+        if seconds > 0 { seen = max(seen * 0.99, Double(all.bytes) / seconds) }
         if isFull, all.bytes > 0 { goodput.add(bytes: all.bytes, seconds: seconds) }
         limits.note(LinkSample(all, seconds, isFull: isAllFull), each: each)
     }
@@ -135,8 +156,23 @@ final class ConcurrencyDriver {
         client.limitAhead(limits.limit, background: background, hosts: limits.byHost)
         report.note(
             ConcurrencyReport.Figures(
-                plan: limits.plan, limit: limits.limit, inFlight: client.aheadInFlight,
-                goodput: Int64(goodput.bytesPerSecond ?? 0)))
+                plan: limits.plan, limit: limits.limit, background: background, reason: reason,
+                inFlight: client.aheadInFlight, goodput: Int64(goodput.bytesPerSecond ?? 0)))
+    }
+
+    /// Why there are no more, for people.
+    private var reason: String {
+        if isBesidePlayer, mostBesidePlayer < limits.limit { return "beside a player" }
+        if limits.plan.isAdaptive, limits.limit == limits.ceiling,
+            let reason = surroundings.reason(goodput: goodput.bytesPerSecond)
+        {
+            return reason
+        }
+        return switch limits.plan {
+        case .fixed: "told so"
+        case .table: "by the table of goodputs"
+        case .probe: goodput.bytesPerSecond == nil ? "to begin with" : "found by probing"
+        }
     }
 }
 
@@ -168,6 +204,10 @@ final class ConcurrencyReport: Sendable {
         var plan = ConcurrencyPlan.probe
         /// Transfers that may run ahead of players.
         var limit = ConcurrencyPlan.start
+        /// Of these for downloads.
+        var background = ConcurrencyPlan.start
+        /// Why there are no more, for people.
+        var reason = ""
         var inFlight = 0
         /// Bytes a second of the last seconds at work.
         var goodput: Int64 = 0

@@ -199,11 +199,7 @@ final class Download {
     /// Whether what failed may work later without anybody doing anything.
     static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
         if failure.fault == .us { return failure.status != .internalServerError }
-        return failure.allowsStale || isFull(failure)
-    }
-
-    private static func isFull(_ failure: ProxyFailure) -> Bool {
-        failure.message.hasSuffix(": no-room")
+        return failure.allowsStale
     }
 
     // MARK: Waiting

@@ -123,6 +123,8 @@ extension DownloadTable {
                 .object([
                     .init("plan", .text(concurrency.plan.description)),
                     .init("limit", .number(Int64(concurrency.limit))),
+                    .init("downloads_limit", .number(Int64(concurrency.background))),
+                    .init("reason", .text(concurrency.reason)),
                     .init("in_flight", .number(Int64(concurrency.inFlight))),
                     .init("goodput", .number(concurrency.goodput)),
                 ])),

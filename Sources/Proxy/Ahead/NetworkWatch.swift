@@ -30,6 +30,7 @@ final class NetworkWatch: ReadinessHandler {
         written = memory.text
         network = Self.read()
         tell()
+        lookAround()
         listen(on: loop)
     }
 
@@ -89,6 +90,7 @@ final class NetworkWatch: ReadinessHandler {
         network = now
         core.log.notice("another network", metadata: ["network": "\(now.text)"])
         tell()
+        lookAround()
     }
 
     /// Keeps what this network allows, once that was measured.

@@ -11,6 +11,7 @@ struct Figures {
     let status: StatusSource
     /// Fetches that no player asked for.
     var aheadRunning = 0
+    var concurrency = ConcurrencyReport.Figures()
 
     private struct Gauge {
         let name: String
@@ -41,6 +42,12 @@ struct Figures {
             Gauge(
                 name: "ahead_running", help: "Fetches that no player has asked for yet.",
                 value: Int64(aheadRunning)),
+            Gauge(
+                name: "ahead_limit", help: "Transfers that may run ahead of players.",
+                value: Int64(concurrency.limit)),
+            Gauge(
+                name: "ahead_downloads_limit", help: "Of these for downloads.",
+                value: Int64(concurrency.background)),
             Gauge(
                 name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
                 value: Int64(upstream.peakSlotsInUse)),
@@ -73,6 +80,7 @@ struct Figures {
         var parts = ["\"version\":\"\(status.version)\""]
         parts += Counters.Name.allCases.map { "\"\($0.label)\":\(counters.value(of: $0))" }
         parts += gauges.map { "\"\($0.name)\":\($0.value)" }
+        parts.append("\"ahead_limit_reason\":\"\(concurrency.reason)\"")
         let lanes = Lane.allCases.map { "\"\($0.name)\":\(upstream.waiting[$0.rawValue])" }
         parts.append("\"waiting_by_lane\":{\(lanes.joined(separator: ","))}")
         let times = counters.firstBytePercentiles.map { "\"\($0.name)\":\($0.milliseconds)" }

@@ -183,13 +183,14 @@ final class OwnPages {
         let bound = LoopBound((body, exchange), to: exchange.loop)
         let store = core.store.statistics()
         let (status, counters, ahead) = (status, core.counters, core.ahead)
+        let concurrency = core.concurrency.now
         core.flights.statistics { upstream in
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
                 pair.0(
                     Figures(
                         counters: counters, store: store, upstream: upstream, status: status,
-                        aheadRunning: ahead.running))
+                        aheadRunning: ahead.running, concurrency: concurrency))
             }
         }
     }

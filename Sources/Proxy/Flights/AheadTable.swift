@@ -50,8 +50,12 @@ final class AheadTable {
             guard let self, let table else { return }
             willSettle = false
             let isBusy = table.hasPlayback
-            table.concurrency.hear(playersWait: isBusy)
-            for task in Array(tasks.values) { task.makeWay(isBusy) }
+            let pause = table.concurrency.hear(playersWait: isBusy)
+            for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wish.lane)) }
+            guard let pause else { return }
+            loop.schedule(after: pause) { [weak self, weak table] _ in
+                if let table { self?.setNeedsSettle(table) }
+            }
         }
     }
 }
@@ -65,6 +69,11 @@ extension FlightTable {
             flight.lane == .playback && !flight.isAhead && flight.heldSince == nil
                 && (flight.state == .asking || flight.state == .filling)
         }
+    }
+
+    /// Whether fetches of a lane stand still for players; downloads may share with one at ease.
+    func isHeldBack(_ lane: Lane) -> Bool {
+        hasPlayback && (lane != .background || concurrency.holdsDownloads)
     }
 
     /// A player reads what was fetched ahead: from now on this is playback.

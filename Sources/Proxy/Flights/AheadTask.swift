@@ -95,7 +95,7 @@ final class AheadTask {
                     .us, .gatewayTimeout,
                     "\(wish.resource.url.redacted) is not stored, and its policy is offline"))
         }
-        if wish.yields, table.hasPlayback {
+        if wish.yields, table.isHeldBack(wish.lane) {
             isHeld = true
             return
         }
@@ -126,6 +126,7 @@ final class AheadTask {
         switch reply {
         case .failure(let failure): return fail(failure)
         case .object(_, let outcome):
+            if outcome.notStored == .noRoom { return failForRoom() }
             if let reason = outcome.notStored { return failUnkept(reason.rawValue) }
         case .notModified, .head: break
         }
@@ -178,6 +179,14 @@ final class AheadTask {
             ProxyFailure(
                 .origin, .badGateway,
                 "\(wish.resource.url.redacted) cannot be kept in the store: \(reason)"))
+    }
+
+    private func failForRoom() {
+        fail(
+            ProxyFailure(
+                .us, .insufficientStorage,
+                "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size"
+            ))
     }
 
     private func fail(_ failure: ProxyFailure) {

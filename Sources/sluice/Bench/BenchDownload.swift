@@ -12,7 +12,8 @@ struct BenchDownloadCommand: ParsableCommand {
             Each run has a daemon of its own with an empty cache and downloads one title. The table holds the \
             median of the runs: goodput, how often that is what one transfer after the other gives, and the most \
             transfers at once that the CDN saw. With --player somebody plays another title over the same link \
-            meanwhile, and has played it alone before.
+            meanwhile, and has played it alone before; the stalls are those of all runs, and the rest is what the \
+            link carries beyond the title that is played.
             """)
 
     @Option(
@@ -138,36 +139,65 @@ private struct DownloadBench {
     func tableWithPlayer(_ plans: [String]) throws -> BenchTable {
         var table = BenchTable(
             "A player on \(profile), alone and beside a download",
-            ["controller", "start, s", "stalls", "stalled, s", "download, MB/s"])
+            ["controller", "start, s", "stalls", "stalled, s", "download, MB/s", "of the rest"])
         // Half of the link, and what one connection carries, so that it plays well alone.
         let rate = min(Double(link.shared) * 0.5, Double(link.single) * 0.6)
         let other = BenchStand.TitleShape(
             segments: max(8, Int(length)), bytes: Int(rate * 2), seconds: 2)
         let film = try stand.title("film", other)
-        let alone = try stand.daemon(["--look-ahead", "off"])
-        var figures = BenchPlayer(base: alone.base, title: film).play { true }
-        table.add(Self.row("the player alone", figures, ""))
-        for plan in plans {
-            let title = try stand.title(
-                "title", .init(segments: shape.segments * 4, bytes: shape.bytes, seconds: 2))
-            let daemon = try stand.daemon(["--concurrency", plan, "--look-ahead", "off"])
-            try Self.order(title, of: daemon)
-            usleep(1_500_000)
-            let before = try Self.bytes(daemon)
-            let start = Monotonic.now()
-            figures = BenchPlayer(base: daemon.base, title: film).play { true }
-            let rate =
-                Double(try Self.bytes(daemon) - before) / Monotonic.now().seconds(since: start)
-            table.add(Self.row("beside \(plan)", figures, Figure.short(rate / 1e6)))
+        var plays: [String: [Beside]] = [:]
+        for _ in 0..<runs {
+            plays["", default: []].append(try playAlone(film))
+            for plan in plans { plays[plan, default: []].append(try play(film, beside: plan)) }
+        }
+        for plan in [""] + plans {
+            let all = plays[plan] ?? []
+            let download = Figure.median(all.compactMap(\.download))
+            table.add([
+                plan.isEmpty ? "the player alone" : "beside \(plan)",
+                Figure.short(Figure.median(all.map(\.figures.firstSegment))),
+                "\(all.reduce(0) { $0 + $1.figures.stalls })",
+                Figure.short(all.reduce(0) { $0 + $1.figures.stalled }),
+                plan.isEmpty ? "" : Figure.short(download / 1e6),
+                plan.isEmpty ? "" : Figure.short(download / (Double(link.shared) - rate)),
+            ])
         }
         return table
     }
 
-    private static func row(_ name: String, _ figures: PlayFigures, _ rate: String) -> [String] {
-        [
-            name, Figure.short(figures.startUp), figures.isBroken ? "broken" : "\(figures.stalls)",
-            Figure.short(figures.stalled), rate,
-        ]
+    private struct Beside {
+        var figures: FirstPlayFigures
+        /// Bytes a second while the player played.
+        var download: Double?
+    }
+
+    private func playAlone(_ film: String) throws -> Beside {
+        let daemon = try stand.daemon(["--look-ahead", "off"])
+        return Beside(figures: try play(film, daemon))
+    }
+
+    private func play(_ film: String, beside plan: String) throws -> Beside {
+        let title = try stand.title(
+            "title", .init(segments: shape.segments * 8, bytes: shape.bytes, seconds: 2))
+        let daemon = try stand.daemon(["--concurrency", plan, "--look-ahead", "off"])
+        try Self.order(title, of: daemon)
+        usleep(1_500_000)
+        let before = try Self.bytes(daemon)
+        let start = Monotonic.now()
+        let figures = try play(film, daemon)
+        let seconds = Monotonic.now().seconds(since: start)
+        return Beside(
+            figures: figures, download: Double(try Self.bytes(daemon) - before) / seconds)
+    }
+
+    private func play(_ film: String, _ daemon: BenchProgram) throws -> FirstPlayFigures {
+        // Outages come at the same times of every play.
+        try stand.shape(profile)
+        let player = FirstPlayer(entry: "\(daemon.base)/\(film)", frame: 1)
+        guard let figures = player.play() else {
+            throw BenchFault.end("the play broke off over \(profile)")
+        }
+        return figures
     }
 
     // MARK: Orders

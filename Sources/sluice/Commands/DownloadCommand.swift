@@ -2,6 +2,7 @@
 import ArgumentParser
 import Glibc
 import HTTP
+import Posix
 
 struct DownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -109,15 +110,18 @@ struct DownloadWatch {
     /// - Throws: `ExitCode` where it fails, after having said why.
     func follow(_ id: String) throws {
         let isTerminal = isatty(STDERR_FILENO) == 1
-        var lastReason: String?
+        var told: (reason: String?, at: Monotonic)?
         while true {
             let text = try client.send("GET", "/api/downloads/\(id)")
             let download: DownloadLine = try decodeJSON(text)
             if isTerminal { show(download) }
-            if download.state == "waiting", download.reason != lastReason, !isTerminal {
+            // Reasons count seconds: once a minute is enough for a log.
+            if download.state == "waiting", download.reason != told?.reason, !isTerminal,
+                told.map({ Monotonic.now() - $0.at > .seconds(60 as Int64) }) ?? true
+            {
                 printError("waiting: \(download.reason ?? "")")
+                told = (download.reason, .now())
             }
-            lastReason = download.reason
             guard ["complete", "failed", "paused"].contains(download.state) else {
                 usleep(200_000)
                 continue
@@ -137,7 +141,9 @@ struct DownloadWatch {
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
-            printError("what has come is kept; `sluice download resume \(download.id)` goes on")
+            if download.done > 0 {
+                printError("what has come is kept; `sluice download resume \(download.id)` goes on")
+            }
             throw ExitCode.failure
         default:
             if !json { print("paused; `sluice download resume \(download.id)` goes on") }
@@ -187,6 +193,7 @@ struct DownloadLine: Decodable {
     /// Rate, transfers and time left.
     var figures: String {
         var parts = ["\(done)/\(pieces)", Words.size(bytes)]
+        if pieces == 0 { return state }
         if state != "running" { return ([state] + parts).joined(separator: "  ") }
         parts += ["\(Words.size(rate))/s", "\(transfers) at once"]
         if let secondsLeft { parts.append("\(Self.clock(secondsLeft)) left") }
@@ -220,11 +227,25 @@ struct DownloadList: ParsableCommand {
                 "              \(download.reason.map { "\(download.state): \($0)" } ?? download.figures)"
             )
         }
-        if page.downloads.isEmpty { print("there are no downloads") }
+        if page.downloads.isEmpty { return print("there are no downloads") }
+        let now = page.concurrency
+        print("at most \(now.downloadsLimit) transfers at once (\(now.plan)): \(now.reason)")
     }
 
     private struct Page: Decodable {
         let downloads: [DownloadLine]
+        let concurrency: Concurrency
+    }
+
+    private struct Concurrency: Decodable {
+        let plan: String
+        let downloadsLimit: Int
+        let reason: String
+
+        enum CodingKeys: String, CodingKey {
+            case plan, reason
+            case downloadsLimit = "downloads_limit"
+        }
     }
 }
 
