@@ -5,7 +5,10 @@ enum Playback {
     /// The benches and their arguments; short, since each plays in real time.
     static let commands = [
         ["play", "--runs", "3", "--length", "4"],
-        ["feed", "--profile", "4g", "--viewer", "fixed", "--visits", "10", "--speed", "5"],
+        [
+            "feed", "--profile", "4g", "--viewer", "fixed", "--visits", "10", "--runs", "1",
+            "--speed", "5",
+        ],
         ["download", "--profile", "wifi", "--length", "3"],
     ]
     private static let quick = [["play", "--runs", "1", "--length", "2", "--profile", "wifi"]]
