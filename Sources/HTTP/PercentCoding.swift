@@ -84,7 +84,12 @@ package enum PercentCoding {
     package static func decodeBytes(
         _ text: some StringProtocol, strict: Bool = false, plusAsSpace: Bool = false
     ) -> [UInt8]? {
-        let source = Array(text.utf8)
+        decodeBytes(of: String(text).utf8.span, strict: strict, plusAsSpace)
+    }
+
+    private static func decodeBytes(
+        of source: Span<UInt8>, strict: Bool, _ plusAsSpace: Bool
+    ) -> [UInt8]? {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(source.count)
         var index = 0
@@ -115,10 +120,14 @@ package enum PercentCoding {
     /// The text that percent-encoded text stands for: a malformed escape stands for itself, and
     /// what is not UTF-8 becomes U+FFFD.
     package static func decode(_ text: some StringProtocol, plusAsSpace: Bool = false) -> String {
-        guard text.utf8.contains(where: { $0 == ASCII.percent || $0 == 0x2B }) else {
-            return String(text)
+        let text = String(text)
+        let source = text.utf8.span
+        var index = 0
+        while index < source.count, source[index] != ASCII.percent, source[index] != 0x2B {
+            index += 1
         }
-        return (decodeBytes(text, plusAsSpace: plusAsSpace) ?? [])[...].text
+        guard index < source.count else { return text }
+        return (decodeBytes(of: source, strict: false, plusAsSpace) ?? [])[...].text
     }
 
     /// The text that percent-encoded text stands for; nil where an escape is malformed or the

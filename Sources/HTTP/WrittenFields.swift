@@ -29,6 +29,13 @@ package struct WrittenFields: Sendable, Equatable {
         return WrittenFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
     }
 
+    /// These lines, and after them others; nil where there are none of them.
+    package func adding(_ others: WrittenFields?) -> WrittenFields? {
+        others.map {
+            WrittenFields(bytes: bytes + $0.bytes, isDated: isDated || $0.isDated)
+        }
+    }
+
     private init(bytes: [UInt8], isDated: Bool) {
         self.bytes = bytes
         self.isDated = isDated

@@ -27,40 +27,65 @@ extension ObjectHeader {
 
     /// As `read(from:epoch:)`, with the body if it came with the same read.
     static func readStart(of file: CInt, epoch: UInt64) throws(SystemError) -> ObjectStart? {
-        var bytes = try firstBytes(of: file)
-        if bytes.count < pageSize { bytes = try readBytes(from: file, at: 0, count: Int(pageSize)) }
-        guard bytes.count >= 16 else { return nil }
-        let pages = bytes.withUnsafeBytes {
-            UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
+        var outcome = Result<ObjectStart?, SystemError>.success(nil)
+        withUnsafeTemporaryAllocation(byteCount: startLength, alignment: 8) { room in
+            do throws(SystemError) {
+                let count = try readOnce(into: room, from: file, at: 0)
+                let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
+                outcome = .success(try start(in: bytes, of: file, epoch: epoch))
+            } catch {
+                outcome = .failure(error)
+            }
         }
-        guard (1...pagesLimit).contains(pages) else { return nil }
-        let headerLength = Int(pages) * Int(pageSize)
+        return try outcome.get()
+    }
+
+    private static func start(
+        in bytes: UnsafeRawBufferPointer, of file: CInt, epoch: UInt64
+    ) throws(SystemError) -> ObjectStart? {
+        var found = Self.pages(in: bytes)
+        if found == nil, bytes.count < 16 {
+            found = try readBytes(from: file, at: 0, count: 16).withUnsafeBytes {
+                Self.pages(in: $0)
+            }
+        }
+        guard let pages = found else { return nil }
+        let length = Int(pages) * Int(pageSize)
+        guard bytes.count < length else {
+            return try start(verifying: bytes, pages: pages, file, epoch)
+        }
         // Longer, or cut short for once: what does not verify is deleted, so that is made sure of.
-        if bytes.count < headerLength {
-            bytes = try readBytes(from: file, at: 0, count: headerLength)
+        let whole = try readBytes(from: file, at: 0, count: length)
+        var outcome = Result<ObjectStart?, SystemError>.success(nil)
+        whole.withUnsafeBytes { bytes in
+            do throws(SystemError) {
+                outcome = .success(try start(verifying: bytes, pages: pages, file, epoch))
+            } catch {
+                outcome = .failure(error)
+            }
         }
-        let newest = bytes.withUnsafeBytes { newestSlot(in: $0, pages: pages, epoch: epoch) }
+        return try outcome.get()
+    }
+
+    /// The number of pages that a header says it has; nil where it cannot have so many.
+    private static func pages(in bytes: UnsafeRawBufferPointer) -> UInt32? {
+        guard bytes.count >= 16 else { return nil }
+        let pages = UInt32(
+            littleEndian: bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
+        return (1...pagesLimit).contains(pages) ? pages : nil
+    }
+
+    private static func start(
+        verifying bytes: UnsafeRawBufferPointer, pages: UInt32, _ file: CInt, _ epoch: UInt64
+    ) throws(SystemError) -> ObjectStart? {
         guard
-            let header = newest
-                ?? ObjectHeader(decodingFormat1: Array(bytes.prefix(headerLength)))
+            let header = newestSlot(in: bytes, pages: pages, epoch: epoch)
+                ?? ObjectHeader(
+                    decodingFormat1: Array(bytes.prefix(Int(pages) * Int(pageSize))))
         else { return nil }
         let end = header.spans.isEmpty ? 0 : header.bodyOffset + header.spans.end
         if Int64(bytes.count) < end, try fileSize(file) < end { return nil }
         return ObjectStart(header: header, content: header.content(in: bytes))
-    }
-
-    private static func firstBytes(of file: CInt) throws(SystemError) -> [UInt8] {
-        var failure: SystemError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: startLength) { buffer, filled in
-            do throws(SystemError) {
-                filled = try readOnce(
-                    into: UnsafeMutableRawBufferPointer(buffer), from: file, at: 0)
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        return bytes
     }
 
     /// The slot that was written last and is whole.
@@ -87,7 +112,7 @@ extension ObjectHeader {
     }
 
     /// The body, if it is whole among the first bytes of the file and need not be compared first.
-    private func content(in bytes: [UInt8]) -> [UInt8]? {
+    private func content(in bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard isComplete, let total, total > 0, total <= Int64(StoredObject.shortLimit),
             extents.isProven, !isCramped, bodyOffset + total <= Int64(bytes.count)
         else { return nil }

@@ -82,12 +82,26 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 
     /// Writes the 64 digits; a miss does it several times for paths, so nothing is allocated.
     func writeHex(into buffer: UnsafeMutableBufferPointer<UInt8>) {
-        func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
-        for index in 0..<32 {
-            let byte = byte(index)
-            buffer[2 * index] = digit(byte >> 4)
-            buffer[2 * index + 1] = digit(byte & 15)
+        let raw = UnsafeMutableRawBufferPointer(buffer)
+        for (index, word) in [words.0, words.1, words.2, words.3].enumerated() {
+            for half in 0..<2 {
+                let part = UInt32(truncatingIfNeeded: word >> UInt64(32 - 32 * half))
+                raw.storeBytes(
+                    of: Self.digits(of: part).bigEndian, toByteOffset: index * 16 + half * 8,
+                    as: UInt64.self)
+            }
         }
+    }
+
+    /// The eight digits of a number, the first one in the highest byte: all at once.
+    private static func digits(of number: UInt32) -> UInt64 {
+        var spread = UInt64(number)
+        spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
+        spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
+        spread = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F
+        // 1 in each byte that is above 9.
+        let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
     private func byte(_ index: Int) -> UInt8 {

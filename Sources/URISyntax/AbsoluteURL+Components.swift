@@ -60,6 +60,20 @@ extension AbsoluteURL {
     /// The query without its `?`; nil without one.
     package var query: String? { queryRange.map { PercentEncoding.text(bytes[$0]) } }
 
+    /// What stands behind the last dot of the file name, in lower case; empty without one.
+    package var nameExtension: String {
+        let span = bytes.span
+        let name = lastPathSegmentRange
+        var start = name.upperBound
+        while start > name.lowerBound, span[start &- 1] != 0x2E { start &-= 1 }
+        guard start > name.lowerBound else { return "" }
+        let text = PercentEncoding.text(bytes[start..<name.upperBound])
+        for index in start..<name.upperBound where ASCII.lowercased(span[index]) != span[index] {
+            return String(decoding: text.utf8.map(ASCII.lowercased), as: UTF8.self)
+        }
+        return text
+    }
+
     /// Path and query; starts with `/`.
     package var pathAndQuery: String {
         (pathRange.isEmpty ? "/" : "")

@@ -25,6 +25,11 @@ enum CrossOrigin {
                 return
             }
         }
+        appendPublic(to: &fields)
+    }
+
+    /// What an answer carries that any page may read.
+    static func appendPublic(to fields: inout Fields) {
         fields.append(.accessControlAllowOrigin, "*")
         fields.append(.accessControlExposeHeaders, exposed)
     }
@@ -116,7 +121,7 @@ struct AnswerHead {
         if resource.kind != nil {
             head.fields = fieldsUnderRules(facts, how)
         } else {
-            head.written = facts.lines(for: resource) { lastingFields(facts) }
+            head.written = facts.lines(for: resource) { lastingLines(facts) }
             if head.written == nil { head.fields = lastingFields(facts) }
             addAge(&head.fields, facts, how)
             if !core.settings.credentialedOrigins.isEmpty {
@@ -127,8 +132,40 @@ struct AnswerHead {
         return head
     }
 
+    /// Those fields, written; nil where one of the origin's is ill-formed.
+    private func lastingLines(_ facts: ObjectFacts) -> WrittenFields? {
+        guard !resource.isMounted, core.settings.credentialedOrigins.isEmpty else {
+            return try? WrittenFields(lastingFields(facts))
+        }
+        return try? WrittenFields(ownFields(facts)).adding(Self.fixedLines)
+    }
+
     /// The fields that stay the same for as long as the response is stored, whoever asks.
     private func lastingFields(_ facts: ObjectFacts) -> Fields {
+        var fields = ownFields(facts)
+        fields.append(contentsOf: Self.fixedFields(isMounted: resource.isMounted))
+        if core.settings.credentialedOrigins.isEmpty {
+            CrossOrigin.append(to: &fields, for: request, settings: settings)
+        }
+        return fields
+    }
+
+    private static func fixedFields(isMounted: Bool) -> Fields {
+        var fields = Fields()
+        fields.append(.acceptRanges, "bytes")
+        if !isMounted { fields.append("X-Content-Type-Options", "nosniff") }
+        return fields
+    }
+
+    /// What all answers to playback URLs have in common, where no origin is given more than others.
+    private static let fixedLines: WrittenFields? = {
+        var fields = fixedFields(isMounted: false)
+        CrossOrigin.appendPublic(to: &fields)
+        return try? WrittenFields(fields)
+    }()
+
+    /// The fields that differ from response to response.
+    private func ownFields(_ facts: ObjectFacts) -> Fields {
         var fields = Fields()
         fields.reserve(lines: 12, bytes: 512)
         if resource.isMounted {
@@ -148,11 +185,6 @@ struct AnswerHead {
         fields.append(.etag, facts.entityTag)
         if let modified = facts.head.fields.first(.lastModified) {
             fields.append(.lastModified, modified)
-        }
-        fields.append(.acceptRanges, "bytes")
-        if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
-        if core.settings.credentialedOrigins.isEmpty {
-            CrossOrigin.append(to: &fields, for: request, settings: settings)
         }
         return fields
     }

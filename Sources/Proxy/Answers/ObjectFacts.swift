@@ -57,14 +57,14 @@ final class ObjectFacts: Sendable {
 
     /// The lasting field lines of answers for a resource, written once; nil where a field of the
     /// origin's is ill-formed.
-    func lines(for resource: Resource, _ make: () -> Fields) -> WrittenFields? {
+    func lines(for resource: Resource, _ make: () -> WrittenFields?) -> WrittenFields? {
         let known = lines.withLock { $0 }
         if let known, known.role == resource.role, known.isMounted == resource.isMounted,
             known.nameExtension == resource.nameExtension
         {
             return known.written
         }
-        guard let written = try? WrittenFields(make()) else { return nil }
+        guard let written = make() else { return nil }
         let made = Lines(
             role: resource.role, nameExtension: resource.nameExtension,
             isMounted: resource.isMounted, written: written)

@@ -132,7 +132,7 @@ package final class CachingProxy: RequestHandler {
         entry.url = entry.url.withoutDirectives
         let session = core.sessions.session(for: entry)
         let role: ResourceRole? =
-            ["m3u8", "m3u"].contains(Self.nameExtension(entry.url)) ? .playlist : nil
+            ["m3u8", "m3u"].contains(entry.url.nameExtension) ? .playlist : nil
         let directives =
             request.targetContains(Self.directivePrefix)
             ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
@@ -142,12 +142,6 @@ package final class CachingProxy: RequestHandler {
     }
 
     private static let directivePrefix = Array("_HLS_".utf8)
-
-    private static func nameExtension(_ url: AbsoluteURL) -> String {
-        let name = url.lastPathSegment
-        guard let dot = name.lastIndex(of: ".") else { return "" }
-        return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
-    }
 
     private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }

@@ -52,7 +52,7 @@ final class Resource: Sendable {
         self.mayStore = mayStore
         self.forwardedFields = forwardedFields
         self.isMounted = isMounted
-        nameExtension = Self.nameExtension(of: url)
+        nameExtension = url.nameExtension
     }
 
     /// The same resource under another key text.
@@ -77,12 +77,6 @@ final class Resource: Sendable {
             .contains(nameExtension)
         default: return false
         }
-    }
-
-    private static func nameExtension(of url: AbsoluteURL) -> String {
-        let name = url.lastPathSegment
-        guard let dot = name.lastIndex(of: ".") else { return "" }
-        return HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
     }
 }
 
