@@ -2,8 +2,12 @@ import URISyntax
 
 /// Base64 with the URL-safe alphabet and no padding (RFC 4648 section 5).
 package enum Base64URL {
-    /// Room for texts, copied faster than it is filled.
-    private static let room = [UInt8](repeating: 0, count: 2048)
+    /// The two characters of each twelve bits, the first in the low byte.
+    private static let pairs: [UInt16] = (0..<4096).map { bits in
+        UInt16(alphabet[bits >> 6]) | UInt16(alphabet[bits & 0x3F]) << 8
+    }
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     /// Bytes that were left over from whole groups of three.
     package struct Carry: Sendable {
@@ -36,25 +40,24 @@ package enum Base64URL {
     package static func append(
         _ input: Span<UInt8>, after carry: Carry, to output: inout [UInt8]
     ) {
-        let start = output.count
         let length = ((carry.count + input.count) * 8 + 5) / 6
-        // Room first, then stores of eight characters; those beyond the end are cut off again.
-        let groups = (length + 7) / 8
-        reserve(groups * 8, in: &output)
+        var place = output.count
+        let end = place + length
+        output.append(addingCapacity: length) { $0.append(repeating: 0, count: length) }
+        let pairs = Self.pairs.span
         var text = output.mutableSpan
         var index = 0
-        for group in 0..<groups {
-            let bits: UInt64
-            if group == 0, carry.count > 0 {
-                bits = carry.bits | word(of: input, at: 0) >> UInt64(8 * carry.count)
-                index = 6 - carry.count
-            } else {
-                bits = word(of: input, at: index)
-                index &+= 6
-            }
-            write(characters(of: bits), to: &text, at: start &+ group &* 8)
+        if carry.count > 0 {
+            let bits = carry.bits | word(of: input, at: 0) >> UInt64(8 * carry.count)
+            write(bits, pairs, to: &text, at: place, upTo: end)
+            index = 6 - carry.count
+            place &+= 8
         }
-        output.removeLast(groups * 8 - length)
+        while place < end {
+            write(word(of: input, at: index), pairs, to: &text, at: place, upTo: end)
+            index &+= 6
+            place &+= 8
+        }
     }
 
     /// Six bytes, the first in the highest of 48 bits, zeros behind the end.
@@ -73,47 +76,25 @@ package enum Base64URL {
         return bits
     }
 
-    /// The eight characters of six bytes, the first in the low byte.
-    @inline(__always)
-    private static func characters(of bits: UInt64) -> UInt64 {
-        // Six bits to a byte, by halves: 24, 12, 6.
-        var values = bits >> 24 | (bits & 0xFF_FFFF) << 32
-        values = values >> 12 & 0x0000_0FFF_0000_0FFF | (values & 0x0000_0FFF_0000_0FFF) << 16
-        values = values >> 6 & 0x003F_003F_003F_003F | (values & 0x003F_003F_003F_003F) << 8
-        return values &+ offsets(of: values)
-    }
-
-    /// What is added to each of eight values below 64 to give its character.
-    ///
-    /// A value plus what is missing to 128 sets the high bit of its byte where it reaches a limit.
-    @inline(__always)
-    private static func offsets(of values: UInt64) -> UInt64 {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let lower = (values &+ ones &* (128 - 26)) >> 7 & ones
-        let digit = (values &+ ones &* (128 - 52)) >> 7 & ones
-        let dash = (values &+ ones &* (128 - 62)) >> 7 & ones
-        let underscore = (values &+ ones &* (128 - 63)) >> 7 & ones
-        // A at 65, a at 97 - 26, 0 at 48 - 52, - at 45 - 62, _ at 95 - 63, each from the one before.
-        return ones &* 65 &+ lower &* 6 &- digit &* 75 &- dash &* 13 &+ underscore &* 49
-    }
-
+    /// Writes the eight characters of six bytes, or as many as there is room for before `end`.
     @inline(__always)
     private static func write(
-        _ characters: UInt64, to text: inout MutableSpan<UInt8>, at place: Int
+        _ bits: UInt64, _ pairs: Span<UInt16>, to text: inout MutableSpan<UInt8>, at place: Int,
+        upTo end: Int
     ) {
+        guard place &+ 8 <= end else {
+            for offset in 0..<(end - place) {
+                let value = bits >> UInt64(42 - 6 * offset) & 0x3F
+                text[place + offset] = UInt8(truncatingIfNeeded: pairs[Int(value)] >> 8)
+            }
+            return
+        }
         // The last one first, so that the compiler need not check the others.
         precondition(place >= 0)
-        for offset in (0..<8).reversed() {
-            text[place + offset] = UInt8(truncatingIfNeeded: characters >> UInt64(8 * offset))
-        }
-    }
-
-    private static func reserve(_ count: Int, in output: inout [UInt8]) {
-        var left = count
-        while left > 0 {
-            let step = min(left, room.count)
-            output.append(contentsOf: room[..<step])
-            left -= step
+        for group in (0..<4).reversed() {
+            let pair = pairs[Int(bits >> UInt64(36 - 12 * group) & 0xFFF)]
+            text[place + 2 * group + 1] = UInt8(truncatingIfNeeded: pair >> 8)
+            text[place + 2 * group] = UInt8(truncatingIfNeeded: pair)
         }
     }
 

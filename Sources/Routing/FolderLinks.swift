@@ -41,8 +41,9 @@ package final class FolderLinks: Sendable {
     /// Appends the link to `url`, which fits and is no longer than a handle holds.
     package func append(_ url: JoinedURL, hasMap: Bool, to output: inout [UInt8]) {
         output.append(contentsOf: stem)
-        Base64URL.append(url.document.span.extracting(url.rest), after: carry, to: &output)
+        let document = url.document
+        Base64URL.append(document.span.extracting(url.rest), after: carry, to: &output)
         output.append(0x2F)
-        role.appendSafeFileName(for: url, hasMap: hasMap, to: &output)
+        role.appendSafeFileName(for: url, in: document, hasMap: hasMap, to: &output)
     }
 }

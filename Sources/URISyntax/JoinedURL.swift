@@ -4,14 +4,17 @@
 /// before somebody asks for one.
 package struct JoinedURL: Sendable {
     package let folder: URLFolder
-    /// The document that the rest of the URL stands in.
-    package let document: [UInt8]
     /// Where path and query stand in `document` from behind the folder on.
     package let rest: Range<Int>
     /// Where the path's last segment stands in `document`; may be empty.
     package let name: Range<Int>
+    /// The last byte of the name; 0 for none.
+    package let lastOfName: UInt8
     /// Whether the name consists of letters, digits, `-`, `.` and `_`, and is not empty.
     package let hasSafeName: Bool
+
+    /// The document that the rest of the URL stands in.
+    package var document: [UInt8] { folder.document }
 
     /// The URL as one; copies it.
     package var url: AbsoluteURL {
@@ -37,9 +40,14 @@ package final class URLFolder: Sendable {
     package let bytes: [UInt8]
     /// A URL of this authority.
     package let member: AbsoluteURL
+    /// The document that is read.
+    ///
+    /// Here, so that each of its URLs counts one reference only.
+    let document: [UInt8]
 
-    init(of url: AbsoluteURL) {
+    init(of url: AbsoluteURL, in document: [UInt8]) {
         member = url
+        self.document = document
         bytes = Array(url.bytes[..<url.lastPathSegmentRange.lowerBound])
     }
 }
@@ -68,7 +76,7 @@ package struct FolderMemory: Sendable {
             !url.pathRange.isEmpty, !name.isEmpty
         else { return folder = nil }
         prefix = range.lowerBound..<nameStart
-        folder = URLFolder(of: url)
+        folder = URLFolder(of: url, in: document)
     }
 
     /// The URL of the reference in `range`; nil where it has to be resolved the long way.
@@ -76,15 +84,25 @@ package struct FolderMemory: Sendable {
         guard let folder, range.count > prefix.count else { return nil }
         let span = document.span
         var index = range.lowerBound
-        for known in prefix {
+        var known = prefix.lowerBound
+        while known &+ 8 <= prefix.upperBound {
+            guard EightBytes.load(span, at: index) == EightBytes.load(span, at: known) else {
+                return nil
+            }
+            index &+= 8
+            known &+= 8
+        }
+        while known < prefix.upperBound {
             guard span[index] == span[known] else { return nil }
             index &+= 1
+            known &+= 1
         }
         var tail = Tail(index..<range.upperBound, isWhole: prefix.isEmpty)
         guard tail.read(span), folder.bytes.count + tail.rest.count <= AbsoluteURL.maximumLength
         else { return nil }
         return JoinedURL(
-            folder: folder, document: document, rest: tail.rest, name: tail.name,
+            folder: folder, rest: tail.rest, name: tail.name,
+            lastOfName: tail.name.isEmpty ? 0 : span[tail.name.upperBound - 1],
             hasSafeName: tail.isSafe && !tail.name.isEmpty)
     }
 }

@@ -29,8 +29,7 @@ package struct ResourceReference: Sendable {
             case .whole(let url):
                 let path = url.pathRange
                 return path.isEmpty ? 0 : url.bytes[path.upperBound - 1]
-            case .joined(let joined):
-                return joined.name.isEmpty ? 0 : joined.document[joined.name.upperBound - 1]
+            case .joined(let joined): return joined.lastOfName
             }
         }
 

@@ -34,12 +34,29 @@ extension ResourceRole {
             for: url.bytes[url.lastPathSegmentRange], hasMap: hasMap, to: &output)
     }
 
-    /// Appends what `safeFileName` gives for the last path segment of a URL in two pieces.
+    /// Appends what `safeFileName` gives for the last path segment of a URL in two pieces, of which
+    /// the second stands in `document`.
     package func appendSafeFileName(
-        for url: JoinedURL, hasMap: Bool, to output: inout [UInt8]
+        for url: JoinedURL, in document: [UInt8], hasMap: Bool, to output: inout [UInt8]
     ) {
-        appendSafeFileName(
-            for: url.document[url.name], isSafe: url.hasSafeName, hasMap: hasMap, to: &output)
+        let name = document[url.name]
+        if url.hasSafeName, isCommon(name) {
+            output.append(contentsOf: name)
+        } else {
+            appendSafeFileName(for: name, isSafe: url.hasSafeName, hasMap: hasMap, to: &output)
+        }
+    }
+
+    /// Whether a name of safe bytes is a segment's as most are, so that it may be used as it is.
+    private func isCommon(_ name: ArraySlice<UInt8>) -> Bool {
+        guard self == .segment || self == .part else { return false }
+        let span = name.span
+        let count = span.count
+        guard count > 4, count <= Self.maximumFileNameLength, span[0] != 0x2E else { return false }
+        // `.ts` or `.m4s`; the others are looked up.
+        guard span[count - 1] == 0x73 else { return false }
+        if span[count - 2] == 0x74 { return span[count - 3] == 0x2E }
+        return span[count - 2] == 0x34 && span[count - 3] == 0x6D && span[count - 4] == 0x2E
     }
 
     private func appendSafeFileName(

@@ -41,7 +41,7 @@ extension RewritePass {
     mutating func noteInf(_ line: Int, _ value: Range<Int>, _ span: Span<UInt8>) {
         pending.hasInf = true
         // Most segments of a list are as long as the one before.
-        if let lastInf, lastInf.isAgain(at: value, in: span) {
+        if let lastInf, lastInf.isAgain(at: value.lowerBound, in: span) {
             pending.duration = lastInf.duration
             return
         }
@@ -52,7 +52,7 @@ extension RewritePass {
         while end < value.upperBound, span[end] != 0x2C, !ASCII.isBlank(span[end]) { end += 1 }
         pending.duration = DecimalNumber.seconds(span.extracting(start..<end))
         if let duration = pending.duration, end < value.upperBound, span[end] == 0x2C {
-            lastInf = LastInf(text: value.lowerBound..<end + 1, duration: duration)
+            lastInf = LastInf(value.lowerBound..<end + 1, in: span, duration)
         }
         if pending.duration == nil { diagnose(line, .inf, "has no duration") }
     }

@@ -17,21 +17,34 @@ struct RewritePass {
         var isGap = false
     }
 
-    /// The last duration that was read, and where it stands with the comma behind it.
+    /// The last duration that was read, with its text up to and with the comma behind it.
     struct LastInf {
-        let text: Range<Int>
+        /// Sixteen bytes from the text's start on, each half with its first byte in the lowest bits.
+        private let words: (UInt64, UInt64)
+        /// The bits of those that belong to the text.
+        private let masks: (UInt64, UInt64)
         let duration: Duration
 
-        /// Whether the same text stands at the beginning of `value`.
+        /// Nil for a text of more than sixteen bytes, and for one at the very end.
+        init?(_ text: Range<Int>, in span: Span<UInt8>, _ duration: Duration) {
+            guard text.count <= 16, text.lowerBound + 16 <= span.count else { return nil }
+            let count = UInt64(text.count)
+            masks = (
+                UInt64.max >> (64 - 8 * min(count, 8)), UInt64.max >> (128 - 8 * max(count, 8))
+            )
+            words = (
+                EightBytes.load(span, at: text.lowerBound) & masks.0,
+                EightBytes.load(span, at: text.lowerBound + 8) & masks.1
+            )
+            self.duration = duration
+        }
+
+        /// Whether the same text stands at an offset: no line's end is in it, so that none is there.
         @inline(__always)
-        func isAgain(at value: Range<Int>, in span: Span<UInt8>) -> Bool {
-            guard value.count >= text.count else { return false }
-            var index = value.lowerBound
-            for known in text {
-                guard span[index] == span[known] else { return false }
-                index &+= 1
-            }
-            return true
+        func isAgain(at offset: Int, in span: Span<UInt8>) -> Bool {
+            offset &+ 16 <= span.count
+                && EightBytes.load(span, at: offset) & masks.0 == words.0
+                && EightBytes.load(span, at: offset &+ 8) & masks.1 == words.1
         }
     }
 
@@ -141,6 +154,10 @@ struct RewritePass {
             note(scope: .media, of: .inf, line: line.number)
             noteInf(line.number, lower + 8..<range.upperBound, span)
             copy(range)
+        } else if Self.isDate(span, lower, range.upperBound) {
+            // Every segment of a long window may have one.
+            note(scope: .media, of: .programDateTime, line: line.number)
+            copy(range)
         } else if let (tag, value) = parseTag(range) {
             note(scope: tag.scope, of: tag.name, line: line.number)
             try handle(tag, TagLine(number: line.number, range: range, value: value), map)
@@ -154,9 +171,15 @@ struct RewritePass {
 
     /// Whether a line that starts at `lower` with `#` starts with `#EXTINF:`.
     private static func isInf(_ span: Span<UInt8>, _ lower: Int, _ upper: Int) -> Bool {
-        upper - lower >= 8 && span[lower + 4] == 0x49 && span[lower + 5] == 0x4E
-            && span[lower + 6] == 0x46 && span[lower + 7] == 0x3A && span[lower + 1] == 0x45
-            && span[lower + 2] == 0x58 && span[lower + 3] == 0x54
+        upper - lower >= 8 && EightBytes.load(span, at: lower) == 0x3A46_4E49_5458_4523
+    }
+
+    /// Whether a line that starts at `lower` with `#` starts with `#EXT-X-PROGRAM-DATE-TIME:`.
+    private static func isDate(_ span: Span<UInt8>, _ lower: Int, _ upper: Int) -> Bool {
+        upper - lower >= 25 && EightBytes.load(span, at: lower) == 0x502D_582D_5458_4523
+            && EightBytes.load(span, at: lower + 8) == 0x442D_4D41_5247_4F52
+            && EightBytes.load(span, at: lower + 16) == 0x454D_4954_2D45_5441
+            && span[lower + 24] == 0x3A
     }
 
     /// The known tag of a line that starts with `#`, and where its value stands.
