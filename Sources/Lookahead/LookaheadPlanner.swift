@@ -127,6 +127,9 @@ package struct LookaheadPlanner: Sendable {
         return plan(session: id.session, at: now)
     }
 
+    /// A list is not run ahead of any more.
+    package mutating func forget(_ id: ListID) { lists[id] = nil }
+
     private mutating func forgetLists() {
         guard lists.count > Self.mostLists else { return }
         let oldest = lists.min { $0.value.usedAt < $1.value.usedAt }

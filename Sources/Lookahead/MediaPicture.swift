@@ -44,18 +44,27 @@ package struct MediaPicture: Sendable {
     package init(segments: [Segment], isLive: Bool) {
         self.segments = segments
         self.isLive = isLive
-        places = Dictionary(
-            segments.enumerated().map { index, segment in
-                (Place(url: segment.piece.url, start: segment.piece.range?.lowerBound ?? 0), index)
-            }, uniquingKeysWith: { first, _ in first })
+        var places: [Place: Int] = [:]
+        places.reserveCapacity(segments.count)
+        // From the end, so that of equal places the first one stays.
+        for index in segments.indices.reversed() {
+            let piece = segments[index].piece
+            places[Place(url: piece.url, start: piece.range?.lowerBound ?? 0)] = index
+        }
+        self.places = places
     }
 
-    /// The picture of a media playlist.
-    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
-        var context: SegmentContext?
-        var structure: [MediaPiece] = []
-        var segments: [Segment] = []
-        for reference in references where reference.tag == .inf && !reference.isGap {
+    /// Draws the picture of a media playlist while that is read.
+    package struct Sketch {
+        private var context: SegmentContext?
+        private var structure: [MediaPiece] = []
+        private var segments: [Segment] = []
+
+        package init() {}
+
+        /// Takes in the next reference of the list.
+        package mutating func add(_ reference: ResourceReference) {
+            guard reference.tag == .inf, !reference.isGap else { return }
             if context !== reference.context {
                 context = reference.context
                 structure = Self.structure(reference)
@@ -63,27 +72,32 @@ package struct MediaPicture: Sendable {
             segments.append(
                 Segment(
                     piece: MediaPiece(
-                        reference.url, range: reference.byteRange.map(Self.range),
-                        role: reference.role),
+                        reference.url, range: reference.byteRange?.bytes, role: reference.role),
                     seconds: max(0, reference.duration.map { $0 / .seconds(1) } ?? 0),
                     sequence: reference.mediaSequence, structure: structure))
         }
-        self.init(segments: segments, isLive: summary.isLive)
-    }
 
-    private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
-        var pieces: [MediaPiece] = []
-        if let url = reference.mapURL {
-            pieces.append(
-                MediaPiece(
-                    url, range: reference.mapByteRange.map(range), role: .initialization))
+        private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
+            var pieces: [MediaPiece] = []
+            if let url = reference.mapURL {
+                pieces.append(
+                    MediaPiece(url, range: reference.mapByteRange?.bytes, role: .initialization))
+            }
+            if let url = reference.keyURL { pieces.append(MediaPiece(url, role: .key)) }
+            return pieces
         }
-        if let url = reference.keyURL { pieces.append(MediaPiece(url, role: .key)) }
-        return pieces
+
+        /// The picture, once the list was read to its end.
+        package func picture(_ summary: PlaylistSummary) -> MediaPicture {
+            MediaPicture(segments: segments, isLive: summary.isLive)
+        }
     }
 
-    private static func range(_ part: SubRange) -> Range<Int64> {
-        Int64(part.offset)..<Int64(part.end)
+    /// The picture of a media playlist that was read.
+    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
+        var sketch = Sketch()
+        for reference in references { sketch.add(reference) }
+        self = sketch.picture(summary)
     }
 
     /// Where a segment stands by its URL and, where several share one, by its first byte.

@@ -166,7 +166,22 @@ extension AbsoluteURL: Hashable {
         left.bytes == right.bytes
     }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+    package func hash(into hasher: inout Hasher) {
+        // Eight at a time: an array is hashed byte by byte.
+        let span = bytes.span
+        var index = 0
+        while index &+ 8 <= span.count {
+            hasher.combine(EightBytes.load(span, at: index))
+            index &+= 8
+        }
+        var rest: UInt64 = 0
+        while index < span.count {
+            rest = rest << 8 | UInt64(span[index])
+            index &+= 1
+        }
+        hasher.combine(rest)
+        hasher.combine(span.count)
+    }
 }
 
 extension AbsoluteURL: CustomStringConvertible {

@@ -1,5 +1,6 @@
 /// What is fetched ahead of a player that plays, and what it never costs.
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
@@ -114,6 +115,23 @@ extension Stories {
             for link in try story.links(in: "/v.m3u8") { _ = try story.follow(link) }
             #expect(try story.stat("ahead_fetches_total") == 0)
             #expect(story.cdn.peakConcurrentRequests == 1)
+        }
+
+        @Test func `a reload that turns look-ahead on holds from then on`() throws {
+            let folder = try TemporaryFolder()
+            let file = folder.file("sluice.json")
+            try writeFile(file, "{}".utf8)
+            let story = try Story(["--config", file])
+            story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/9000/t\($0).ts" }))
+            func play() throws { _ = try story.follow(story.links(in: "/v.m3u8")[0]) }
+            try play()
+            try writeFile(file, "{\"origin-look-ahead\": [\"127.0.0.1=12\"]}".utf8)
+            story.daemon.kill(SIGHUP)
+            let isAhead = eventually {
+                try? play()
+                return story.cdn.requestCount("/bytes/9000/t1.ts") == 1
+            }
+            #expect(isAhead)
         }
 
         @Test func `what a player announces is fetched`() throws {  // trap 50

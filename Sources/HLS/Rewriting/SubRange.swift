@@ -6,6 +6,8 @@ package struct SubRange: Hashable, Sendable {
     package let length: Int
     /// The first byte behind the range.
     package var end: Int { offset + length }
+    /// The offsets of its bytes.
+    package var bytes: Range<Int64> { Int64(offset)..<Int64(end) }
 
     package init(offset: Int, length: Int) {
         self.offset = offset

@@ -63,6 +63,11 @@ final class LookaheadDriver {
         players[player] = resource
         for feed in feeds.values { feed.heard(resource) }
         let id = ListID(session: resource.session.id.number, url: resource.url)
+        // Feeds read the lists of their items themselves.
+        guard core.tap.runsAhead else {
+            generations[id] = nil
+            return planner.forget(id)
+        }
         guard generations[id] != object.generation, object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(resource.url, by: player, at: now)) }
@@ -79,12 +84,15 @@ final class LookaheadDriver {
     ) {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
-        options.collectsReferences = true
         options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
-        guard
-            let list = try? PlaylistRewriter.rewrite(
-                body, base: base, options: options, map: { _, _ in false })
-        else { return }
+        options.trustsMap = true
+        var sketch = MediaPicture.Sketch()
+        let list = try? PlaylistRewriter.rewrite(body, base: base, options: options) {
+            reference, _ in
+            sketch.add(reference)
+            return false
+        }
+        guard let list else { return }
         guard list.summary.kind == .media else {
             let outline = try? PlaylistOutline(body, base: base)
             if let outline { graphs[id.session] = StreamGraph(outline) }
@@ -97,8 +105,7 @@ final class LookaheadDriver {
             kind: graph?.kind(of: resource.url) ?? .picture,
             mode: mode(of: resource.url, id.session), bandwidth: graph?.bandwidth(of: resource.url),
             reach: list.summary.isLive ? nil : core.keepHead(of: resource.url))
-        let picture = MediaPicture(list.references, list.summary)
-        perform(planner.saw(picture, of: id, terms, at: now))
+        perform(planner.saw(sketch.picture(list.summary), of: id, terms, at: now))
     }
 
     /// How far to run ahead with a list.
@@ -196,7 +203,9 @@ extension ProxyCore {
 
 extension ProxySettings {
     /// Whether anything may be fetched ahead of any player.
-    var mayLookAhead: Bool {
+    ///
+    /// - Parameter keys: the settings of origins that are in force.
+    func mayLookAhead(_ keys: KeySettings) -> Bool {
         lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }
 }

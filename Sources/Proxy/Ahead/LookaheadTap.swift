@@ -22,21 +22,28 @@ final class LookaheadTap: Sendable {
     private let lately = Mutex(Lately())
     private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
     private let thread: LoopThread
-    private let hasListeners: Atomic<Bool>
+    private let isAhead: Atomic<Bool>
+    private let hasFeeds = Atomic(false)
 
     /// A segment is told of again after so many seconds.
     private static let pause: Int64 = 2
 
-    init(thread: LoopThread, isOn: Bool) {
+    init(thread: LoopThread, runsAhead: Bool) {
         self.thread = thread
-        hasListeners = Atomic(isOn)
+        isAhead = Atomic(runsAhead)
     }
 
     /// Whether anybody wants to know.
-    var isOn: Bool { hasListeners.load(ordering: .relaxed) }
+    var isOn: Bool { runsAhead || hasFeeds.load(ordering: .relaxed) }
 
-    /// Somebody wants to know from now on.
-    func turnOn() { hasListeners.store(true, ordering: .relaxed) }
+    /// Whether anything may be fetched ahead of any player; changes with the configuration.
+    var runsAhead: Bool {
+        get { isAhead.load(ordering: .relaxed) }
+        set { isAhead.store(newValue, ordering: .relaxed) }
+    }
+
+    /// A feed wants to know from now on.
+    func turnOn() { hasFeeds.store(true, ordering: .relaxed) }
 
     /// Runs `body` on the planner's thread; in the order of the calls.
     func enqueue(
@@ -108,7 +115,7 @@ final class LookaheadTap: Sendable {
         var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
             request.fields.combined($0)
         }
-        if request.target.contains("CMCD=") {
+        if request.target.utf8.contains(0x3F), request.target.contains("CMCD=") {
             texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
         }
         var hints = texts.isEmpty ? nil : PlayerHints(texts)

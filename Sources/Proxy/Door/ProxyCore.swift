@@ -82,7 +82,7 @@ package final class ProxyCore: Sendable {
         routes = Mutex(Router(mounts: settings.mounts))
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
-        tap = LookaheadTap(thread: aheadThread, isOn: settings.mayLookAhead)
+        tap = LookaheadTap(thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
         timeShift = TimeShiftTable(folder: store.folderPath)
         keeper = try TimeShiftThread()
         offline = try OfflineDesk()
@@ -113,10 +113,11 @@ package final class ProxyCore: Sendable {
     /// Puts other mounts, key rules and policies in force for the requests that come from now on.
     ///
     /// Any thread may call it; nothing under way is disturbed.
-    package func replace(mounts: [Mount], keys settings: KeySettings) {
+    package func replace(mounts: [Mount], keys replacement: KeySettings) {
         let router = Router(mounts: mounts)
         routes.withLock { $0 = router }
-        keys.replace(settings)
+        keys.replace(replacement)
+        tap.runsAhead = settings.mayLookAhead(replacement)
     }
 
     // MARK: Who we are
