@@ -39,19 +39,41 @@ package struct DateTime: Hashable, Comparable, Sendable {
 
     /// In UTC with milliseconds: `2031-05-06T07:08:09.010Z`.
     package var text: String {
+        var output: [UInt8] = []
+        append(to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// Appends `text`, without making it: lists of a day hold tens of thousands.
+    func append(to output: inout [UInt8]) {
         let seconds = milliseconds.flooredQuotient(1000)
         let days = seconds.flooredQuotient(86_400)
         let ofDay = seconds - days * 86_400
         let (year, month, day) = Self.date(days: days)
-        let time =
-            "\(pad(ofDay / 3600)):\(pad(ofDay / 60 % 60)):\(pad(ofDay % 60))"
-            + ".\(pad(milliseconds - seconds * 1000, 3))Z"
-        return "\(pad(year, 4))-\(pad(month))-\(pad(day))T\(time)"
+        Self.append(year, 4, 0x2D, to: &output)
+        Self.append(month, 2, 0x2D, to: &output)
+        Self.append(day, 2, 0x54, to: &output)
+        Self.append(ofDay / 3600, 2, 0x3A, to: &output)
+        Self.append(ofDay / 60 % 60, 2, 0x3A, to: &output)
+        Self.append(ofDay % 60, 2, 0x2E, to: &output)
+        Self.append(milliseconds - seconds * 1000, 3, 0x5A, to: &output)
     }
 
-    private func pad(_ number: Int, _ width: Int = 2) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+    /// Appends a number with zeros up to a width, and what stands behind it.
+    private static func append(
+        _ number: Int, _ width: Int, _ end: UInt8, to output: inout [UInt8]
+    ) {
+        var unit = 1
+        for _ in 1..<width { unit *= 10 }
+        if 0..<10 * unit ~= number {
+            while unit > 0 {
+                output.append(0x30 + UInt8(truncatingIfNeeded: number / unit % 10))
+                unit /= 10
+            }
+        } else {
+            output.append(contentsOf: String(number).utf8)
+        }
+        output.append(end)
     }
 
     // Days of the Gregorian calendar, counted from March so that the leap day comes last.

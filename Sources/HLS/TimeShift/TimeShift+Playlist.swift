@@ -25,16 +25,19 @@ extension TimeShift {
         isPresent: (TimeShiftSegment) -> Bool
     ) -> [UInt8] {
         let listed = listed(over: duration, ending, isPresent)
-        guard let first = listed.first?.segment else { return [] }
+        guard let first = listed.first.map({ segments[$0.index] }) else { return [] }
         let isLive = ending == .live && !isEnded
         var output = Array("#EXTM3U\n".utf8)
         output.reserveCapacity(listed.count * 256 + 1024)
-        appendHeader(listed.map(\.segment), first, ending, isLive: isLive, to: &output)
+        let longest = listed.lazy.map { self.segments[$0.index].duration }.max() ?? .zero
+        appendHeader(longest, first, ending, isLive: isLive, to: &output)
         var writer = TimeShiftWriter(output: output)
-        for (segment, isGap) in listed {
-            for line in dateRanges[segment.number] ?? [] { writer.append(line) }
-            if isLive, let lines = parts[segment.number] { writer.append(lines) }
-            writer.write(segment, isGap: isGap)
+        // Days of segments: none of them is copied.
+        for (index, isGap) in listed {
+            let number = segments[index].number
+            for line in dateRanges[number] ?? [] { writer.append(line) }
+            if isLive, let lines = parts[number] { writer.append(lines) }
+            writer.write(segments[index], isGap: isGap)
         }
         if isLive {
             writer.append(tail)
@@ -44,21 +47,25 @@ extension TimeShift {
         return writer.output
     }
 
-    /// The segments that are listed, and which of them are gaps.
+    /// Where the segments stand that are listed, and which of them are gaps.
     private func listed(
         over duration: Duration?, _ ending: Ending, _ isPresent: (TimeShiftSegment) -> Bool
-    ) -> [(segment: TimeShiftSegment, isGap: Bool)] {
+    ) -> [(index: Int, isGap: Bool)] {
         var total = Duration.zero
-        var listed: [(segment: TimeShiftSegment, isGap: Bool)] = []
-        for segment in segments.reversed() {
-            let isInWindow = segment.number >= windowStart && !isEnded && ending == .live
-            if let duration, !isInWindow, total >= duration { break }
-            total += segment.duration
-            listed.append((segment, segment.isGap || !(isInWindow || isPresent(segment))))
+        var listed: [(index: Int, isGap: Bool)] = []
+        listed.reserveCapacity(segments.count)
+        for index in segments.indices.reversed() {
+            let isInWindow = segments[index].number >= windowStart && !isEnded && ending == .live
+            if let duration {
+                if !isInWindow, total >= duration { break }
+                total += segments[index].duration
+            }
+            let isGap = segments[index].isGap || !(isInWindow || isPresent(segments[index]))
+            listed.append((index, isGap))
         }
         // Gaps at the start lead nowhere; a window of nothing else is kept to be reloaded.
         while let oldest = listed.last, oldest.isGap,
-            oldest.segment.number < windowStart || ending != .live
+            segments[oldest.index].number < windowStart || ending != .live
         {
             listed.removeLast()
         }
@@ -66,7 +73,7 @@ extension TimeShift {
     }
 
     func appendHeader(
-        _ listed: [TimeShiftSegment], _ first: TimeShiftSegment, _ ending: Ending, isLive: Bool,
+        _ longest: Duration, _ first: TimeShiftSegment, _ ending: Ending, isLive: Bool,
         to output: inout [UInt8]
     ) {
         let lines = header.split(separator: 0x0A)
@@ -74,9 +81,8 @@ extension TimeShift {
             output.append(contentsOf: line)
             output.append(0x0A)
         }
-        let longest = listed.map { $0.duration + .milliseconds(500) }.max() ?? .zero
-        let target = max(
-            summary.targetDuration?.components.seconds ?? 1, longest.components.seconds, 1)
+        let rounded = (longest + .milliseconds(500)).components.seconds
+        let target = max(summary.targetDuration?.components.seconds ?? 1, rounded, 1)
         var text = "#EXT-X-TARGETDURATION:\(target)\n"
         if ending == .recorded {
             text += "#EXT-X-PLAYLIST-TYPE:VOD\n"
@@ -100,7 +106,8 @@ extension TimeShift {
 /// Writes segments one behind the other, with what has changed from one to the next.
 struct TimeShiftWriter {
     var output: [UInt8]
-    private var previous: TimeShiftSegment?
+    /// What is needed of the segment before.
+    private var previous: (discontinuity: Int, context: TimeShiftContext)?
     private var wasGap = false
     /// Whether the keys in force are spelt out for the segment before.
     private var hasOwnIVs = false
@@ -124,7 +131,7 @@ struct TimeShiftWriter {
         hasOwnIVs = !lines.isEmpty
         let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
         if needsDate, let date = segment.date {
-            output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:\(date.text)\n".utf8)
+            append(date)
         }
         if isGap { output.append(contentsOf: "#EXT-X-GAP\n".utf8) }
         if segment.isPlaceholder {
@@ -135,8 +142,14 @@ struct TimeShiftWriter {
         output.append(contentsOf: segment.lines)
         output.append(contentsOf: segment.uri)
         output.append(0x0A)
-        previous = segment
+        previous = (segment.discontinuity, segment.context)
         wasGap = isGap
+    }
+
+    private mutating func append(_ date: DateTime) {
+        output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:".utf8)
+        date.append(to: &output)
+        output.append(0x0A)
     }
 
     /// Players that do not know EXT-X-GAP ask for the URI: nothing of it is to be decrypted.
@@ -148,13 +161,14 @@ struct TimeShiftWriter {
         }
         hasOwnIVs = false
         if previous == nil || !wasGap, let date = segment.date {
-            output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:\(date.text)\n".utf8)
+            append(date)
         }
         let before = previous?.context ?? .none
         output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
         output += TimeShift.placeholder(segment.number, isFragment: before.map != nil) + [0x0A]
-        previous = segment
-        previous?.context = TimeShiftContext(mapKeys: before.mapKeys, map: before.map)
+        previous = (
+            segment.discontinuity, TimeShiftContext(mapKeys: before.mapKeys, map: before.map)
+        )
         wasGap = true
     }
 

@@ -8,7 +8,8 @@ extension TimeShift {
     package func snapshot() -> [UInt8] {
         guard let first = segments.first else { return [] }
         var output = Array("#EXTM3U\n".utf8)
-        appendHeader(segments, first, .live, isLive: true, to: &output)
+        let longest = segments.lazy.map(\.duration).max() ?? .zero
+        appendHeader(longest, first, .live, isLive: true, to: &output)
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
         for segment in segments {

@@ -114,9 +114,8 @@ package struct TimeShift: Sendable {
         var kept = Duration.zero
         var first = segments.endIndex
         while first > segments.startIndex {
-            let segment = segments[first - 1]
-            guard segment.number >= windowStart || kept < duration else { break }
-            kept += segment.duration
+            guard segments[first - 1].number >= windowStart || kept < duration else { break }
+            kept += segments[first - 1].duration
             first -= 1
         }
         let index = max(first, segments.count - limits.segmentCount)
@@ -228,6 +227,15 @@ package struct TimeShift: Sendable {
         guard let first = segments.first else { return nil }
         let index = number - first.number
         return segments.indices.contains(index) ? segments[index] : nil
+    }
+
+    /// What the names of a segment stand for; nil where it is not remembered.
+    package func marks(number: Int) -> TimeShiftSegment.Marks? {
+        // Without a copy of the segment, since every name of a day's list is asked about.
+        guard let first = segments.first?.number, segments.indices.contains(number - first) else {
+            return nil
+        }
+        return segments[number - first].marks
     }
 
     /// Takes over what only the newest window knows: its extent, parts, date ranges and tail.

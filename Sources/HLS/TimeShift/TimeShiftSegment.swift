@@ -87,6 +87,7 @@ final class TimeShiftContext: Sendable, Equatable {
 
     /// Appends the lines that lead from `previous`, nil at the start of a list, to this context.
     func append(after previous: TimeShiftContext?, to output: inout [UInt8]) {
+        guard previous !== self else { return }
         var inForce = previous?.keys ?? KeysInForce()
         if let map, map != previous?.map || mapKeys.lines != previous?.mapKeys.lines {
             for line in mapKeys.lines(replacing: inForce) + [map] {

@@ -85,9 +85,7 @@ extension OriginExchange {
 
     /// The epoch of a name in a longer window.
     func epoch(of reference: ResourceReference, in shift: TimeShift) -> Epoch {
-        guard let marks = shift.segment(number: reference.mediaSequence)?.marks else {
-            return .first
-        }
+        guard let marks = shift.marks(number: reference.mediaSequence) else { return .first }
         return switch reference.role {
         case .initialization: Epoch(number: marks.map)
         case .key: Epoch(number: marks.key)
