@@ -4,13 +4,11 @@ import URISyntax
 
 /// Media playlists of which only some segments are kept (trap 77).
 @Suite struct OfflinePlaylistTests {
-    /// The list in one form; what is named here by file name is missing.
-    static func make(
-        _ text: String, _ form: OfflinePlaylist.Form, without names: Set<String>
-    ) throws -> String {
-        let result = try OfflinePlaylist.make(
-            Array(text.utf8), base: Corpus.base, form: form
-        ) { !names.contains($0.url.lastPathSegment) }
+    /// The list without what is named here by file name.
+    static func make(_ text: String, without names: Set<String>) throws -> String {
+        let result = try OfflinePlaylist.make(Array(text.utf8), base: Corpus.base) {
+            !names.contains($0.url.lastPathSegment)
+        }
         return String(decoding: result.bytes, as: UTF8.self)
     }
 
@@ -31,25 +29,13 @@ import URISyntax
 
         """
 
-    @Test(arguments: [OfflinePlaylist.Form.gaps, .shortened])
-    func `a list that is kept whole stays byte for byte`(form: OfflinePlaylist.Form) throws {
-        #expect(try Self.make(Self.film, form, without: []) == Self.film)
-    }
-
-    @Test func `missing segments are marked as gaps`() throws {
-        #expect(
-            try Self.make(Self.film, .gaps, without: ["b"])
-                == Self.film.replacing("b\n", with: "#EXT-X-GAP\nb\n"))
-    }
-
-    @Test func `a gap of the origin is not marked twice`() throws {
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-GAP\n#EXTINF:6,\na\n#EXT-X-ENDLIST\n"
-        #expect(try Self.make(text, .gaps, without: ["a"]) == text)
+    @Test func `a list that is kept whole stays byte for byte`() throws {
+        #expect(try Self.make(Self.film, without: []) == Self.film)
     }
 
     @Test func `without its first segments a list starts later`() throws {
         #expect(
-            try Self.make(Self.film, .shortened, without: ["a", "b"]) == """
+            try Self.make(Self.film, without: ["a", "b"]) == """
                 #EXTM3U
                 #EXT-X-TARGETDURATION:6
                 #EXT-X-MEDIA-SEQUENCE:9
@@ -61,7 +47,7 @@ import URISyntax
                 #EXT-X-ENDLIST
 
                 """)
-        let first = try Self.make(Self.film, .shortened, without: ["a", "b", "c"])
+        let first = try Self.make(Self.film, without: ["a", "b", "c"])
         #expect(first.contains("#EXTM3U\n#EXT-X-DISCONTINUITY-SEQUENCE:1\n"))
         #expect(first.contains("\n#EXT-X-MEDIA-SEQUENCE:10\n#EXTINF:6,\nd\n"))
     }
@@ -69,15 +55,15 @@ import URISyntax
     @Test func `a list without a sequence number gets one when it starts later`() throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na\n#EXTINF:6,\nb\n"
         #expect(
-            try Self.make(text, .shortened, without: ["a"])
+            try Self.make(text, without: ["a"])
                 == "#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\nb\n#EXT-X-ENDLIST\n"
         )
     }
 
     @Test func `a discontinuity stands where segments were`() throws {
-        let text = try Self.make(Self.film, .shortened, without: ["b", "c"])
+        let text = try Self.make(Self.film, without: ["b", "c"])
         #expect(text.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nd\n"))
-        let other = try Self.make(Self.film, .shortened, without: ["b"])
+        let other = try Self.make(Self.film, without: ["b"])
         #expect(other.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nc\n"))
     }
 
@@ -85,7 +71,7 @@ import URISyntax
         let text = try Self.make(
             Self.film.replacing(
                 "SEQUENCE:7\n", with: "SEQUENCE:7\n#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:09Z\n"),
-            .shortened, without: ["b", "c"])
+            without: ["b", "c"])
         #expect(
             text.contains(
                 "#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:27.000Z\n#EXTINF:6,\nd\n"
@@ -95,18 +81,18 @@ import URISyntax
     @Test func `keys without an IV get the one of the old sequence number`() throws {
         let text = Self.film.replacing(
             "SEQUENCE:7\n", with: "SEQUENCE:7\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n")
-        let made = try Self.make(text, .shortened, without: ["b"])
+        let made = try Self.make(text, without: ["b"])
         #expect(!made.contains("IV=0x00000000000000000000000000000007"))
         #expect(made.contains("URI=\"k\",IV=0x00000000000000000000000000000009\nc\n"))
         #expect(made.contains("URI=\"k\",IV=0x0000000000000000000000000000000a\nd\n"))
-        #expect(!(try Self.make(text, .shortened, without: ["a"])).contains("IV="))
+        #expect(!(try Self.make(text, without: ["a"])).contains("IV="))
     }
 
     @Test func `keys and sections of missing segments stay in force`() throws {
         let text = Self.film.replacing(
             "#EXT-X-DISCONTINUITY\n",
             with: "#EXT-X-DISCONTINUITY\n#EXT-X-KEY:METHOD=NONE\n#EXT-X-MAP:URI=\"i2\"\n")
-        let made = try Self.make(text, .shortened, without: ["c"])
+        let made = try Self.make(text, without: ["c"])
         #expect(
             made.contains(
                 "#EXT-X-KEY:METHOD=NONE\n#EXT-X-MAP:URI=\"i2\"\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nd"
@@ -118,7 +104,7 @@ import URISyntax
             "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
             + "#EXTINF:6,\n#EXT-X-BYTERANGE:10@5\nf\n#EXTINF:6,\n#EXT-X-BYTERANGE:20\nf\n"
         let result = try OfflinePlaylist.make(
-            Array(text.utf8), base: Corpus.base, form: .shortened
+            Array(text.utf8), base: Corpus.base
         ) { $0.byteRange?.offset != 5 }
         #expect(
             String(decoding: result.bytes, as: UTF8.self).contains("#EXT-X-BYTERANGE:20@15\nf\n"))
@@ -127,13 +113,12 @@ import URISyntax
 
     @Test func `a segment without its key or section is missing`() throws {
         let text = Self.film.replacing("#EXTINF:6,\nd", with: "#EXT-X-MAP:URI=\"i\"\n#EXTINF:6,\nd")
-        #expect(
-            try Self.make(text, .gaps, without: ["i"]).contains("#EXTINF:6,\n#EXT-X-GAP\nd\n"))
+        #expect(try !Self.make(text, without: ["i"]).contains("\nd\n"))
     }
 
     @Test func `what only a living origin is good for goes`() throws {
         let body = try #require(Corpus.read("rfc-low-latency-whole.m3u8"))
-        let result = try OfflinePlaylist.make(body, base: Corpus.base, form: .gaps) { _ in true }
+        let result = try OfflinePlaylist.make(body, base: Corpus.base) { _ in true }
         let text = String(decoding: result.bytes, as: UTF8.self)
         for name in ["PART", "PRELOAD", "REPORT", "CONTROL"] { #expect(!text.contains(name)) }
         #expect(text.hasSuffix("#EXT-X-ENDLIST\n") && result.presentCount == 3)
@@ -141,24 +126,22 @@ import URISyntax
 
     @Test func `a delta update is no list to play from`() throws {
         let body = try #require(Corpus.read("rfc-low-latency.m3u8"))
-        let result = try OfflinePlaylist.make(body, base: Corpus.base, form: .gaps) { _ in true }
+        let result = try OfflinePlaylist.make(body, base: Corpus.base) { _ in true }
         #expect(!result.isPlayable)
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") || $0.hasPrefix("tag-") })
-    func `either form of the draft's lists breaks no rule`(name: String) throws {
+    func `what is left of the draft's lists breaks no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         guard try PlaylistText(body).kind == .media, name != "tag-ext-x-define" else { return }
-        for form in [OfflinePlaylist.Form.gaps, .shortened] {
-            for residue in 0..<3 {
-                let result = try OfflinePlaylist.make(body, base: Corpus.base, form: form) {
-                    $0.mediaSequence % 3 != residue
-                }
-                guard result.isPlayable else { continue }
-                let found = PlaylistRule.violations(in: try PlaylistText(result.bytes))
-                    .filter { $0.level == .must && $0.rule != "version" }
-                #expect(found.isEmpty, "\(found)\n\(String(decoding: result.bytes, as: UTF8.self))")
+        for residue in 0..<3 {
+            let result = try OfflinePlaylist.make(body, base: Corpus.base) {
+                $0.mediaSequence % 3 != residue
             }
+            guard result.isPlayable else { continue }
+            let found = PlaylistRule.violations(in: try PlaylistText(result.bytes))
+                .filter { $0.level == .must && $0.rule != "version" }
+            #expect(found.isEmpty, "\(found)\n\(String(decoding: result.bytes, as: UTF8.self))")
         }
     }
 }

@@ -19,10 +19,8 @@ private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
         precondition((try? PlaylistText(made.bytes)) != nil, "what was filtered is no playlist")
         return
     }
-    for form in [OfflinePlaylist.Form.gaps, .shortened] {
-        let made = try? OfflinePlaylist.make(input, base: base, form: form, isPresent: isEven)
-        guard let made else { break }
-        precondition((try? PlaylistText(made.bytes)) != nil, "what was marked is no playlist")
+    if let made = try? OfflinePlaylist.make(input, base: base, isPresent: isEven) {
+        precondition((try? PlaylistText(made.bytes)) != nil, "what was cut is no playlist")
     }
     var shift = TimeShift()
     guard (try? shift.merge(input, base: base)) != nil else { return }

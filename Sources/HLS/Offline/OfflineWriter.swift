@@ -1,6 +1,6 @@
 import URISyntax
 
-/// Writes the two forms of an offline playlist, segment by segment.
+/// Writes an offline playlist, segment by segment.
 struct OfflineWriter {
     /// The lines of one segment: its tags, whatever else stands between, and its URI.
     private struct Block {
@@ -47,21 +47,6 @@ struct OfflineWriter {
         }
         blocks.append(Block(lines: text.lines[start...], uriLine: nil))
         return blocks
-    }
-
-    // MARK: Forms
-
-    /// Every segment, the missing ones with EXT-X-GAP.
-    mutating func marked() -> [UInt8] {
-        for block in blocks {
-            let isGap = block.lines.contains { Self.name($0) == .gap }
-            let isMissing = block.uriLine.map(missing.contains) ?? false
-            for line in block.lines where !Self.isLive(line) {
-                if line.number == block.uriLine, isMissing, !isGap { append("#EXT-X-GAP") }
-                append(line)
-            }
-        }
-        return ended()
     }
 
     /// The segments that are present, and discontinuities where others were.

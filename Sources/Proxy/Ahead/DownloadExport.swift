@@ -157,7 +157,7 @@ struct DownloadExport {
         _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
     ) -> (text: [UInt8], isWhole: Bool)? {
         let (core, session) = (core, session)
-        let made = try? OfflinePlaylist.make(body, base: base, form: .shortened) { reference in
+        let made = try? OfflinePlaylist.make(body, base: base) { reference in
             Self.isStored(reference, core, session)
         }
         guard let made, made.isPlayable else { return nil }
@@ -165,7 +165,7 @@ struct DownloadExport {
         options.inheritedVariables = variables
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
             reference, output in
-            let range = reference.byteRange.map { Int64($0.offset)..<Int64($0.end) }
+            let range = reference.byteRange?.bytes
             guard let name = place(reference.url, role: reference.role, range: range) else {
                 return false
             }
@@ -183,7 +183,7 @@ struct DownloadExport {
         guard let object = core.store.peek(resource.key) else { return false }
         if object.isComplete { return true }
         guard let range = reference.byteRange else { return false }
-        return object.spans.contains(Int64(range.offset)..<Int64(range.end))
+        return object.spans.contains(range.bytes)
     }
 
     // MARK: Resources

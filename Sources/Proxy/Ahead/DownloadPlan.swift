@@ -53,7 +53,7 @@ struct DownloadPlan: Sendable {
             add(
                 DownloadPiece(
                     url: reference.url, role: reference.role,
-                    range: Self.range(reference.byteRange),
+                    range: reference.byteRange?.bytes,
                     seconds: seconds, start: start))
             kept += seconds
         }
@@ -76,14 +76,10 @@ struct DownloadPlan: Sendable {
             for key in keysBefore[segment.mediaSequence] ?? [] { needs.append((key, nil, .key)) }
             if let key = segment.keyURL { needs.append((key, nil, .key)) }
             if let map = segment.mapURL {
-                needs.append((map, Self.range(segment.mapByteRange), .initialization))
+                needs.append((map, segment.mapByteRange?.bytes, .initialization))
             }
             return needs
         }
-    }
-
-    private static func range(_ range: SubRange?) -> Range<Int64>? {
-        range.map { Int64($0.offset)..<Int64($0.end) }
     }
 
     private mutating func add(_ piece: DownloadPiece) {

@@ -159,7 +159,7 @@ struct OfflineReading {
 
     private static func holds(_ reference: ResourceReference, _ spans: SpanSet) -> Bool {
         guard let range = reference.byteRange else { return false }
-        return spans.contains(Int64(range.offset)..<Int64(range.end))
+        return spans.contains(range.bytes)
     }
 
     /// The key that players' requests for a child are answered from.

@@ -43,8 +43,8 @@ extension ProxyCore {
         guard let object = store.peek(key) else { return false }
         if object.isComplete || (!whole && object.presentBytes > 0) { return true }
         guard let range else { return object.isFilling(from: 0) }
-        return object.spans.contains(Int64(range.offset)..<Int64(range.end))
-            || object.isFilling(from: Int64(range.offset))
+        return object.spans.contains(range.bytes)
+            || object.isFilling(from: range.bytes.lowerBound)
     }
 }
 

@@ -87,7 +87,7 @@ package struct TitleList: Sendable, Equatable {
     }
 
     private static func range(_ reference: ResourceReference) -> Range<Int64>? {
-        reference.byteRange.map { Int64($0.offset)..<Int64($0.end) }
+        reference.byteRange?.bytes
     }
 
     // MARK: Multivariant playlists
