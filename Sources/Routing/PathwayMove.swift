@@ -61,10 +61,7 @@ package struct PathwayMove: Sendable {
         let kept = url.query.map { QueryItem.items(of: $0) } ?? []
         let items = kept.filter { !names.contains($0.rawName) } + parameters
         if !items.isEmpty {
-            let texts = items.map { item in
-                item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
-            }
-            bytes += Array("?\(texts.joined(separator: "&"))".utf8)
+            bytes += Array("?\(items.map(\.text).joined(separator: "&"))".utf8)
         }
         return (try? AbsoluteURL(bytes: bytes)).map(Telemetry.stripped)
     }

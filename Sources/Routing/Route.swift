@@ -215,8 +215,8 @@ package struct Router: Sendable {
             if !isOurs, let last = items.last, last.rawName == "url", let value = last.rawValue,
                 isBareURL(value), value.contains("?")
             {
-                let text = item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
-                items[items.count - 1] = QueryItem(rawName: "url", rawValue: "\(value)&\(text)")
+                items[items.count - 1] = QueryItem(
+                    rawName: "url", rawValue: "\(value)&\(item.text)")
             } else {
                 items.append(item)
             }

@@ -92,11 +92,7 @@ struct DownloadAdd: ParsableCommand {
             pairs.append(("rate", String(bytes)))
         }
         for header in headers {
-            guard let colon = header.firstIndex(of: ":") else {
-                throw ValidationError("--header is NAME:VALUE, not '\(header)'")
-            }
-            let value = header[header.index(after: colon)...].drop { $0 == " " }
-            pairs.append(("h_" + header[..<colon], String(value)))
+            pairs.append(try HeaderArgument.entryItem(header))
         }
         return pairs.map { "\($0.0)=\(PercentCoding.queryComponent($0.1))" }.joined(separator: "&")
     }

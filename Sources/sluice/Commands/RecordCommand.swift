@@ -96,11 +96,8 @@ struct RecordCommand: ParsableCommand {
         query += item("variant", variant) + item("audio", audio) + item("subtitles", subtitles)
         query += item("name", name)
         for line in header {
-            guard let colon = line.firstIndex(of: ":") else {
-                throw ValidationError("a header is written 'Name: value', not '\(line)'")
-            }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            query += item("h_\(line[..<colon])", String(value))
+            let (name, value) = try HeaderArgument.entryItem(line)
+            query += item(name, value)
         }
         return query
     }

@@ -45,11 +45,8 @@ struct URLCommand: ParsableCommand {
         }
         var query = "url=\(PercentCoding.queryComponent(url))"
         for line in header {
-            guard let colon = line.firstIndex(of: ":") else {
-                throw ValidationError("a header is written 'Name: value', not '\(line)'")
-            }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            query += "&h_\(line[..<colon])=\(PercentCoding.queryComponent(String(value)))"
+            let (name, value) = try HeaderArgument.entryItem(line)
+            query += "&\(name)=\(PercentCoding.queryComponent(value))"
         }
         if let dvr { query += "&dvr=\(dvr)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
