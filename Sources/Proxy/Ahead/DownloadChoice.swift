@@ -7,8 +7,6 @@ struct ChosenPlaylist: Sendable, Equatable {
     let url: AbsoluteURL
     /// What tells it from its neighbours, for people.
     let label: String
-    /// True for subtitles, whose segments are text.
-    let isSubtitles: Bool
 }
 
 /// Chooses; pure.
@@ -43,9 +41,7 @@ struct DownloadChoice {
         var known: Set<AbsoluteURL> = []
         return entries.compactMap { entry in
             guard let url = entry.url, known.insert(url).inserted else { return nil }
-            return ChosenPlaylist(
-                url: url, label: Self.label(entry),
-                isSubtitles: entry.attribute("TYPE") == "SUBTITLES")
+            return ChosenPlaylist(url: url, label: Self.label(entry))
         }
     }
 

@@ -74,6 +74,12 @@ final class ObjectFacts: Sendable {
 
     // MARK: Playlists
 
+    /// Whether the origin marked this as made for one viewer.
+    var isOneViewers: Bool {
+        let control = CacheControl(head.fields)
+        return control.private != nil || control.noStore
+    }
+
     /// What a rewritten playlist depends on beside the stored bytes.
     struct RewriteKey: Hashable, Sendable {
         let session: SessionID

@@ -51,8 +51,7 @@ extension OriginExchange {
     /// advertisements for example; the segments that they name are everybody's. What this session
     /// has got already is its own.
     func isAnothers(_ facts: ObjectFacts) -> Bool {
-        let control = CacheControl(facts.head.fields)
-        return facts.head.isPlaylist && (control.private != nil || control.noStore)
+        facts.head.isPlaylist && facts.isOneViewers
             && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
     }
 
@@ -75,13 +74,14 @@ extension OriginExchange {
                     .us, .internalServerError, "a stored playlist could not be read: \(error)",
                     allowsStale: true))
         }
-        let links = linkWriter(prefix: key.prefix)
         do throws(PlaylistError) {
-            try core.noteNames(in: (body, base), of: resource, object, options: rewriteOptions)
+            let options = rewriteOptions
+            try core.noteNames(in: (body, base), of: resource, object, options: options)
             let text = try transformed(body, base: base, to: form)
             let prepared =
                 resource.role == .json
-                ? try rewriteJSON(text, base: base) : try rewrite(text, base: base, links, form)
+                ? try rewriteJSON(text, base: base)
+                : try rewrite(text, base: base, to: key, options)
             facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
@@ -99,8 +99,11 @@ extension OriginExchange {
     }
 
     private func rewrite(
-        _ body: [UInt8], base: AbsoluteURL, _ links: LinkWriter, _ form: PlaylistForm
+        _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
+        _ known: PlaylistRewriter.Options
     ) throws(PlaylistError) -> PreparedPlaylist {
+        let form = key.form
+        let links = linkWriter(prefix: key.prefix)
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
         let shift = namesOfShifted(form)
@@ -121,7 +124,7 @@ extension OriginExchange {
             if reference.hasMap { hasMap = true }
             let epoch =
                 shift.map { self.epoch(of: reference, in: $0) }
-                ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs, form))
+                ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
             if head?.write(
                 reference, to: &output, link: { links.append(reference, in: epoch, to: &$0) })
                 ?? false
@@ -131,7 +134,7 @@ extension OriginExchange {
             links.append(reference, in: epoch, to: &output)
             return true
         }
-        var options = rewriteOptions
+        var options = known
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
@@ -166,34 +169,14 @@ extension OriginExchange {
 
     static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
         PlaylistFacts(
-            isLive: summary.isLive, targetDuration: summary.targetDuration.map(interval),
-            partTarget: summary.partTarget.map(interval))
+            isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
+            partTarget: summary.partTarget.map { Interval($0) })
     }
 
-    private static func interval(_ duration: Duration) -> Interval {
-        let parts = duration.components
-        return Interval(
-            nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
-    }
-
-    /// Reads a whole stored playlist; blocks for the page cache only, since it was just written or
-    /// is read often.
+    /// A whole stored playlist; blocks for the page cache only, since it was just written or is read
+    /// often.
     func read(_ object: StoredObject) throws(SystemError) -> [UInt8] {
-        let length = Int(object.total ?? 0)
-        var body = [UInt8](repeating: 0, count: length)
-        let outcome: Result<Int, SystemError> = body.withUnsafeMutableBytes { raw in
-            do throws(SystemError) {
-                return .success(
-                    try readAll(into: raw, from: object.descriptor.number, at: object.bodyOffset))
-            } catch {
-                return .failure(error)
-            }
-        }
-        let count = try outcome.get()
-        guard count == length else {
-            throw SystemError("pread", code: 5, subject: "the file is short")
-        }
-        return body
+        try readBody(of: object, count: Int(object.total ?? 0))
     }
 
     /// The gzip form, for players that take it and lists that gain by it; nil for the plain one.

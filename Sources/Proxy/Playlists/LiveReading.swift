@@ -132,7 +132,7 @@ struct LiveReading {
                 let end = Int64(reference.byteRange?.end ?? 0)
                 containers[url, default: Container(end: 0)].end =
                     max(end, containers[url]?.end ?? 0)
-            } else if reference.tag == .inf, !isRange {
+            } else if reference.tag == .inf, !isRange, !containers.isEmpty {
                 containers[url]?.isWhole = true
             }
             if reference.tag == .preloadHint { hints.insert(url) }

@@ -92,20 +92,20 @@ extension AbsoluteURL {
         guard !items.isEmpty else { return self }
         var bytes = self.bytes
         bytes.append(queryRange == nil ? 0x3F : 0x26)
-        let texts = items.map { item in
-            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
-        }
-        bytes.append(contentsOf: texts.joined(separator: "&").utf8)
+        bytes.append(contentsOf: items.map(\.text).joined(separator: "&").utf8)
         return try? AbsoluteURL(bytes: bytes)
     }
 
     /// The URL without the delivery directives in its query, which players add to what they were
-    /// given.
+    /// given; every other byte stays (8216bis 6.2.5.1).
     var withoutDirectives: AbsoluteURL {
-        guard let query, query.contains("_HLS_") else { return self }
-        let kept = query.split(separator: "&").filter { !$0.hasPrefix("_HLS_") }
-        let base = bytes.prefix { $0 != 0x3F }
-        let rest = kept.isEmpty ? [] : Array(("?" + kept.joined(separator: "&")).utf8)
-        return (try? AbsoluteURL(bytes: Array(base) + rest)) ?? self
+        guard let query = queryRange else { return self }
+        let start = Array("_HLS_".utf8)
+        let items = bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+        let kept = items.filter { !$0.starts(with: start) }
+        guard kept.count < items.count else { return self }
+        var shorter = Array(bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { shorter += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: shorter)) ?? self
     }
 }

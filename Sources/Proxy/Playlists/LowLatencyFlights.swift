@@ -17,18 +17,12 @@ extension FlightTable {
     func position(of object: StoredObject, _ resource: Resource) -> LivePosition? {
         if let known = positions[object.generation] { return known }
         guard let facts = ObjectFacts.of(object), facts.head.isPlaylist, object.isComplete,
-            let total = object.total
+            let total = object.total, let text = try? readBody(of: object, count: Int(total))
         else { return nil }
-        var text = [UInt8](repeating: 0, count: Int(total))
-        let count = text.withUnsafeMutableBytes {
-            (try? readAll(into: $0, from: object.descriptor.number, at: object.bodyOffset)) ?? 0
-        }
         var options = PlaylistRewriter.Options()
         options.limits = settings.playlistLimits
         options.inheritedVariables = playlistMemory.variables(of: resource.session.id)
-        guard count == text.count, let made = LivePosition(text, options: options) else {
-            return nil
-        }
+        guard let made = LivePosition(text, options: options) else { return nil }
         positions[object.generation] = made
         return made
     }

@@ -228,11 +228,3 @@ private final class PlaylistReading {
         }
     }
 }
-
-extension ObjectFacts {
-    /// Whether the origin marked this as made for one viewer.
-    fileprivate var isOneViewers: Bool {
-        let control = CacheControl(head.fields)
-        return control.private != nil || control.noStore
-    }
-}

@@ -33,11 +33,8 @@ extension OriginExchange {
     /// - Parameters:
     ///   - reference: the name, in the served form.
     ///   - epochs: those of the origin's last window, where they are not the first.
-    ///   - form: what is served.
     /// - Returns: the epoch to write into the link.
-    func epoch(
-        of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch], _ form: PlaylistForm
-    ) -> Epoch {
+    func epoch(of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch]) -> Epoch {
         reference.role == .playlist ? .first : epochs[reference.url] ?? .first
     }
 

@@ -1,6 +1,7 @@
 /// What one playlist says that others need: variables of the multivariant playlist for
 /// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates leave out, and
 /// whether a session plays a live window, whose segments are worth little once they have left it.
+import CachePolicy
 import Routing
 import Synchronization
 import URISyntax
@@ -17,18 +18,15 @@ final class PlaylistMemory: Sendable {
         private let session: SessionID
 
         init(list: AbsoluteURL, session: SessionID) {
-            let arguments =
-                list.query?.split(separator: "&").filter { !$0.hasPrefix("_HLS_") } ?? []
-            let base = list.pathAndQuery.prefix { $0 != "?" }
-            text = "\(list.origin)\(base)?\(arguments.joined(separator: "&"))"
+            text = list.withoutDirectives.normalisedForKey
             self.session = session
         }
     }
 
     private struct Tables {
-        var variables = RecentTable<SessionID, [String: String]>()
-        var listsWithMap = RecentTable<Key, Bool>()
-        var liveSessions = RecentTable<SessionID, Bool>()
+        var variables = RecentMap<SessionID, [String: String]>(capacity: 1_024)
+        var listsWithMap = RecentMap<Key, Bool>(capacity: 1_024)
+        var liveSessions = RecentMap<SessionID, Bool>(capacity: 1_024)
     }
 
     private let tables = Mutex(Tables())
@@ -41,7 +39,7 @@ final class PlaylistMemory: Sendable {
     /// Keeps the variables of a multivariant playlist.
     func remember(_ variables: [String: String], of session: SessionID) {
         guard !variables.isEmpty else { return }
-        tables.withLock { $0.variables.set(variables, for: session) }
+        tables.withLock { $0.variables[session] = variables }
     }
 
     /// Whether the full list has an EXT-X-MAP.
@@ -51,7 +49,7 @@ final class PlaylistMemory: Sendable {
 
     /// Notes that the full list has an EXT-X-MAP.
     func rememberMap(_ list: Key) {
-        tables.withLock { $0.listsWithMap.set(true, for: list) }
+        tables.withLock { $0.listsWithMap[list] = true }
     }
 
     /// Whether the media playlist that the session read last slides on.
@@ -63,20 +61,7 @@ final class PlaylistMemory: Sendable {
     func remember(isLive: Bool, of session: SessionID) {
         tables.withLock { tables in
             guard isLive != tables.liveSessions[session] ?? false else { return }
-            tables.liveSessions.set(isLive, for: session)
+            tables.liveSessions[session] = isLive
         }
-    }
-}
-
-/// A dictionary that forgets its oldest key beyond 1,024.
-private struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var values: [Key: Value] = [:]
-    private var order: [Key] = []
-
-    subscript(key: Key) -> Value? { values[key] }
-
-    mutating func set(_ value: Value, for key: Key) {
-        if values.updateValue(value, forKey: key) == nil { order.append(key) }
-        if order.count > 1_024 { values[order.removeFirst()] = nil }
     }
 }

@@ -83,9 +83,7 @@ final class Recording {
                 return end(
                     .failed, "the playlist is complete, no live stream: download it instead")
             }
-            order.lists = [
-                ChosenPlaylist(url: order.choice.url, label: "stream", isSubtitles: false)
-            ]
+            order.lists = [ChosenPlaylist(url: order.choice.url, label: "stream")]
             return follow()
         }
         do {
@@ -274,7 +272,7 @@ final class Recording {
         followers = []
     }
 
-    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.tally.bytes } }
+    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
 
     private func pin() {
         do throws(SystemError) {

@@ -68,7 +68,8 @@ struct RecordingOrder: Sendable, Equatable {
         ]
         if !reason.isEmpty { lines.append("reason \(reason)") }
         if isMultivariant { lines.append("multivariant 1") }
-        lines += lists.map { "list \($0.isSubtitles ? 1 : 0) \($0.url.text) \($0.label)" }
+        // The number says nothing any more; earlier versions read it.
+        lines += lists.map { "list 0 \($0.url.text) \($0.label)" }
         lines += ["bytes \(bytes)", "milliseconds \(Int(seconds * 1_000))"]
         lines += ["segments \(segments)", "lost \(lost)", "END"]
         return lines.map { $0.filter { $0 != "\n" } + "\n" }.joined()
@@ -110,10 +111,7 @@ struct RecordingOrder: Sendable, Equatable {
         lists = (values["list"] ?? []).compactMap { line in
             let parts = line.split(separator: " ", maxSplits: 2)
             guard parts.count >= 2, let url = try? AbsoluteURL(String(parts[1])) else { return nil }
-            return ChosenPlaylist(
-                url: url, label: parts.count == 3 ? String(parts[2]) : "",
-                isSubtitles: parts[0] == "1"
-            )
+            return ChosenPlaylist(url: url, label: parts.count == 3 ? String(parts[2]) : "")
         }
         bytes = number("bytes")
         seconds = Double(number("milliseconds")) / 1_000
@@ -136,10 +134,8 @@ extension RecordingOrder {
     init(query: String, now: WallTime, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
         let items = QueryItem.items(of: query)
         let others = items.filter { $0.rawName != "for" && $0.rawName != "name" }
-        let rest = others.map { item in
-            item.rawValue.map { "\(item.rawName)=\($0)" } ?? item.rawName
-        }
-        var choice = try DownloadOrder(query: rest.joined(separator: "&"), origin: origin)
+        var choice = try DownloadOrder(
+            query: others.map(\.text).joined(separator: "&"), origin: origin)
         let fixed = ["from", "to", "rate"].filter { name in items.contains { $0.rawName == name } }
         if let name = fixed.first {
             throw TitleHands.Refusal(

@@ -20,14 +20,6 @@ final class TimeShiftFetches {
         let number: Int
     }
 
-    /// What came of all so far.
-    struct Tally {
-        var storedSegments = 0
-        var bytes: Int64 = 0
-        var duration = Duration.zero
-        var lost = 0
-    }
-
     private let core: ProxyCore
     private let loop: EventLoop
     private let session: Session
@@ -35,14 +27,14 @@ final class TimeShiftFetches {
     private let yields: Bool
     /// Told when a piece is stored, nil, or its fetch has failed; it is tried again then for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
-    private(set) var tally = Tally()
+    /// The bytes of what has come so far.
+    private(set) var fetchedBytes: Int64 = 0
     /// Numbers of the segments that are there.
     private(set) var stored: Set<Int> = []
 
     private var waiting: [Piece] = []
     private var running: [Piece: BackgroundFetch] = [:]
     private var attempts: [Piece: Int] = [:]
-    private var durations: [Int: Duration] = [:]
     /// Keys and sections that were asked for already.
     private var structure: Set<AbsoluteURL> = []
     private var next = Int.min
@@ -89,7 +81,6 @@ final class TimeShiftFetches {
             waiting.append(
                 Piece(url: map, role: .initialization, range: segment.mapRange, number: number))
         }
-        durations[number] = segment.duration
         waiting.append(Piece(url: url, role: .segment, range: segment.byteRange, number: number))
     }
 
@@ -99,10 +90,10 @@ final class TimeShiftFetches {
             guard running[piece] == nil else { continue }
             let resource = core.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
-            let range = piece.range.map { Int64($0.offset)..<Int64($0.end) }
             let bound = LoopBound(self, to: loop)
             running[piece] = core.flights.bring(
-                .init(resource: resource, range: range, lane: .prefetch, yields: yields)
+                .init(
+                    resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields)
             ) { end in bound.enqueue { fetches, _ in fetches.hear(end, of: piece) } }
         }
     }
@@ -123,19 +114,15 @@ final class TimeShiftFetches {
 
     private func count(_ piece: Piece, _ report: BackgroundFetch.Report) {
         core.counters.add(.shiftFetched)
-        tally.bytes += piece.range.map { Int64($0.length) } ?? report.total ?? report.broughtBytes
-        guard piece.role == .segment else { return }
-        tally.storedSegments += 1
-        stored.insert(piece.number)
-        tally.duration += durations.removeValue(forKey: piece.number) ?? .zero
+        fetchedBytes += piece.range.map { Int64($0.length) } ?? report.total ?? report.broughtBytes
+        if piece.role == .segment { stored.insert(piece.number) }
     }
 
     private func retry(_ piece: Piece, after failure: ProxyFailure) {
         let count = attempts[piece, default: 0] + 1
         guard count < Self.mostAttempts else {
             attempts[piece] = nil
-            durations[piece.number] = nil
-            if piece.role == .segment { tally.lost += 1 } else { structure.remove(piece.url) }
+            if piece.role != .segment { structure.remove(piece.url) }
             didEnd?(piece, failure)
             return
         }

@@ -16,29 +16,22 @@ struct TimeShiftFiles: Sendable {
     static let mostBytes: Int64 = 256_000_000
     private static let firstLine = "SLUICE WINDOW 1"
 
-    /// Nil where nothing is kept.
-    let folder: String?
+    let folder: String
 
-    init(folder: String?) {
+    init(folder: String) {
         self.folder = folder
     }
 
-    private func path(_ url: AbsoluteURL, _ session: SessionID) -> String? {
-        guard let folder else { return nil }
-        let name = TimeShiftTable.withoutDirectives(url).normalisedForKey
-        let digest = SHA256Digest.of("\(session.text) \(name)").prefix(16)
-        let digits = digest.map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return "\(folder)/\(digits.joined())"
+    private func path(_ url: AbsoluteURL, _ session: SessionID) -> String {
+        let name = url.withoutDirectives.normalisedForKey
+        return "\(folder)/\(ObjectKey(sha256Of: "\(session.text) \(name)").hex.prefix(32))"
     }
 
     /// What was saved of a list; nil for nothing.
     ///
     /// Blocks on the disk.
     func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
-        guard let path = path(url, session), let bytes = try? readWhole(path),
-            let end = bytes.firstIndex(of: 0x0A),
+        guard let bytes = try? readWhole(path(url, session)), let end = bytes.firstIndex(of: 0x0A),
             String(decoding: bytes[..<end], as: UTF8.self) == Self.firstLine
         else { return nil }
         let shift = TimeShift(snapshot: Array(bytes[(end + 1)...]))
@@ -47,21 +40,20 @@ struct TimeShiftFiles: Sendable {
 
     /// Replaces what is saved of a list; blocks on the disk.
     func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID) throws(SystemError) {
-        guard let folder, let path = path(url, session) else { return }
         try makeFolder(folder)
         try replaceFile(
-            path, with: Array((Self.firstLine + "\n").utf8) + shift.snapshot(), in: folder)
+            path(url, session), with: Array((Self.firstLine + "\n").utf8) + shift.snapshot(),
+            in: folder)
     }
 
     /// Forgets what is saved of a list.
     func remove(_ url: AbsoluteURL, _ session: SessionID) {
-        guard let path = path(url, session) else { return }
-        try? removeFile(path)
+        try? removeFile(path(url, session))
     }
 
     /// Deletes what no window can use any more, and the oldest where there is too much.
     func clean(now: WallTime) {
-        guard let folder, let files = try? listFolder(folder) else { return }
+        guard let files = try? listFolder(folder) else { return }
         var found: [(path: String, bytes: Int64, changed: Int64)] = []
         for file in files where !file.isFolder {
             let path = "\(folder)/\(file.name)"

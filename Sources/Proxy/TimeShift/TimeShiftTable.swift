@@ -30,11 +30,15 @@ final class TimeShiftTable: Sendable {
     }
 
     /// The list of a playlist, with what is remembered of it; reads a file the first time.
+    ///
+    /// Once a list and run, or when nobody has used it for a quarter of an hour, that holds up the
+    /// loop of the player that asks: about 0.1 s for a day of segments of 4 s, and the player can
+    /// be told nothing without it.
     func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let key = PlaylistMemory.Key(list: url, session: session.id)
         if let known = lists.withLock({ $0[key] }) { return known }
         let read = ShiftedList(
-            url: Self.withoutDirectives(url), session: session,
+            url: url.withoutDirectives, session: session,
             shift: files(of: session).load(url, session.id)
                 ?? TimeShift(limits: session.shift.limits))
         return lists.withLock { lists in
@@ -68,18 +72,6 @@ final class TimeShiftTable: Sendable {
         lists.withLock { lists in
             if lists[key] === list { lists[key] = nil }
         }
-    }
-
-    /// A playlist's URL as it is without what a player asks of a single answer.
-    static func withoutDirectives(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard let query = url.queryRange else { return url }
-        let start = Array("_HLS_".utf8)
-        let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-        let kept = items.filter { !$0.starts(with: start) }
-        guard kept.count < items.count else { return url }
-        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
-        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
-        return (try? AbsoluteURL(bytes: bytes)) ?? url
     }
 }
 
