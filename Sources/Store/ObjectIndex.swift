@@ -32,7 +32,6 @@ enum IndexFault: Error {
 ///
 /// Safe on every thread: writes are serialised, reads run beside them (WAL).
 final class ObjectIndex: Sendable {
-    private static let keptLongURLs = 100_000
     private let opened: Mutex<DatabasePool>
 
     /// Opens or makes the database.
@@ -83,13 +82,15 @@ final class ObjectIndex: Sendable {
     }
 
     /// Lets go of the long URLs that have not been made for longest.
-    func trimLongURLs() throws {
+    ///
+    /// - Parameter count: how many stay.
+    func trimLongURLs(keeping count: Int) throws {
         try pool.write { db in
             try db.execute(
                 sql: """
                     DELETE FROM long_urls WHERE id IN
                     (SELECT id FROM long_urls ORDER BY used DESC LIMIT -1 OFFSET ?)
-                    """, arguments: [Self.keptLongURLs])
+                    """, arguments: [count])
         }
     }
 

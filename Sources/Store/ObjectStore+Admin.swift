@@ -155,10 +155,8 @@ extension ObjectStore {
     /// Keeps a URL under a short name; found at once by `longURL`, on disk a moment later.
     package func saveLongURL(id: [UInt8], url: String) {
         unsavedLongURLs.withLock { $0[id] = url }
-        onStoreThread { _, _ in
-            self.indexed("save a URL", ()) {
-                try self.core.index.saveLongURL(id: id, url: url, now: .now())
-            }
+        onStoreThread { worker, _ in
+            self.indexed("save a URL", ()) { try worker.saveLongURL(id: id, url: url) }
             self.unsavedLongURLs.withLock { $0[id] = nil }
         }
     }

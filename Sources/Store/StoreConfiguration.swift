@@ -37,6 +37,9 @@ package struct StoreConfiguration: Sendable {
     /// Where bodies go that the store's own disk cannot take; the first that works is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 
+    /// The most long URLs that are kept by name; those that were named longest ago go.
+    package var longURLLimit = 100_000
+
     /// What goes first when room is needed.
     package var retention: RetentionPolicyName = .standard
 

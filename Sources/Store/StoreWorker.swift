@@ -42,8 +42,8 @@ final class StoreWorker {
     var isRefused = false
     /// The comparison of index and folder; nil once it is done.
     var comparison: Comparison? = Comparison()
-    /// The index is being filled from the objects, up to this first byte.
-    var refilling: Int?
+    /// Long URLs saved in this run.
+    private var savedLongURLs = 0
 
     /// Objects that no fill works on any more, to be committed with the others of the moment.
     private var finished: [StoredObject] = []
@@ -65,6 +65,17 @@ final class StoreWorker {
     func mailArrived(_ loop: EventLoop) {
         takeMail(loop, settles: false)
         if settleTimer == nil { scheduleSettling(loop) }
+    }
+
+    /// Keeps a long URL; now and then, and at the first of a run, the oldest go.
+    func saveLongURL(id: [UInt8], url: String) throws {
+        try core.index.saveLongURL(id: id, url: url, now: .now())
+        let limit = core.configuration.longURLLimit
+        // A tenth at a time: each row is looked at for it.
+        if savedLongURLs % max(1, limit / 10) == 0 {
+            try core.index.trimLongURLs(keeping: limit)
+        }
+        savedLongURLs += 1
     }
 
     private func scheduleSettling(_ loop: EventLoop) {

@@ -171,4 +171,14 @@ import Testing
         #expect(store.longURL(id: [3]) == "https://cdn.example.com/long")
         #expect(store.longURL(id: [4]) == nil)
     }
+
+    @Test func `of the long URLs those that were named last stay`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.longURLLimit = 20 }
+        defer { store.close() }
+        for number in UInt8(0)..<61 { store.saveLongURL(id: [number], url: "u\(number)") }
+        try eventually { store.longURL(id: [40]) == nil }
+        #expect(store.longURL(id: [0]) == nil)
+        #expect((41..<61).allSatisfy { store.longURL(id: [$0]) == "u\($0)" })
+    }
 }
