@@ -39,6 +39,19 @@ extension Stories.TimeShiftTests {
         #expect(!paths.contains { $0.hasPrefix("/bytes/") && !$0.contains("/s1") })
     }
 
+    @Test func `why tells how far a longer window reaches`() throws {
+        let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
+        _ = try stream.advance(by: 2)
+        let entry = "/proxy?url=\(percentEncoded(stream.story.cdn.url(stream.path)))&dvr=60s"
+        let url = percentEncoded(stream.story.daemon.baseURL + entry)
+        let text = try stream.story.player().get("/api/why?url=\(url)").text
+        #expect(text.contains("\"window\":{\"first\":0,\"segments\":5,\"behind-origin\":2"))
+        let plain = percentEncoded(stream.story.cdn.url(stream.path))
+        let other = try stream.story.player().get("/api/why?url=\(plain)").text
+        #expect(other.contains("\"window\":null"))
+    }
+
     @Test  // traps 43 and 44
     func `what nobody saw is marked, and its place asks the origin for nothing`() throws {
         let stream = try ShiftedStream("60s")

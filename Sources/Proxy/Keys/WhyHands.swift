@@ -28,6 +28,8 @@ package struct WhyContext: Sendable {
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
     /// Epochs of names in live lists; nil where no daemon runs.
     var live: LiveMemory?
+    /// The longer window that a session's list is answered with; nil where there is none.
+    var window: @Sendable (Resource) -> JSONValue? = { _ in nil }
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
@@ -57,6 +59,7 @@ extension ProxyCore {
         context.isOwn = { [self] in isOwn($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
+        context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         return context
     }

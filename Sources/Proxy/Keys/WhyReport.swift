@@ -43,6 +43,7 @@ struct WhyReport {
             .init("policy", policy), .init("key", key), .init("stored", stored),
             .init("refused", refused), .init("origin", origin),
             .init("live", core.live?.report(on: resource, now: now) ?? .null),
+            .init("window", core.window(resource) ?? .null),
             .init("freshness", freshness),
             .init("next", next),
         ])
@@ -157,22 +158,16 @@ struct WhyReport {
     /// What the playlist says of itself, if the object is one.
     private var playlistFacts: PlaylistFacts? {
         guard let object, let facts, facts.head.isPlaylist, object.isComplete,
-            let base = try? AbsoluteURL(facts.head.finalURL), let total = object.total
+            let base = try? AbsoluteURL(facts.head.finalURL), let total = object.total,
+            let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        var body = [UInt8](repeating: 0, count: Int(total))
-        let count = body.withUnsafeMutableBytes {
-            (try? readAll(into: $0, from: object.descriptor.number, at: object.bodyOffset)) ?? 0
-        }
         var options = PlaylistRewriter.Options()
         options.limits = core.limits
         options.inheritedVariables = core.variables(resource.session.id)
-        guard count == body.count,
-            let read = try? PlaylistRewriter.rewrite(
-                body, base: base, options: options,
-                map: {
-                    _, _ in false
-                })
-        else { return nil }
+        let read = try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
+            false
+        }
+        guard let read else { return nil }
         return OriginExchange.facts(read.summary)
     }
 

@@ -141,6 +141,26 @@ struct WhyText: Decodable {
         }
     }
 
+    /// How far the list reaches that a player gets in a session with a longer window.
+    struct Window: Decodable {
+        let first: Int
+        let segments: Int
+        let behindOrigin: Int
+        let missing: Int
+        let epoch: Int
+        let ended: Bool
+
+        enum CodingKeys: String, CodingKey {
+            case first, segments, missing, epoch, ended
+            case behindOrigin = "behind-origin"
+        }
+
+        var text: String {
+            "from \(first) on: \(segments) segments, \(behindOrigin) of them before the origin's"
+                + " window, \(missing) missing, epoch \(epoch)" + (ended ? ", ended" : "")
+        }
+    }
+
     struct Next: Decodable {
         let outcome: String
         let what: String
@@ -155,6 +175,7 @@ struct WhyText: Decodable {
     let refused: Refused?
     let origin: Origin?
     let live: Live?
+    let window: Window?
     let freshness: Freshness?
     let next: Next
 
@@ -177,6 +198,7 @@ struct WhyText: Decodable {
                 line("origin", "\(origin.state) for \(origin.seconds) s: \(origin.reason)"))
         }
         if let live { lines.append(line("live", live.text)) }
+        if let window { lines.append(line("window", window.text)) }
         lines += freshnessLines
         lines.append(line("next", "\(next.outcome): \(next.what)"))
         return lines
