@@ -14,7 +14,6 @@ final class AheadTask {
     var wish: BackgroundFetch.Wish
     unowned let table: FlightTable
     private let done: (BackgroundFetch.End) -> Void
-    private let startedAt: Monotonic
     private var wishID: FetchID?
     /// True while it is to start once no player waits any more.
     private var isHeld = false
@@ -37,7 +36,6 @@ final class AheadTask {
         self.wish = wish
         self.table = table
         self.done = done
-        startedAt = table.loop.now
     }
 
     private var first: Int64 { wish.range?.lowerBound ?? 0 }
@@ -202,7 +200,6 @@ final class AheadTask {
             end(
                 BackgroundFetch.Report(
                     broughtBytes: max(0, present - presentAtFirst), total: total,
-                    elapsed: table.loop.now - startedAt,
                     activeSeconds: Double(active.nanoseconds) / 1e9)))
     }
 

@@ -50,9 +50,7 @@ final class BackgroundFetch: Sendable {
         var broughtBytes: Int64 = 0
         /// The length of the whole body, if known.
         var total: Int64?
-        /// From the wish to its end, waiting for slots and for players included.
-        var elapsed = Interval.zero
-        /// Of these the seconds in which a transfer was asked for or on its way.
+        /// The seconds in which a transfer was asked for or on its way.
         var activeSeconds = 0.0
     }
 

@@ -19,6 +19,11 @@ enum FillEnd: Error {
 }
 
 extension Flight: TransferDelegate {
+    func transferDidStart(_ transfer: Transfer) {
+        // Not before: what is wanted ahead may be given up while it waits for a slot.
+        table.counters.add(.originRequests)
+    }
+
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         table.probes.answered(redirect.from.origin)
         if let failure = table.probes.refusal(ofHopTo: redirect.to, resource) {

@@ -168,7 +168,6 @@ final class Flight {
             request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
         }
         if isPlaylist { request.bodyLimit = Int64(table.settings.playlistLimits.byteCount) }
-        table.counters.add(.originRequests)
         transfer = table.client.start(request, delegate: self)
         table.ahead.setNeedsSettle(table)
     }
