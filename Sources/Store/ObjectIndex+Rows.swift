@@ -93,8 +93,13 @@ extension ObjectIndex {
                     SELECT key, bytes, title, kind, is_read, last_used, uses, complete
                     FROM objects WHERE key >= ? AND key < ?
                     """)
-            return try Row.fetchAll(statement, arguments: [start, start + "g"]).compactMap(
-                KeptRow.init)
+            // One after the other: copies of all would take as long again as reading them.
+            let found = try Row.fetchCursor(statement, arguments: [start, start + "g"])
+            var kept: [KeptRow] = []
+            while let row = try found.next() {
+                if let row = KeptRow(row) { kept.append(row) }
+            }
+            return kept
         }
     }
 

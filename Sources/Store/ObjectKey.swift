@@ -24,26 +24,34 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         self.init(unchecked: bytes)
     }
 
-    /// Reads 64 lower-case hexadecimal digits.
+    /// Reads 64 lower-case hexadecimal digits; a start reads one for each object and each row.
     package init?(hex: String) {
-        var bytes: [UInt8] = []
-        var high: UInt8?
-        for digit in hex.utf8 {
-            let value: UInt8
-            switch digit {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-            default: return nil
-            }
-            if let first = high {
-                bytes.append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
+        var hex = hex
+        let key = hex.withUTF8 { digits -> ObjectKey? in
+            guard digits.count == 64, let first = Self.word(digits, 0),
+                let second = Self.word(digits, 16), let third = Self.word(digits, 32),
+                let fourth = Self.word(digits, 48)
+            else { return nil }
+            return ObjectKey(words: (first, second, third, fourth))
         }
-        guard high == nil else { return nil }
-        self.init(bytes: bytes)
+        guard let key else { return nil }
+        self = key
+    }
+
+    private init(words: (UInt64, UInt64, UInt64, UInt64)) {
+        self.words = words
+    }
+
+    /// The number that 16 digits from a place on stand for.
+    private static func word(_ digits: UnsafeBufferPointer<UInt8>, _ start: Int) -> UInt64? {
+        var word: UInt64 = 0
+        for index in start..<(start + 16) {
+            let digit = digits[index]
+            let isDecimal = digit &- 0x30 < 10
+            guard isDecimal || digit &- 0x61 < 6 else { return nil }
+            word = word << 4 | UInt64(isDecimal ? digit &- 0x30 : digit &- 0x57)
+        }
+        return word
     }
 
     /// Takes a digest out of 32 raw bytes.
