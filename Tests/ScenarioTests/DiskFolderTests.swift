@@ -77,12 +77,12 @@ extension Stories {
             let path = segment("kept", 200_000)
             _ = try story.get(path)
             story.stop()
-            let before = try disk.listing()
+            let before = try listing(disk.path)
             try disk.remount("ro")
             let (exit, words) = try Self.refusal(disk.path)
             #expect(exit == .code(4) && words.contains(disk.path))
             #expect(words.contains("Read-only file system"))
-            #expect(try disk.listing() == before)
+            #expect(try listing(disk.path) == before)
             try disk.remount("rw")
             try story.restart()
             story.cdn.stop()
@@ -145,29 +145,4 @@ extension Stories {
 private func listing(_ folder: String) throws -> String {
     try Tool.run(["find", folder, "-printf", "%p %s %T@ %m\n"]).stdout
         .split(separator: "\n").sorted().joined(separator: "\n")
-}
-
-/// A small file system that can be made read-only.
-private final class MountedDisk {
-    let path: String
-    private let folder: TemporaryFolder
-
-    init() throws {
-        folder = try TemporaryFolder()
-        path = folder.makeFolder("disk")
-        let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", path])
-        guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
-    }
-
-    deinit {
-        // Lazily, since a failed story may leave a daemon on it for a moment.
-        _ = try? Tool.run(["umount", "-l", path])
-    }
-
-    func remount(_ mode: String) throws {
-        let done = try Tool.run(["mount", "-o", "remount,\(mode)", path])
-        guard done.status == 0 else { throw ScenarioFailure("cannot remount: \(done.stderr)") }
-    }
-
-    func listing() throws -> String { try ScenarioTests.listing(path) }
 }

@@ -42,6 +42,11 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         self.total = total
     }
 
+    /// What was to be kept finds no room: a full disk, a small budget, or all of it pinned.
+    static let noRoom = ProxyFailure(
+        .us, .insufficientStorage,
+        "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
+
     /// The body of the answer: one line.
     package var text: String { "\(fault.rawValue) error: \(message)\n" }
 

@@ -124,7 +124,7 @@ final class AheadTask {
         switch reply {
         case .failure(let failure): return fail(failure)
         case .object(_, let outcome):
-            if outcome.notStored == .noRoom { return failForRoom() }
+            if outcome.notStored == .noRoom { return fail(.noRoom) }
             if let reason = outcome.notStored { return failUnkept(reason.rawValue) }
         case .notModified, .head: break
         }
@@ -177,14 +177,6 @@ final class AheadTask {
             ProxyFailure(
                 .origin, .badGateway,
                 "\(wish.resource.url.redacted) cannot be kept in the store: \(reason)"))
-    }
-
-    private func failForRoom() {
-        fail(
-            ProxyFailure(
-                .us, .insufficientStorage,
-                "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size"
-            ))
     }
 
     private func fail(_ failure: ProxyFailure) {

@@ -219,11 +219,10 @@ extension Flight: TransferDelegate {
     }
 
     private func failUnkept() {
-        let reason = outcome?.notStored ?? .noRoom
-        let isOurs = reason == .noRoom
+        guard let reason = outcome?.notStored, reason != .noRoom else { return refuse(.noRoom) }
         refuse(
             ProxyFailure(
-                isOurs ? .us : .origin, isOurs ? .insufficientStorage : .badGateway,
+                .origin, .badGateway,
                 "\(resource.url.redacted) may not be kept: \(reason.rawValue)"))
     }
 

@@ -37,7 +37,9 @@ struct FirstPlayer {
 
     private enum Fault: Error { case broken }
 
-    /// Plays to the end; nil where anything failed. Blocks.
+    /// Plays to the end; blocks.
+    ///
+    /// Nil where anything failed.
     func play() -> FirstPlayFigures? {
         let connection = BenchConnection()
         var figures = FirstPlayFigures()

@@ -1,0 +1,92 @@
+/// Downloads of what is not as it should be: whose fault it is said to be, and what is kept.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories.Downloads {
+    @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+    func `a disk that fills half way is waited for, and what came is kept`() throws {
+        let disk = try MountedDisk(megabytes: 16)
+        let stage = try DownloadStage(
+            ["--concurrency", "fixed:2", "--min-free", "0"], cacheFolder: disk.path)
+        let id = try stage.order(stage.title(segments: 24, bytes: 1_000_000), "&audio=none")
+        let answer = try stage.wait(id, for: "waiting")
+        #expect(answer["reason"].contains("no room"))
+        #expect(answer["reason"].contains("sluice purge"))
+        #expect(Int(answer["pieces_done"]) ?? 0 > 5)
+        try disk.remount("size=64m")
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        _ = try stage.wait(id, for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-0/1000000") == 1)
+        stage.story.stop()
+    }
+
+    @Test func `a title that is not there fails with the origin's answer`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.cdn.url("/nothing/master.m3u8"))
+        #expect(try stage.wait(id, for: "failed")["reason"].contains("404"))
+    }
+
+    @Test func `a key that cannot be had fails the download, and names it`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.setBehaviour("status=410", for: "/bytes/film-v2-k/16")
+        let answer = try stage.wait(try stage.order(url, "&audio=none"), for: "failed")
+        #expect(answer["reason"].contains("one of 8 parts"))
+        #expect(answer["reason"].contains("film-v2-k") && answer["reason"].contains("410"))
+        #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
+    }
+
+    @Test func `an order for a title that is being downloaded takes its place`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let first = try stage.order(url, "&audio=none")
+        _ = eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 }
+        let second = try stage.order(url, "&audio=none&variant=360")
+        #expect(first == second)
+        _ = try stage.wait(second, for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-v1-5/20000") == 1)
+        let list = try stage.ask("GET", "/api/downloads").text
+        #expect(list.components(of: "\"id\":") == 1)
+        stage.cdn.release("/bytes/film-v2-4/20000")
+    }
+
+    @Test func `a web page is downloaded as the file that it is`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.put("/page.html", text: "<!doctype html><title>No film</title>")
+        let id = try stage.order(stage.cdn.url("/page.html"))
+        #expect(try stage.wait(id, for: "complete")["streams"] == "[\"file\"]")
+    }
+
+    @Test func `what the command may do ends with a word and a status`() throws {
+        let stage = try DownloadStage()
+        let base = stage.story.daemon.baseURL
+        let url = stage.title()
+        for (words, says) in [
+            (["resume", "0123456789ab"], "there is no download"),
+            ([url, "--variant", "9999"], "it has 360, 720"),
+            ([url, "--audio", "xx"], "it has en, fr"), ([url, "--from", "9:00:00"], "between"),
+            (["not a url"], "URL"),
+        ] {
+            let program = try DaemonProcess.builtBinary()
+            let done = try Tool.run([program, "download"] + words + ["--daemon", base])
+            #expect(done.status == 1, "\(words)")
+            #expect(done.stderr.contains(says), "\(done.stderr)")
+        }
+    }
+}
+
+extension String {
+    /// How often a text occurs.
+    fileprivate func components(of text: String) -> Int {
+        var count = 0
+        var rest = self[...]
+        while let found = rest.firstRange(of: text) {
+            count += 1
+            rest = rest[found.upperBound...]
+        }
+        return count
+    }
+}

@@ -1,0 +1,26 @@
+/// A small disk of its own for stories in which one is full or read-only; needs root.
+import ScenarioSupport
+
+/// A small file system that can be made read-only.
+final class MountedDisk {
+    let path: String
+    private let folder: TemporaryFolder
+
+    init(megabytes: Int = 32) throws {
+        folder = try TemporaryFolder()
+        path = folder.makeFolder("disk")
+        let size = "size=\(megabytes)m"
+        let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", path])
+        guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
+    }
+
+    deinit {
+        // Lazily, since a failed story may leave a daemon on it for a moment.
+        _ = try? Tool.run(["umount", "-l", path])
+    }
+
+    func remount(_ mode: String) throws {
+        let done = try Tool.run(["mount", "-o", "remount,\(mode)", path])
+        guard done.status == 0 else { throw ScenarioFailure("cannot remount: \(done.stderr)") }
+    }
+}
