@@ -20,6 +20,9 @@ package struct PlayerRoom: Sendable, Equatable {
     /// Of a turn, so much is shared: even with little of the line for all of it, the segment comes
     /// within its turn, if alone it took no more than the rest that is asked for allows.
     private static let shared = 0.4
+    /// A player that hurries may ask again within so many seconds: to go on for so short a while
+    /// would fill sockets at its cost.
+    private static let pause = 0.25
 
     private var waitsSince: Double?
     private var restsSince: Double?
@@ -51,8 +54,18 @@ package struct PlayerRoom: Sendable, Equatable {
 
     /// Whether downloads have to stand still.
     package func holdsDownloads(at now: Double) -> Bool {
-        guard waitsSince != nil else { return false }
-        return sharedUntil.map { now >= $0 } ?? true
+        if waitsSince != nil { return sharedUntil.map { now >= $0 } ?? true }
+        return pausesUntil.map { now < $0 } ?? false
+    }
+
+    /// When `holdsDownloads` changes although nothing is noted; nil where it does not.
+    package func change(after now: Double) -> Double? {
+        [sharedUntil, pausesUntil].compactMap { $0 }.filter { $0 > now }.min()
+    }
+
+    private var pausesUntil: Double? {
+        guard !isAtEase, waitsSince == nil, let restsSince else { return nil }
+        return restsSince + Self.pause
     }
 
     private mutating func begin(at now: Double) {

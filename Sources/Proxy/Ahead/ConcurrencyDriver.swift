@@ -89,12 +89,15 @@ final class ConcurrencyDriver {
             apply()
             client.preemptBackground(over: mostBesidePlayer)
         }
-        guard playersWait, !holdsDownloads, let end = room.sharedUntil else { return nil }
-        return Interval(seconds: max(0.001, end - now))
+        return room.change(after: now).map { Interval(seconds: max(0.001, $0 - now)) }
     }
 
     /// Whether downloads stand still for players.
-    var holdsDownloads: Bool { room.holdsDownloads(at: now) }
+    ///
+    /// - Parameter playersWait: whether one does now, which may not have been heard of yet.
+    func holdsDownloads(playersWait: Bool) -> Bool {
+        room.holdsDownloads(at: now) || (playersWait && !room.playersWait)
+    }
 
     private var now: Double { Double(loop.now.nanoseconds) / 1e9 }
 

@@ -73,7 +73,7 @@ extension FlightTable {
 
     /// Whether fetches of a lane stand still for players; downloads may share with one at ease.
     func isHeldBack(_ lane: Lane) -> Bool {
-        hasPlayback && (lane != .background || concurrency.holdsDownloads)
+        lane == .background ? concurrency.holdsDownloads(playersWait: hasPlayback) : hasPlayback
     }
 
     /// A player reads what was fetched ahead: from now on this is playback.
