@@ -121,6 +121,8 @@ struct FeedContent: Sendable {
     var wasActive = false
     /// When the viewer's player first asked for something of it since it became active.
     var playedSince: Double?
+    /// When it became the active one.
+    var activeSince: Double?
     /// The foremost part that the player asked for.
     var playedPart: Int?
     var failures = 0
@@ -140,13 +142,21 @@ struct FeedContent: Sendable {
         return range.upperBound - start <= present
     }
 
+    /// Playing time that its viewer has seen, about.
+    func watched(at now: Double) -> Double {
+        max(0, now - (playedSince ?? activeSince ?? now))
+    }
+
     /// Playing time in hand before the player runs dry; nil where nothing of it is known.
     func secured(at now: Double) -> Double? {
         guard let plan else { return nil }
-        var index = playedPart ?? 0
-        // What is asked for now is not there yet unless it was fetched.
-        while index < plan.parts.count, present[index] == .max { index += 1 }
-        let reached = index < plan.parts.count ? plan.parts[index].begins : plan.seconds + 60
+        // What the player has asked for may be on its way still.
+        guard let index = plan.parts.indices.first(where: { present[$0] != .max }) else {
+            return .infinity
+        }
+        let part = plan.parts[index]
+        let begun = plan.rate.map { Double(present[index] ?? 0) / max(1, $0) } ?? 0
+        let reached = part.begins + min(begun, part.seconds)
         return reached - (playedSince.map { now - $0 } ?? 0)
     }
 }

@@ -44,14 +44,24 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 4 s.
     package var secureSeconds = 4.0
-    /// The same for the first bytes of neighbours, where the active item has not got its own yet.
+    /// The same for the first bytes of neighbours, once the viewer has settled.
     ///
-    /// Default 0 s: they are small, and a viewer that flicks on needs them before the rest of this one.
-    package var startSecureSeconds = 0.0
-    /// Fetches at once.
+    /// Default 2 s.
+    package var startSecureSeconds = 2.0
+    /// A viewer that stays with an item for so long is taken to watch it: before, the first bytes of
+    /// the neighbours are needed more than the rest of this one.
     ///
-    /// Default 5: most are small, and wait for a round trip rather than for the line.
-    package var parallel = 5
+    /// Default 0.8 s.
+    package var settleSeconds = 0.8
+    /// Playing time of the active item that is fetched before its viewer comes to it: the item comes
+    /// whole, but not before it is likely to be watched.
+    ///
+    /// Default 8 s, as far ahead as players fetch by themselves.
+    package var activeSeconds = 8.0
+    /// Fetches at once; keys and initialization sections, which are small, come beside them.
+    ///
+    /// Default 3: as many fill the line, and the nearest neighbour has what it needs sooner.
+    package var parallel = 3
     /// Fetches at once for one item.
     ///
     /// Default 1.
@@ -60,6 +70,9 @@ package struct FeedParameters: Sendable, Hashable {
     package var activeFirst = false
 
     package init() {}
+
+    /// Whether anything may be fetched.
+    package var isOn: Bool { costBudget > 0 && byteBudget > 0 }
 
     /// What is found best on the stand.
     package static let standard = FeedParameters()
@@ -77,10 +90,12 @@ package struct FeedParameters: Sendable, Hashable {
         made.costBudget = 9
         made.secureSeconds = 0
         made.startSecureSeconds = 0
+        made.settleSeconds = 0
         made.startBytes = 0
         made.parallel = 5
         made.parallelOfItem = 1
         made.activeFirst = true
+        made.activeSeconds = 1e12
         return made
     }()
 
@@ -118,7 +133,9 @@ package struct FeedParameters: Sendable, Hashable {
         case "neighbourCost": neighbourCost = value
         case "costBudget": costBudget = value
         case "byteBudget": byteBudget = Int64(value)
+        case "activeSeconds": activeSeconds = value
         case "secureSeconds": secureSeconds = value
+        case "settleSeconds": settleSeconds = value
         case "startSecureSeconds": startSecureSeconds = value
         case "parallel" where (1...32).contains(value): parallel = Int(value)
         case "parallelOfItem" where (1...32).contains(value): parallelOfItem = Int(value)

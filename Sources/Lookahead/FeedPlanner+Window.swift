@@ -113,11 +113,9 @@ extension FeedPlanner {
         if parameters.activeFirst {
             wants = ofActive + starts + heads
         } else {
-            let start = known[active]?.plan?.head(startParameters).map(\.index).last ?? 0
-            let near = (known[active]?.playedPart ?? -1) + 1
-            wants = ofActive.filter { $0.part <= start } + starts
-            wants += ofActive.filter { $0.part > start && $0.part <= near } + heads
-            wants += ofActive.filter { $0.part > max(start, near) }
+            let near = nearParts(at: now)
+            wants = ofActive.filter { $0.part < near } + starts + heads
+            wants += ofActive.filter { $0.part >= near }
         }
         var left = parameters.byteBudget - held(members)
         wants.removeAll { want in
@@ -126,6 +124,21 @@ extension FeedPlanner {
             return false
         }
         return wants
+    }
+
+    /// Parts of the active item that go before its neighbours: those of the first picture and, once
+    /// the viewer watches, what keeps it from running dry.
+    private func nearParts(at now: Double) -> Int {
+        guard let state = known[active], let plan = state.plan else { return 0 }
+        let start = (plan.head(startParameters).map(\.index).last ?? -1) + 1
+        guard hasSettled(at: now) else { return start }
+        let reach = state.watched(at: now) + parameters.secureSeconds
+        return max(start, plan.parts.firstIndex { $0.begins >= reach } ?? plan.parts.count)
+    }
+
+    /// Whether the viewer stays with the active item.
+    private func hasSettled(at now: Double) -> Bool {
+        (known[active]?.watched(at: now) ?? 0) >= parameters.settleSeconds
     }
 
     /// Bytes that were fetched for the window.
@@ -148,19 +161,24 @@ extension FeedPlanner {
         // What the player has asked for already is its own.
         let first = (state.playedPart ?? -1) + 1
         let yields = !isSecure(parameters.secureSeconds, at: now)
+        // One connection seldom fills the line: the next piece comes beside the one that is waited
+        // for, but not beside the first picture.
+        let beside = hasStarted(state) ? first : -1
+        let reach = parameters.activeSeconds + state.watched(at: now)
         return plan.parts.indices.dropFirst(first).compactMap { index in
             let piece = plan.parts[index].piece
-            return state.holds(index, nil)
+            return state.holds(index, nil) || plan.parts[index].begins >= reach
                 ? nil
                 : Want(
-                    content: active, part: index, piece: piece, range: piece.range, yields: yields)
+                    content: active, part: index, piece: piece, range: piece.range,
+                    yields: yields && index != beside)
         }
     }
 
     /// What a first picture takes.
     private func starts(of member: Member, at now: Double) -> [Want] {
         guard parameters.startBytes > 0 else { return [] }
-        let yields = !activeHasStarted && !isSecure(parameters.startSecureSeconds, at: now)
+        let yields = hasSettled(at: now) && !isSecure(parameters.startSecureSeconds, at: now)
         return beginning(of: member, startParameters, yields: yields, at: now)
     }
 
@@ -171,26 +189,37 @@ extension FeedPlanner {
         return start
     }
 
-    /// What the active item's first picture takes and is not there as far as is known: its player may
-    /// have brought it meanwhile.
+    /// Whether more of the active item will be wanted as its viewer comes to it.
+    func comesOn(at now: Double) -> Bool {
+        guard parameters.isOn, let state = known[active], let plan = state.plan else {
+            return false
+        }
+        return parameters.activeSeconds + state.watched(at: now) < plan.seconds
+    }
+
+    /// What the active item's player has asked for and is not there as far as is known: it may have
+    /// brought it meanwhile.
     package var awaited: [(part: Int, piece: MediaPiece)] {
-        guard parameters.startBytes > 0, let state = known[active], let plan = state.plan,
-            state.playedSince != nil
+        guard parameters.isOn, let state = known[active], let plan = state.plan,
+            let playedPart = state.playedPart
         else { return [] }
-        return plan.head(startParameters).compactMap { part in
-            state.holds(part.index, part.range) ? nil : (part.index, plan.parts[part.index].piece)
+        return plan.parts.indices.prefix(playedPart + 1).suffix(8).compactMap { index in
+            state.holds(index, nil) ? nil : (index, plan.parts[index].piece)
         }
     }
 
-    /// Whether the active item's own first picture is there: a viewer that flicks on needs those of
-    /// the next items more than the rest of this one.
-    private var activeHasStarted: Bool {
-        guard let state = known[active], let plan = state.plan else { return false }
-        return plan.head(startParameters).allSatisfy { state.holds($0.index, $0.range) }
+    /// Whether the first picture of an item is there.
+    private func hasStarted(_ state: FeedContent) -> Bool {
+        state.plan?.head(startParameters).allSatisfy { state.holds($0.index, $0.range) } ?? false
     }
 
+    /// Nothing while a player of the active item is short: what stands still goes on filling sockets,
+    /// which costs the line as much as if it went on.
     private func heads(of member: Member, at now: Double) -> [Want] {
         let yields = !isSecure(parameters.secureSeconds, at: now)
+        guard !yields || known[active]?.playedSince == nil || parameters.activeFirst else {
+            return []
+        }
         return beginning(of: member, parameters, yields: yields, at: now)
     }
 

@@ -71,8 +71,8 @@ package struct FeedPlanner: Sendable {
     }
 
     /// Whether time alone may bring a change.
-    package var needsTicks: Bool {
-        !running.isEmpty || !awaited.isEmpty
+    package func needsTicks(at now: Double) -> Bool {
+        !running.isEmpty || !awaited.isEmpty || comesOn(at: now)
             || window.contains { (known[$0.content]?.failures ?? 0) > 0 }
     }
 
@@ -80,9 +80,13 @@ package struct FeedPlanner: Sendable {
 
     /// Begins; to be called once.
     package mutating func start(at now: Double) -> [FeedAction] {
-        let content = active
-        known[content, default: FeedContent()].wasActive = true
+        become(active, at: now)
         return plan(at: now)
+    }
+
+    private mutating func become(_ content: Int, at now: Double) {
+        known[content, default: FeedContent()].wasActive = true
+        known[content]?.activeSince = now
     }
 
     /// The viewer went to another item, in the range of the list.
@@ -102,9 +106,8 @@ package struct FeedPlanner: Sendable {
         if active != former {
             known[former]?.playedSince = nil
             known[former]?.playedPart = nil
+            become(active, at: now)
         }
-        let content = active
-        known[content, default: FeedContent()].wasActive = true
         let actions = plan(at: now)
         forget()
         return actions
@@ -221,28 +224,40 @@ package struct FeedPlanner: Sendable {
                 actions.append(.cancel(id))
                 continue
             }
-            busy += 1
+            if !isStructure(fetch.content, fetch.part) { busy += 1 }
             if fetch.yields != yields {
                 running[id]?.yields = yields
                 actions.append(.setYields(id, yields))
             }
         }
-        for want in wants where busy < parameters.parallel {
-            let ofItem = running.values.filter {
-                !$0.isCancelled && $0.content == want.content
+        for want in wants {
+            let ofItem = running.filter {
+                !$0.value.isCancelled && $0.value.content == want.content
             }
-            guard !ofItem.contains(where: { $0.part == want.part }),
-                ofItem.count < parameters.parallelOfItem
-            else { continue }
+            guard !ofItem.values.contains(where: { $0.part == want.part }) else { continue }
+            // Keys and sections are small: they wait for a round trip, and take nothing of the line.
+            let isSmall = isStructure(want.content, want.part)
+            guard isSmall ? busy < 2 * parameters.parallel : busy < parameters.parallel else {
+                continue
+            }
+            let large = ofItem.values.count { !isStructure($0.content, $0.part) }
+            guard isSmall || large < parameters.parallelOfItem else { continue }
             lastID += 1
             let id = AheadID(lastID)
             running[id] = Running(
                 content: want.content, part: want.part, range: want.range, yields: want.yields)
-            busy += 1
+            if !isSmall { busy += 1 }
             let piece = MediaPiece(want.piece.url, range: want.range, role: want.piece.role)
             actions.append(.fetch(id, content: want.content, piece, yields: want.yields))
         }
         return actions
+    }
+
+    private func isStructure(_ content: Int, _ part: Int) -> Bool {
+        guard let plan = known[content]?.plan, plan.parts.indices.contains(part) else {
+            return false
+        }
+        return plan.parts[part].seconds == 0 && plan.parts[part].piece.role != .media
     }
 
     private mutating func reads(at now: Double) -> [FeedAction] {

@@ -77,7 +77,7 @@ import URISyntax
         }
         story.reads = []
         story.take(story.planner.isDead(0, "no answer", forGood: false, at: 0))
-        #expect(story.reads.isEmpty && story.planner.needsTicks)
+        #expect(story.reads.isEmpty && story.planner.needsTicks(at: 0))
         story.take(story.planner.tick(at: 2))
         #expect(story.reads == [0])
     }
@@ -160,7 +160,8 @@ import URISyntax
     @Test func `the published scheme has each item come by one transfer, all at once`() {
         var story = FeedStory(20, at: 10) { $0 = .published }
         story.answerReads()
-        let items = story.running.keys.map { $0.prefix { $0 != "/" } }.sorted()
+        let large = story.running.keys.filter { !$0.hasSuffix("init.mp4") }
+        let items = large.map { $0.prefix { $0 != "/" } }.sorted()
         #expect(items == ["10", "11", "12", "8", "9"])
     }
 

@@ -18,6 +18,7 @@ struct FeedStory {
     init(_ count: Int = 20, at index: Int = 0, _ change: (inout FeedParameters) -> Void = { _ in })
     {
         var parameters = FeedParameters()
+        parameters.activeSeconds = 60
         change(&parameters)
         planner = FeedPlanner(
             contents: Array(0..<count), weights: Array(repeating: 1, count: count), at: index,

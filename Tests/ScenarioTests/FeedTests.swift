@@ -146,18 +146,19 @@ struct ShownFeed {
     private let isMultivariant: Bool
 
     init(
-        items: Int, size: Int = 60_000, isMultivariant: Bool = false, _ arguments: [String] = []
+        items: Int, size: Int = 60_000, isMultivariant: Bool = false, on story: Story? = nil
     ) throws {
-        story = try Story(arguments)
+        self.story = try story ?? Story()
         self.items = items
         self.size = size
         self.isMultivariant = isMultivariant
         for item in 0..<items {
             for name in isMultivariant ? ["low", "high"] : ["v"] {
                 let text = vod((0..<5).map { segment(item, $0, name) })
-                story.cdn.put("/i\(item)/\(name).m3u8", text: text.replacing("4.0,", with: "2.0,"))
+                self.story.cdn.put(
+                    "/i\(item)/\(name).m3u8", text: text.replacing("4.0,", with: "2.0,"))
             }
-            story.cdn.put("/i\(item)/master.m3u8", text: Self.master)
+            self.story.cdn.put("/i\(item)/master.m3u8", text: Self.master)
         }
     }
 

@@ -99,7 +99,8 @@ extension Stories {
         }
 
         @Test func `of several renditions auto looks ahead in the best one only`() throws {
-            let feed = try ShownFeed(items: 1, isMultivariant: true, ["--look-ahead", "auto"])
+            let feed = try ShownFeed(
+                items: 1, isMultivariant: true, on: Story(["--look-ahead", "auto"]))
             let master = uriLines(try feed.player.get(feed.story.url(feed.entry(0))).text)
             let low = uriLines(try feed.player.get(master[0]).text)
             _ = try feed.player.get(low[0])

@@ -57,6 +57,10 @@ final class Feed {
 
     func move(to index: Int, _ direction: FeedPlanner.Direction?) {
         isAwake = true
+        // First, so that the line is free for what is asked for next.
+        if planner.contents[index] != planner.active, let left = sessions[planner.active] {
+            core.flights.letGo(ofSession: left.id.number)
+        }
         perform(planner.move(to: index, direction, at: now))
     }
 
@@ -69,13 +73,17 @@ final class Feed {
 
     // MARK: What players do
 
-    func heard(_ resource: Resource) {
-        guard isAwake, let content = contentOf[resource.session.id.number] else { return }
+    /// Takes in what a player asked for.
+    ///
+    /// - Returns: whether this feed sees to it that the player has what comes next.
+    func heard(_ resource: Resource) -> Bool {
+        guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
             self.agent.set(.userAgent, agent)
         }
         noteChoice(of: content, resource.url)
         perform(planner.played(content, resource.url, at: now))
+        return content == planner.active && planner.parameters.isOn
     }
 
     /// Goes by the rendition that the player chose, for this item and for those to come.
@@ -108,7 +116,7 @@ final class Feed {
     }
 
     private func tickWhileNeeded() {
-        guard !isTicking, planner.needsTicks else { return }
+        guard !isTicking, planner.needsTicks(at: now) else { return }
         isTicking = true
         // What its player brings of the active item is looked at more often.
         let pause = planner.awaited.isEmpty ? 500 : 100

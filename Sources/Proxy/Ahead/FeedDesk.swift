@@ -10,13 +10,9 @@ import URISyntax
 
 /// One for all loops; any thread may use it.
 final class FeedDesk: Sendable {
-    /// What is known of each feed without asking its thread, so that a swipe is answered at once.
-    private struct Place: Sendable {
-        let count: Int
-        var index: Int
-    }
-
-    private let places = Mutex<[String: Place]>([:])
+    /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
+    /// at once.
+    private let places = Mutex<[String: Int]>([:])
 
     /// More feeds than this at once are refused.
     private static let mostFeeds = 64
@@ -24,7 +20,6 @@ final class FeedDesk: Sendable {
     private static let mostBytes = 16 << 20
     private static let path = "/api/feeds"
     private static let orderPrefix = Array("feed-order:".utf8)
-    private static let placePrefix = Array("feed-place:".utf8)
 
     static func answers(_ path: String) -> Bool {
         path == Self.path || path.hasPrefix(Self.path + "/")
@@ -90,20 +85,13 @@ final class FeedDesk: Sendable {
             }
             direction = told
         }
-        let count = places.withLock { places -> Int? in
-            guard let count = places[name]?.count else { return nil }
-            if (0..<count).contains(index) { places[name]?.index = index }
-            return count
-        }
-        guard let count else { return Self.unknown(name) }
+        guard let count = places.withLock({ $0[name] }) else { return Self.unknown(name) }
         guard (0..<count).contains(index) else {
             return .failure(
                 .badRequest, "index \(index) is outside of the feed: 0...\(count - 1)")
         }
         core.tap.enqueue(core) { [direction] driver, _ in
             driver.feeds[name]?.move(to: index, direction)
-            core.store.saveSession(
-                id: Self.placePrefix + Array(name.utf8), blob: Array("\(index)".utf8))
         }
         return .value(
             .ok, .object([.init("name", .text(name)), .init("index", .number(Int64(index)))]))
@@ -116,7 +104,6 @@ final class FeedDesk: Sendable {
         core.tap.enqueue(core) { driver, _ in
             driver.feeds.removeValue(forKey: name)?.end()
             core.store.removeSession(id: Self.orderPrefix + Array(name.utf8))
-            core.store.removeSession(id: Self.placePrefix + Array(name.utf8))
         }
         return .value(.ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
     }
@@ -179,7 +166,6 @@ final class FeedDesk: Sendable {
         }
         let core = driver.core
         core.store.saveSession(id: Self.orderPrefix + Array(name.utf8), blob: body)
-        core.store.removeSession(id: Self.placePrefix + Array(name.utf8))
         let feed = install(order, name, agent, driver)
         feed.start()
         return .value(.ok, feed.state)
@@ -191,7 +177,7 @@ final class FeedDesk: Sendable {
         driver.feeds[name]?.end()
         let feed = Feed(name, order, driver: driver, agent: agent)
         driver.feeds[name] = feed
-        places.withLock { $0[name] = Place(count: order.items.count, index: order.index) }
+        places.withLock { $0[name] = order.items.count }
         driver.core.tap.turnOn()
         return feed
     }

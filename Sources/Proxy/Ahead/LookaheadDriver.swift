@@ -51,8 +51,13 @@ final class LookaheadDriver {
         _ resource: Resource, from start: Int64, by player: PlayerID, _ hints: PlayerHints?
     ) {
         players[player] = resource
-        for feed in feeds.values { feed.heard(resource) }
+        guard !feedsTake(resource) else { return }
         perform(planner.read(resource.url, from: start, by: player, hints, at: now))
+    }
+
+    /// Tells the feeds what a player asked for; true where one of them looks after what comes next.
+    private func feedsTake(_ resource: Resource) -> Bool {
+        feeds.values.reduce(false) { taken, feed in feed.heard(resource) || taken }
     }
 
     func left(_ player: PlayerID, _ url: AbsoluteURL) {
@@ -61,7 +66,7 @@ final class LookaheadDriver {
 
     func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {
         players[player] = resource
-        for feed in feeds.values { feed.heard(resource) }
+        guard !feedsTake(resource) else { return }
         let id = ListID(session: resource.session.id.number, url: resource.url)
         // Feeds read the lists of their items themselves.
         guard core.tap.runsAhead else {

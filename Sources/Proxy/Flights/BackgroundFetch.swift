@@ -94,6 +94,12 @@ extension Flights {
         return fetch
     }
 
+    /// Tells that a viewer has gone on to another title: transfers of this session end with their
+    /// readers, without the grace that players that may come back are given.
+    func letGo(ofSession number: UInt64) {
+        onLoop { $0.letGo(ofSession: number) }
+    }
+
     /// Tells that a reader lives on what may be fetched ahead only.
     func readerJoined(_ object: StoredObject) {
         onLoop { [key = object.key, generation = object.generation] in

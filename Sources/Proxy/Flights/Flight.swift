@@ -89,6 +89,8 @@ final class Flight {
     var failuresInARow = 0
     /// True while only fetches ahead of players want it.
     var isAhead: Bool
+    /// Whether its viewer is known to have gone on, so that it may end as soon as nobody reads it.
+    var isLetGo = false
     /// True where it was begun so: it may have been paused, and its time says nothing of the line.
     let wasAhead: Bool
     /// Since when bytes of this round may come.

@@ -239,7 +239,8 @@ final class FlightTable {
 
     /// Abandons a flight that nobody waits for, unless it is nearly done.
     func checkAbandoned(_ flight: Flight) {
-        loop.schedule(after: settings.abandonGrace) { [weak self, weak flight] _ in
+        let grace = flight.isLetGo ? Interval.zero : settings.abandonGrace
+        loop.schedule(after: grace) { [weak self, weak flight] _ in
             guard let self, let flight, flight.state != .ended, flight.waiters.isEmpty,
                 let object = flight.object, !self.isWanted(flight, object),
                 !self.isWorthFinishing(flight, object)
@@ -259,6 +260,7 @@ final class FlightTable {
 
     /// A transfer that is half done, or has little left, is finished: the player will be back.
     private func isWorthFinishing(_ flight: Flight, _ object: StoredObject) -> Bool {
+        guard !flight.isLetGo else { return flight.isAboutToEnd(within: AheadTask.finishWithin) }
         guard object.isStorable, let position = flight.position else { return false }
         var end = object.total
         if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
@@ -266,6 +268,15 @@ final class FlightTable {
         let left = end - position
         let isHalfDone = position - flight.firstOffset >= (end - flight.firstOffset) / 2
         return left <= settings.finishRemainder || (isHalfDone && left <= settings.finishHalf)
+    }
+
+    /// The viewer of a session is known to have gone on: what its player still had on its way ends as
+    /// soon as nobody reads it.
+    func letGo(ofSession number: UInt64) {
+        for flight in allFlights where flight.resource.session.id.number == number {
+            flight.isLetGo = true
+            checkAbandoned(flight)
+        }
     }
 
     // MARK: Cookies

@@ -17,17 +17,21 @@ final class BenchConnection {
     /// - Parameters:
     ///   - url: what to get.
     ///   - enough: bytes after which `enoughAt` is set.
-    ///   - isWanted: asked with every piece; false breaks off.
+    ///   - end: when it is broken off although no piece comes.
+    ///   - isWanted: asked with every piece, and at `end`; false breaks off.
     /// - Returns: what came; nil where it failed by itself.
     func get(
-        _ url: String, enough: Int = .max, isWanted: @escaping () -> Bool = { true }
+        _ url: String, enough: Int = .max, until end: Monotonic? = nil,
+        isWanted: @escaping () -> Bool = { true }
     ) -> BenchFetch? {
         guard let easy else { return nil }
         let fetch = BenchFetch(enough: enough, isWanted: isWanted)
         curl_easy_reset(easy)
         _ = sluice_curl_set_string(easy, CURLOPT_URL, url)
         _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 120)
+        // Later rather than sooner, by a clock that is coarser than ours.
+        let limit = end.map { ($0 - .now()).nanoseconds / 1_000_000 + 3 } ?? 120_000
+        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT_MS, CLong(max(1, limit)))
         _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
         sluice_curl_set_write(
             easy,
@@ -38,7 +42,8 @@ final class BenchConnection {
                 return fetch.take(raw) ? raw.count : 0
             }, Unmanaged.passUnretained(fetch).toOpaque())
         let result = withExtendedLifetime(fetch) { curl_easy_perform(easy) }
-        guard result == CURLE_OK || (result == CURLE_WRITE_ERROR && !isWanted()) else { return nil }
+        let isCut = result == CURLE_WRITE_ERROR || result == CURLE_OPERATION_TIMEDOUT
+        guard result == CURLE_OK || (isCut && !isWanted()) else { return nil }
         fetch.end(isWhole: result == CURLE_OK)
         return fetch
     }
@@ -62,9 +67,10 @@ final class BenchFetch {
 
     /// As `BenchConnection.get`, on a connection of its own.
     static func get(
-        _ url: String, enough: Int = .max, isWanted: @escaping () -> Bool = { true }
+        _ url: String, enough: Int = .max, until end: Monotonic? = nil,
+        isWanted: @escaping () -> Bool = { true }
     ) -> BenchFetch? {
-        BenchConnection().get(url, enough: enough, isWanted: isWanted)
+        BenchConnection().get(url, enough: enough, until: end, isWanted: isWanted)
     }
 
     fileprivate func take(_ raw: UnsafeRawBufferPointer) -> Bool {

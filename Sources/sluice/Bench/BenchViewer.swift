@@ -2,62 +2,6 @@
 /// often a loader would have been seen.
 import Glibc
 import Posix
-import Reactor
-import Synchronization
-
-/// How a viewer moves.
-enum ViewerPattern: String, CaseIterable {
-    /// Three seconds each.
-    case fixed
-    /// Half a second to six.
-    case random
-    /// Most items for less than a second, every fifth for four.
-    case flick
-    /// Two on and one back, two seconds each.
-    case backforth
-
-    /// The visits of one run: which item, and for how many seconds; the same for the same seed.
-    func visits(_ count: Int, items: Int, seed: UInt64) -> [(item: Int, seconds: Double)] {
-        var random = seed &* 0x9E37_79B9_7F4A_7C15 | 1
-        func unit() -> Double {
-            random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Double(random >> 11) / Double(1 << 53)
-        }
-        var item = 0
-        return (0..<count).map { step in
-            let place = min(items - 1, max(0, item))
-            switch self {
-            case .fixed:
-                item += 1
-                return (place, 3)
-            case .random:
-                item += 1
-                return (place, 0.5 + unit() * 5.5)
-            case .flick:
-                item += 1
-                return (place, step % 5 == 4 ? 4 : 0.3 + unit() * 0.6)
-            case .backforth:
-                item += step % 3 == 2 ? -1 : 1
-                return (place, 2)
-            }
-        }
-    }
-}
-
-/// What a run of visits was like.
-struct ViewerFigures {
-    var visits = 0
-    /// Items whose first frame was not there in time.
-    var loaders = 0
-    /// Seconds to the first frame, of the visits that lasted so long.
-    var startUps: [Double] = []
-    var stalls = 0
-    /// The longest answer to a swipe, in seconds.
-    var slowestSwipe = 0.0
-    /// Bytes that the player was given, each once however often it was played.
-    var played: Int64 = 0
-    var broken = 0
-}
 
 /// One viewer with one feed on one daemon.
 final class FeedViewer {
@@ -70,6 +14,8 @@ final class FeedViewer {
     private let speed: Double
     /// Seconds, before `speed`, after which a loader is shown.
     private let patience: Double
+    /// Whether to look, before each swipe, what there is of the item.
+    var isVerbose = false
     private var given: [String: Int] = [:]
 
     init(_ base: String, titles: [String], speed: Double, patience: Double) {
@@ -81,22 +27,24 @@ final class FeedViewer {
 
     /// Makes the feed and goes through the visits; blocks.
     func run(
-        scheme: String, parameters: String, visits: [(item: Int, seconds: Double)]
+        _ scheme: FeedScheme, _ visits: [ViewerPattern.Visit]
     ) throws -> ViewerFigures {
         let entries = titles.map { "\"\($0)\"" }.joined(separator: ",")
-        let extra = parameters.isEmpty ? "" : ",\"parameters\":{\(parameters)}"
-        let order = "{\"entries\":[\(entries)],\"scheme\":\"\(scheme)\"\(extra)}"
+        let order = "{\"entries\":[\(entries)],\(scheme.json)}"
         guard case .answered = daemon.ask("PUT", "/api/feeds/bench", sending: Array(order.utf8))
         else { throw BenchFault.end("the daemon does not take the feed") }
         var figures = ViewerFigures()
         for visit in visits {
+            let before = isVerbose ? account(of: visit.item) : ""
             let start = Monotonic.now()
             let swipe = "/api/feeds/bench/position?index=\(visit.item)"
             guard case .answered = daemon.ask("POST", swipe) else {
                 throw BenchFault.end("the daemon does not take the position")
             }
-            figures.slowestSwipe = max(figures.slowestSwipe, Monotonic.now().seconds(since: start))
-            try watch(titles[visit.item], for: visit.seconds / speed, &figures)
+            figures.swipes.append(Monotonic.now().seconds(since: start))
+            let loaders = figures.loaders
+            watch(titles[visit.item], for: visit.seconds / speed, &figures)
+            if figures.loaders > loaders { figures.reasons.append(before) }
             let left = visit.seconds / speed - Monotonic.now().seconds(since: start)
             if left > 0 { usleep(UInt32(left * 1e6)) }
         }
@@ -104,78 +52,104 @@ final class FeedViewer {
         return figures
     }
 
+    /// What the daemon says of an item.
+    private func account(of item: Int) -> String {
+        guard case .answered(let text) = daemon.ask("GET", "/api/feeds/bench"),
+            let start = text.firstRange(of: "{\"index\":\(item),\"rank\"")
+        else { return "item \(item): not in the window" }
+        return "item \(item): " + text[start.lowerBound...].prefix { $0 != "}" } + "}"
+    }
+
     // MARK: One item
 
-    private func watch(
-        _ title: String, for seconds: Double, _ figures: inout ViewerFigures
-    ) throws {
+    /// A stay at an item.
+    private struct Stay {
+        let start: Monotonic
+        let end: Monotonic
+        /// Kept from request to request, as players do.
+        let connection = BenchConnection()
+
+        var isOn: Bool { Monotonic.now() < end }
+    }
+
+    private func watch(_ title: String, for seconds: Double, _ figures: inout ViewerFigures) {
         let start = Monotonic.now()
-        let isWanted = { Monotonic.now().seconds(since: start) < seconds }
+        let stay = Stay(start: start, end: start + Interval(nanoseconds: Int64(seconds * 1e9)))
         figures.visits += 1
-        guard let list = media(title, isWanted) else {
-            if isWanted() { figures.broken += 1 }
-            figures.loaders += 1
-            return
+        let first = figures.startUps.count
+        if let list = media(title, stay) {
+            play(list, stay, &figures)
+        } else if stay.isOn {
+            figures.broken += 1
         }
+        // Gone before there was a picture: a loader, if it was there long enough to show one.
+        let waited = figures.startUps.count > first ? figures.startUps[first] : seconds * speed
+        if waited > patience { figures.loaders += 1 }
+    }
+
+    private func play(_ list: [Segment], _ stay: Stay, _ figures: inout ViewerFigures) {
         var shownSince: Monotonic?
         var loaded = 0.0
         var stalled = 0.0
         for segment in list {
             // Eight seconds ahead, as players keep.
-            while let shownSince, isWanted(),
+            while let shownSince, stay.isOn,
                 loaded - (Monotonic.now().seconds(since: shownSince) - stalled) > 8 / speed
             {
                 usleep(2_000)
             }
-            guard isWanted() else { break }
-            let fetch = get(segment.url, enough: Self.firstFrame, isWanted)
-            if shownSince == nil {
-                guard let at = fetch?.enoughAt else { break }
-                shownSince = at
-                let waited = at.seconds(since: start)
-                figures.startUps.append(waited * speed)
-                if waited * speed > patience { figures.loaders += 1 }
-            } else if let since = shownSince, fetch != nil, isWanted() {
-                let late = Monotonic.now().seconds(since: since) - stalled - loaded
-                if late * speed > 0.05 {
+            guard stay.isOn else { return }
+            let fetch = get(segment.url, enough: Self.firstFrame, stay)
+            if fetch == nil, stay.isOn { figures.broken += 1 }
+            if let shownSince {
+                let late = Monotonic.now().seconds(since: shownSince) - stalled - loaded
+                if fetch != nil, stay.isOn, late * speed > 0.05 {
                     figures.stalls += 1
                     stalled += late
                 }
+            } else {
+                guard let at = fetch?.enoughAt else { return }
+                shownSince = at
+                figures.startUps.append(at.seconds(since: stay.start) * speed)
             }
-            if fetch == nil, isWanted() { figures.broken += 1 }
             loaded += segment.seconds / speed
         }
-        // Gone before there was a picture: a loader, if it was there long enough to show one.
-        if shownSince == nil, seconds * speed > patience { figures.loaders += 1 }
+    }
+
+    private struct Segment {
+        let url: String
+        let seconds: Double
     }
 
     /// The segments of a title, its lists and its section fetched as players do.
-    private func media(
-        _ title: String, _ isWanted: @escaping () -> Bool
-    ) -> [(url: String, seconds: Double)]? {
-        guard let master = get("/" + title, isWanted),
-            let path = BenchPlayer.lines(master.body).first(where: { !$0.hasPrefix("#") }),
-            let list = get(String(path), isWanted)
+    private func media(_ title: String, _ stay: Stay) -> [Segment]? {
+        guard let master = get("/" + title, stay),
+            let path = Self.lines(master).first(where: { !$0.hasPrefix("#") }),
+            let list = get(String(path), stay)
         else { return nil }
-        var found: [(url: String, seconds: Double)] = []
+        var found: [Segment] = []
         var seconds = 0.0
-        for line in BenchPlayer.lines(list.body) {
+        for line in Self.lines(list) {
             if line.hasPrefix("#EXTINF:") {
                 seconds = Double(line.dropFirst(8).prefix { $0 != "," }) ?? 0
-            } else if line.hasPrefix("#EXT-X-MAP:"), let path = BenchPlayer.quoted(line) {
-                guard get(path, isWanted) != nil else { return nil }
+            } else if line.hasPrefix("#EXT-X-MAP:") {
+                let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+                guard parts.count >= 3, get(String(parts[1]), stay) != nil else { return nil }
             } else if !line.hasPrefix("#"), !line.isEmpty {
-                found.append((String(line), seconds))
+                found.append(Segment(url: String(line), seconds: seconds))
             }
         }
         return found.isEmpty ? nil : found
     }
 
-    private func get(
-        _ path: String, enough: Int = .max, _ isWanted: @escaping () -> Bool
-    ) -> BenchFetch? {
-        guard let fetch = BenchFetch.get(daemon.base + path, enough: enough, isWanted: isWanted)
-        else { return nil }
+    private static func lines(_ fetch: BenchFetch) -> [Substring] {
+        String(decoding: fetch.body, as: UTF8.self).split(separator: "\n")
+    }
+
+    private func get(_ path: String, enough: Int = .max, _ stay: Stay) -> BenchFetch? {
+        let fetch = stay.connection.get(
+            daemon.base + path, enough: enough, until: stay.end, isWanted: { stay.isOn })
+        guard let fetch else { return nil }
         given[path] = max(given[path] ?? 0, fetch.bytes)
         return fetch
     }

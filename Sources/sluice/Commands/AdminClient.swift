@@ -94,8 +94,10 @@ struct AdminClient {
     /// Sends one request and gives the body of a 2xx; blocks as `ask`.
     ///
     /// - Throws: `ExitCode` after having said on standard error what was wrong.
-    func send(_ method: String, _ path: String) throws -> String {
-        switch ask(method, path) {
+    func send(
+        _ method: String, _ path: String, sending content: [UInt8]? = nil
+    ) throws -> String {
+        switch ask(method, path, sending: content) {
         case .answered(let text): return text
         case .refused(let failure), .failed(let failure):
             printError(failure.message)

@@ -38,7 +38,7 @@ struct FeedCommand: ParsableCommand {
         let order = try readOrder()
         let client = daemon.client()
         let path = "/api/feeds/" + PercentCoding.queryComponent(feedName)
-        let state: FeedState = try decodeJSON(try send(client, "PUT", path, order))
+        let state: FeedState = try decodeJSON(try client.send("PUT", path, sending: order))
         print("feed \(feedName): \(state.entries) entries, at \(state.index)")
         for fault in state.faults {
             printError("sluice: entry \(fault.index) is left out: \(fault.reason)")
@@ -49,7 +49,7 @@ struct FeedCommand: ParsableCommand {
             if word == "quit" { break }
             if word.isEmpty { continue }
             if word == "state" {
-                print(try send(client, "GET", path), terminator: "")
+                print(try client.send("GET", path), terminator: "")
                 continue
             }
             guard let wanted = Self.place(word, from: place) else {
@@ -67,7 +67,7 @@ struct FeedCommand: ParsableCommand {
             }
             fflush(nil)
         }
-        if !stay { _ = try send(client, "DELETE", path) }
+        if !stay { _ = try client.send("DELETE", path) }
     }
 
     private static func place(_ word: String, from place: Int) -> Int? {
@@ -127,17 +127,6 @@ struct FeedCommand: ParsableCommand {
         let entries: Int
         let index: Int
         let faults: [Fault]
-    }
-
-    private func send(
-        _ client: AdminClient, _ method: String, _ path: String, _ content: [UInt8]? = nil
-    ) throws -> String {
-        switch client.ask(method, path, sending: content) {
-        case .answered(let text): return text
-        case .refused(let failure), .failed(let failure):
-            printError(failure.message)
-            throw failure.code
-        }
     }
 }
 
