@@ -17,7 +17,11 @@ struct PrivateNetwork {
         guard getenv(mark) == nil, geteuid() == 0, let unshare = findProgram("unshare") else {
             return
         }
-        let apart = [unshare, "--net", "--mount", "--propagation", "private", "--"]
+        // With processes of their own too, whatever ends this program ends all that it started.
+        let apart = [
+            unshare, "--net", "--mount", "--propagation", "private", "--pid", "--fork",
+            "--kill-child", "--mount-proc", "--",
+        ]
         guard let folder = try? BenchFolder(), let truth = findProgram("true"),
             (try? RunningProgram.runToEnd(apart + [truth], in: folder.path)) == 0
         else { return }
@@ -26,8 +30,8 @@ struct PrivateNetwork {
         var words: [UnsafeMutablePointer<CChar>?] = (apart + CommandLine.arguments).map {
             (word: String) in strdup(word)
         }
-        words[apart.count] = strdup("/proc/self/exe")
-        if let count = try? BenchFolder.ownProgram() { words[apart.count] = strdup(count) }
+        guard let own = try? BenchFolder.ownProgram() else { return }
+        words[apart.count] = strdup(own)
         words.append(nil)
         execv(unshare, words)
     }
@@ -35,6 +39,8 @@ struct PrivateNetwork {
     /// The namespace that this program was started in; nil when it has none of its own.
     init?() {
         guard getenv(Self.mark) != nil else { return nil }
+        // The first process of a namespace ignores what it does not handle (pid_namespaces(7)).
+        for number in [SIGINT, SIGTERM, SIGHUP] { signal(number) { _ in _exit(130) } }
         setFlags()
         try? Self.set("net/ipv4/tcp_congestion_control", "reno")
         try? Self.set("net/ipv4/ip_local_port_range", "12000 65000")
