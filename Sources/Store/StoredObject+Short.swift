@@ -4,7 +4,9 @@ import Synchronization
 
 extension StoredObject {
     /// The longest body that is kept in memory with its object, in bytes: what goes out in one piece
-    /// with a response head. The number of open objects bounds how many there are.
+    /// with a response head.
+    ///
+    /// The number of open objects bounds how many there are.
     package static let shortLimit = 1 << 14
 
     /// A stretch of the body, out of memory or read at once (pread(2)).
