@@ -24,6 +24,10 @@ package struct PlayerRoom: Sendable, Equatable {
     /// would fill sockets at its cost.
     private static let pause = 0.25
 
+    /// A rest that is shorter is none: a reader that fell behind for a moment, or the next request
+    /// of one that hurries.
+    private static let blink = 0.05
+
     private var waitsSince: Double?
     private var restsSince: Double?
     private var askedAt: Double?
@@ -36,7 +40,11 @@ package struct PlayerRoom: Sendable, Equatable {
     /// Players begin, or cease, to wait for media; the same again changes nothing.
     package mutating func note(playersWait: Bool, at now: Double) {
         if playersWait, waitsSince == nil {
-            begin(at: now)
+            if let askedAt, let restsSince, now - restsSince < Self.blink {
+                waitsSince = askedAt
+            } else {
+                begin(at: now)
+            }
         } else if !playersWait, waitsSince != nil {
             waitsSince = nil
             restsSince = now

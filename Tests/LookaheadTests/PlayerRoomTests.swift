@@ -31,6 +31,12 @@ import Testing
         #expect(room.holdsDownloads(at: 13.7))
     }
 
+    @Test func `a blink within a request is no rest and no turn`() {
+        var room = room([(0, 0.5), (0.52, 0.5), (4, 1), (8, 0.3), (8.32, 0.7)])
+        room.note(playersWait: true, at: 12)
+        #expect(room.sharedUntil != nil)
+    }
+
     @Test(arguments: [
         // Filling its buffer, out of turn, with little rest, a low-latency stream's parts.
         [(0, 1), (1, 1), (2, 1), (3, 1)], [(0, 1), (4, 1), (8, 1), (10.5, 1)],
