@@ -27,7 +27,7 @@ extension LookaheadPlanner {
             running[number] = Running(
                 player: id, list: want.list, piece: want.piece, sequence: want.sequence)
             busy.insert(want.piece)
-            actions.append(.fetch(number, want.piece, for: id, from: want.list))
+            actions.append(.fetch(number, want.piece, for: id))
         }
         return actions
     }

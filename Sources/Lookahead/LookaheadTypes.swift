@@ -41,7 +41,7 @@ package struct AheadID: Sendable, Hashable {
 /// What is to be done now.
 package enum LookaheadAction: Sendable, Equatable {
     /// Bring a piece into the store, ahead of this player.
-    case fetch(AheadID, MediaPiece, for: PlayerID, from: ListID)
+    case fetch(AheadID, MediaPiece, for: PlayerID)
     /// Nobody is expected to want it soon any more.
     case cancel(AheadID)
 }

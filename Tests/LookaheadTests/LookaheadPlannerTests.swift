@@ -148,7 +148,7 @@ import URISyntax
         story.see("v", MediaPicture(segments: segments, isLive: false))
         let actions = story.planner.read(url, from: 300, by: story.player, at: 0)
         let ranges = actions.compactMap { action -> Int64? in
-            guard case .fetch(_, let piece, _, _) = action else { return nil }
+            guard case .fetch(_, let piece, _) = action else { return nil }
             return piece.range?.lowerBound
         }
         #expect(ranges == [400, 500])

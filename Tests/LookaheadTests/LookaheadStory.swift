@@ -67,7 +67,7 @@ struct LookaheadStory {
     mutating func take(_ actions: [LookaheadAction]) {
         for action in actions {
             switch action {
-            case .fetch(let id, let piece, _, _):
+            case .fetch(let id, let piece, _):
                 running[piece.url.lastPathSegment] = id
             case .cancel(let id):
                 for (name, other) in running where other == id {

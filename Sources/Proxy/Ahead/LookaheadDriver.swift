@@ -131,7 +131,7 @@ final class LookaheadDriver {
     private func perform(_ actions: [LookaheadAction]) {
         for action in actions {
             switch action {
-            case .fetch(let id, let piece, let player, _): fetch(id, piece, for: player)
+            case .fetch(let id, let piece, let player): fetch(id, piece, for: player)
             case .cancel(let id): fetches[id]?.cancel()
             }
         }
