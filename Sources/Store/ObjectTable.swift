@@ -45,6 +45,8 @@ struct TableShard: Sendable {
     var settled: Set<ObjectKey>? = []
     /// Keys that begin with this byte or a smaller one have been compared.
     var settledThrough = -1
+    /// Keys that were looked for lately and have no file: one fetch asks several times.
+    private var absent: Set<UInt128> = []
 
     mutating func note(_ use: Use, of key: ObjectKey) {
         uses[key] = uses[key].map { Use.merge($0, use) } ?? use
@@ -61,11 +63,24 @@ struct TableShard: Sendable {
     /// The open object of a key, without a mark.
     func look(_ key: ObjectKey) -> StoredObject? { slots[key.name].map { entries[$0].object } }
 
+    /// Notes that a key has no file; its name is locked.
+    mutating func noteAbsent(_ key: ObjectKey) {
+        if absent.count >= 64 { absent.removeAll(keepingCapacity: true) }
+        absent.insert(key.name)
+    }
+
+    /// Whether a key is known to have no file.
+    func isAbsent(_ key: ObjectKey) -> Bool { !absent.isEmpty && absent.contains(key.name) }
+
+    /// Forgets what has no file: another folder is in the place of the former one.
+    mutating func forgetAbsent() { absent = [] }
+
     func contains(_ name: UInt128) -> Bool { slots[name] != nil }
 
     /// Puts an object in place of what the key had.
     mutating func put(_ object: StoredObject) -> StoredObject? {
         clock += 1
+        absent.remove(object.key.name)
         if let slot = slots[object.key.name] {
             let old = entries[slot].object
             entries[slot].object = object

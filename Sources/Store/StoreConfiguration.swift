@@ -26,6 +26,8 @@ package struct StoreConfiguration: Sendable {
     /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at
     /// about a quarter of the processor time of growing ones.
     package var preallocationLimit: Int64 = 64 << 20
+    /// Shorter bodies are written in one go, for which a reservation would cost more than it saves.
+    package var preallocationStart: Int64 = 64 << 10
     /// Consumed bytes of temporary objects are given back in steps of this; a multiple of 4096.
     package var punchBytes: Int64 = 1 << 20
     /// How long new objects stay off a disk that refused bytes.

@@ -91,9 +91,9 @@ extension StoreCore {
     ) throws(SystemError) -> StoredObject? {
         let total = description.expectsWholeBody ? header.total ?? 0 : 0
         guard total <= ledger.budget else { return nil }
-        let isReservable = total > 0 && total <= configuration.preallocationLimit
-        var charge = Footprint.bytes(
-            header: header.bodyOffset, present: isReservable ? total : 0)
+        let isCounted = total > 0 && total <= configuration.preallocationLimit
+        let isReservable = isCounted && total > configuration.preallocationStart
+        var charge = Footprint.bytes(header: header.bodyOffset, present: isCounted ? total : 0)
         guard obtain(charge) else { return nil }
         let path = folder.newPath(header.generation)
         var isReserved = false

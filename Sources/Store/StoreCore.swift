@@ -44,11 +44,13 @@ final class StoreCore: Sendable {
     ///
     /// Blocks on the disk where it has to be opened.
     func find(_ key: ObjectKey) -> StoredObject? {
-        if let open = table.withShard(of: key, { $0.find(key) }) {
+        let (known, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
+        if let open = known {
             guard open.isDiscarded else { return open }
             _ = remove(key, only: open)
             return nil
         }
+        if isAbsent { return nil }
         let opened = table.withName(of: key) { () -> StoredObject? in
             // Another thread may have been first.
             if let open = table.withShard(of: key, { $0.find(key) }) {
@@ -91,6 +93,8 @@ final class StoreCore: Sendable {
         } catch {
             if error.code != ENOENT {
                 log.warning("cannot open a stored object", metadata: ["error": "\(error)"])
+            } else if !folder.isLost {
+                table.withShard(of: key) { $0.noteAbsent(key) }
             }
             return nil
         }

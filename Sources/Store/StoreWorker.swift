@@ -240,6 +240,7 @@ final class StoreWorker {
         if core.folder.isInPlace {
             guard core.folder.isLost else { return }
             core.folder.isLost = false
+            core.table.withEachShard { $0.forgetAbsent() }
             core.log.notice("the cache folder is back", metadata: ["path": "\(core.folder.path)"])
             return
         }
