@@ -95,6 +95,7 @@ final class ConcurrencyDriver {
     /// Whether downloads stand still for players.
     ///
     /// - Parameter playersWait: whether one does now, which may not have been heard of yet.
+    /// - Returns: True while they have to.
     func holdsDownloads(playersWait: Bool) -> Bool {
         room.holdsDownloads(at: now) || (playersWait && !room.playersWait)
     }
