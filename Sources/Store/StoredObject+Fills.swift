@@ -209,6 +209,8 @@ package struct FillWriter {
     package let fill: FillID
     /// The body offset of the next byte.
     package private(set) var offset: Int64
+    private var putOff: PutOff?
+    private var writer: BodyWriter?
 
     /// Begins a fill of `object` at `start`.
     package init(_ object: StoredObject, from start: Int64, to end: Int64?) {
@@ -222,19 +224,64 @@ package struct FillWriter {
         piece - Int((object.bodyOffset + offset) % Int64(piece))
     }
 
-    /// Writes the next bytes and lets readers have them.
+    /// The end of what readers have: behind `offset` while bytes are put off.
+    package var written: Int64 { putOff?.state.withLock { $0.written } ?? offset }
+
+    /// Writes the next bytes and lets readers have them, after all that was put off.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        try settle()
         guard !bytes.isEmpty else { return }
-        try object.write(bytes, at: offset)
-        let written = offset..<offset + Int64(bytes.count)
-        // Here, while the bytes are in the processor's cache.
-        let sums = object.keepsChecksums ? checksums(of: bytes, at: offset) : []
-        offset = written.upperBound
-        object.extend(fill, to: offset, sums: sums, of: written)
+        try object.append(bytes, at: offset, by: fill)
+        offset += Int64(bytes.count)
     }
 
-    /// Ends the fill.
+    /// Has the next bytes written by a thread of its own, which lets readers have them.
+    ///
+    /// - Parameters:
+    ///   - bytes: taken over where there is room for them, else left as they are.
+    ///   - writer: the same one for all of a fill.
+    ///   - whenFailed: called once, on that thread, when they cannot be written; `settle` says why.
+    /// - Returns: false where that thread has enough to do.
+    package mutating func putOff(
+        _ bytes: inout [UInt8], to writer: BodyWriter,
+        whenFailed: @autoclosure () -> @Sendable () -> Void
+    ) -> Bool {
+        let behind = putOff ?? PutOff(from: offset, whenFailed: whenFailed())
+        let count = Int64(bytes.count)
+        guard count > 0, writer.queue.add(&bytes, of: self, behind) else { return false }
+        putOff = behind
+        self.writer = writer
+        offset += count
+        return true
+    }
+
+    /// Returns once all that was put off is in the file; blocks for as long as a piece or a few take.
+    ///
+    /// - Throws: why something could not be written; what came behind it was dropped.
+    package mutating func settle() throws(SystemError) {
+        guard let behind = putOff else { return }
+        writer?.queue.settle(behind)
+        if let failure = behind.state.withLock({ $0.failure }) { throw failure }
+        // What is written from here on does not count there.
+        putOff = nil
+    }
+
+    /// Ends the fill, once all that was put off is written.
     package func end(failure: (any Error)?) {
-        object.endFill(fill, failure: failure)
+        if let putOff { writer?.queue.settle(putOff) }
+        object.endFill(fill, failure: failure ?? putOff?.state.withLock { $0.failure })
+    }
+}
+
+extension StoredObject {
+    /// Writes bytes of a fill and lets readers have them.
+    func append(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64, by fill: FillID
+    ) throws(SystemError) {
+        try write(bytes, at: offset)
+        let written = offset..<offset + Int64(bytes.count)
+        // Here, while the bytes are in the processor's cache.
+        let sums = keepsChecksums ? checksums(of: bytes, at: offset) : []
+        extend(fill, to: written.upperBound, sums: sums, of: written)
     }
 }

@@ -69,14 +69,18 @@ final class Resource: Sendable {
         if kind != nil { return false }
         switch role {
         case .playlist?, .json?: return true
-        case nil:
-            return ![
-                "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
-                "cmfa",
-            ]
-            .contains(nameExtension)
+        case nil: return !isNamedAsMedia
         default: return false
         }
+    }
+
+    /// Whether the origin's file has a name that no playlist bears.
+    var isNamedAsMedia: Bool {
+        [
+            "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
+            "cmfa",
+        ]
+        .contains(nameExtension)
     }
 }
 

@@ -31,27 +31,73 @@ extension Flight {
     }
 
     /// Writes what was gathered and lets readers have it.
+    ///
+    /// Large pieces of the middle of a body are put off: what fails with them is heard of later.
     func flush() {
         guard !gathered.isEmpty, writer != nil else { return }
+        guard !putOff() else { return didWrite() }
         isExpected = false
         var failure = writeGathered()
         if let error = failure, keepNothing(because: error) { failure = writeGathered() }
         let first = isSniffing ? Array(gathered.prefix(PlaylistDetector.prefixLength)) : []
         table.giveBack(&gathered)
-        if let error = failure {
-            // Readers go on with a flight of their own into a file that is not kept.
-            object?.discard()
-            return fail(
-                ProxyFailure(
-                    .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
-                    "storing failed in the middle: \(error)"),
-                cause: error)
-        }
+        if let error = failure { return storingFailed(error) }
+        if isSniffing { sniff(first, isAtEnd: false) }
+        didWrite()
+    }
+
+    private func didWrite() {
         lastProgress = table.loop.now
         failuresInARow = 0
-        if isSniffing { sniff(first, isAtEnd: false) }
         if meetsStored { return close(cause: nil) }
         limitReadAhead()
+    }
+
+    /// Readers go on with a flight of their own into a file that is not kept.
+    private func storingFailed(_ error: SystemError) {
+        object?.discard()
+        fail(
+            ProxyFailure(
+                .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
+                "storing failed in the middle: \(error)"),
+            cause: error)
+    }
+
+    // MARK: Bytes that another thread writes
+
+    /// A smaller piece costs more to hand over than to write.
+    private static let leastPutOff = 64 << 10
+
+    /// Has another thread write what was gathered, where nobody waits for just that.
+    private func putOff() -> Bool {
+        guard !isExpected, !isSniffing, object?.isStorable == true, let bodies = table.bodies,
+            let behind = writer.map({ $0.written < $0.offset }),
+            behind || gathered.count >= Self.leastPutOff
+        else { return false }
+        return writer?.putOff(&gathered, to: bodies, whenFailed: whenFailed()) == true
+    }
+
+    private func whenFailed() -> @Sendable () -> Void {
+        let bound = LoopBound(self, to: table.loop)
+        return { bound.enqueue { flight, _ in flight.settleWrites() } }
+    }
+
+    /// Waits until all that was put off is in the file.
+    ///
+    /// Before anything goes by what has been written: the end of a body, a request for the rest.
+    func settleWrites() {
+        guard state == .filling, let error = settled() else { return }
+        storingFailed(error)
+    }
+
+    /// As `settleWrites`; what failed is the caller's to tell.
+    func settled() -> SystemError? {
+        do throws(SystemError) {
+            try writer?.settle()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Begins anew with an object that is not kept, where storing the very first bytes failed.
@@ -129,6 +175,7 @@ extension Flight {
 
     func finish() {
         flush()
+        settleWrites()
         guard state != .ended, let object, let writer else {
             if state != .ended {
                 refuse(

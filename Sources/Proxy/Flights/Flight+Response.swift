@@ -79,6 +79,7 @@ extension Flight: TransferDelegate {
         case .failure(let error):
             if refusal != nil { return retryRefused() }
             flush()
+            settleWrites()
             guard state != .ended else { return }
             let isDown = table.probes.failed(
                 error, at: transfer.currentURL, silentSince: transfer.silentSince)
@@ -204,7 +205,7 @@ extension Flight: TransferDelegate {
         isExpected = !isAhead
         isSniffing =
             start == 0 && former !== object && (resource.role == nil || isPlaylist)
-            && head.status == .ok
+            && head.status == .ok && !isPlainlyMedia(stored)
             && (resource.kind == nil || !stored.fields.contains(.contentEncoding))
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
@@ -216,6 +217,15 @@ extension Flight: TransferDelegate {
         if isAhead, !isPlaylist, !object.isStorable { return failUnkept() }
         if !isSniffing { publishIfMedia() }
         answer(isComplete: false)
+    }
+
+    /// Whether name and type say the same of what no playlist has led to: then the player has its
+    /// head when it comes, and not with the first bytes, which may be a while behind it.
+    private func isPlainlyMedia(_ head: StoredHead) -> Bool {
+        guard !isPlaylist, resource.isNamedAsMedia,
+            let type = head.fields.first(.contentType).map(HTTP.ASCII.lowercased)
+        else { return false }
+        return (type.hasPrefix("video/") || type.hasPrefix("audio/")) && !type.contains("mpegurl")
     }
 
     private func failUnkept() {

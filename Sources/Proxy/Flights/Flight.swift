@@ -137,7 +137,7 @@ final class Flight {
         guard case .span(let first, let end) = wanted, let position else { return false }
         if object == nil || isPlaylist { return start == first || within(start, position, end) }
         // What lies behind the watermark may be gone again: a body that is not kept is punched out.
-        guard start >= writer?.offset ?? first || object?.spans.contains(start) == true else {
+        guard start >= writer?.written ?? first || object?.spans.contains(start) == true else {
             return false
         }
         return within(start, position, end)
@@ -285,10 +285,13 @@ final class Flight {
         let running = transfer
         transfer = nil
         if cancels { running?.cancel() }
-        guard let object, let writer else { return }
+        guard let object, writer != nil else { return }
+        // What is on its way into the file may be what makes it whole.
+        let failure = settled() ?? cause
+        guard let writer else { return }
         // Before readers hear of the end, or one of them would ask for the rest of a lost body.
         if !object.isComplete, !canBeJoined(object) { object.discard() }
-        writer.end(failure: cause)
+        writer.end(failure: failure)
         self.writer = nil
         table.store.finish(object)
     }

@@ -32,7 +32,10 @@ final class FlightTable {
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
-    private var spareBuffers: [[UInt8]] = []
+    /// Writes large pieces; nil where the system had no room for another thread.
+    let bodies = try? BodyWriter()
+    private var buffersAreUsed = false
+    private var bufferTimer: TimerID?
     private var flightOfWish: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
     private(set) var openPassthroughs: PassthroughTable?
@@ -65,19 +68,31 @@ final class FlightTable {
 
     /// A buffer to gather a round's bytes in: flights hold one only while they have bytes.
     func takeBuffer() -> [UInt8] {
-        if let spare = spareBuffers.popLast() { return spare }
+        let capacity = Flight.gatherLimit + (16 << 10)
+        buffersAreUsed = true
+        watchBuffers()
+        if let bodies { return bodies.takeBuffer(capacity: capacity) }
         var made: [UInt8] = []
-        made.reserveCapacity(Flight.gatherLimit + (16 << 10))
+        made.reserveCapacity(capacity)
         return made
     }
 
     /// Empties a buffer and takes it back; a few are kept.
     func giveBack(_ buffer: inout [UInt8]) {
-        var returned: [UInt8] = []
-        swap(&returned, &buffer)
-        guard spareBuffers.count < 8 else { return }
-        returned.removeAll(keepingCapacity: true)
-        spareBuffers.append(returned)
+        guard let bodies else { return buffer = [] }
+        bodies.giveBack(&buffer)
+    }
+
+    /// Lets go of the spare ones once none has been asked for during half a second.
+    private func watchBuffers() {
+        guard bufferTimer == nil else { return }
+        bufferTimer = loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+            guard let self else { return }
+            bufferTimer = nil
+            guard buffersAreUsed else { return bodies?.dropBuffers() ?? () }
+            buffersAreUsed = false
+            watchBuffers()
+        }
     }
 
     // MARK: Wishes

@@ -1,0 +1,134 @@
+/// Pieces that are written on a thread of their own.
+import Glibc
+import Posix
+import Reactor
+import Store
+import Synchronization
+import Testing
+
+@Suite struct BodyWriterTests {
+    private static let piece: Int64 = 20_000
+
+    /// Puts off the pieces of a range, and writes those that find no room.
+    private func putOff(
+        _ range: Range<Int64>, _ fill: inout FillWriter, _ writer: BodyWriter,
+        whenFailed: @escaping @Sendable () -> Void = {}
+    ) throws {
+        while fill.offset < range.upperBound {
+            let end = min(fill.offset + Self.piece, range.upperBound)
+            var buffer = writer.takeBuffer(capacity: Int(Self.piece))
+            buffer += body(fill.offset..<end)
+            if fill.putOff(&buffer, to: writer, whenFailed: whenFailed) { continue }
+            try buffer.withUnsafeBytes { try fill.append($0) }
+            writer.giveBack(&buffer)
+        }
+    }
+
+    @Test func `what is put off is all in the file, in order, once it is settled`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        let writer = try BodyWriter()
+        let total = 40 * Self.piece + 7
+        let objects = try (0..<3).map { try store.create(describe("\($0)", total: total)) }
+        var fills = objects.map { FillWriter($0, from: 0, to: total) }
+        // In turn, so that pieces of others stand between those of each.
+        for step in 1...41 {
+            for index in fills.indices {
+                try putOff(0..<min(Int64(step) * Self.piece, total), &fills[index], writer)
+                #expect(fills[index].written <= fills[index].offset)
+            }
+        }
+        for index in fills.indices {
+            try fills[index].settle()
+            #expect(objects[index].isComplete && fills[index].written == total)
+            fills[index].end(failure: nil)
+            #expect(try read(objects[index], 0..<total) == body(0..<total))
+        }
+        store.close()
+    }
+
+    @Test func `readers never see a byte before it is there`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        let writer = try BodyWriter()
+        let total = 100 * Self.piece
+        let object = try store.create(describe("a", total: total))
+        let isSound = Atomic<Bool>(true)
+        let thread = try PosixThread(name: "reader") {
+            var offset: Int64 = 0
+            while offset < total, isSound.load(ordering: .relaxed) {
+                guard case .present(let count) = object.state(at: offset) else { continue }
+                let range = offset..<offset + count
+                if (try? read(object, range)) != body(range) {
+                    isSound.store(false, ordering: .relaxed)
+                }
+                offset += count
+            }
+        }
+        var fill = FillWriter(object, from: 0, to: total)
+        try putOff(0..<total, &fill, writer)
+        fill.end(failure: nil)
+        thread.join()
+        #expect(isSound.load(ordering: .relaxed) && object.isComplete)
+        store.close()
+    }
+
+    @Test func `the end of a fill waits for what was put off`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        let writer = try BodyWriter()
+        let total = 6 * Self.piece
+        for round in 0..<50 {
+            let object = try store.create(describe("\(round)", total: total))
+            var fill = FillWriter(object, from: 0, to: total)
+            try putOff(0..<total, &fill, writer)
+            fill.end(failure: nil)
+            #expect(object.isComplete && !object.hasFills)
+        }
+        store.close()
+    }
+
+    @Test func `a piece that finds no room in the budget is told of, and none after it is written`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 10 * Self.piece)
+        let writer = try BodyWriter()
+        let object = try store.create(describe("a", total: nil))
+        let failures = Atomic<Int>(0)
+        var fill = FillWriter(object, from: 0, to: nil)
+        let error = #expect(throws: SystemError.self) {
+            try putOff(0..<40 * Self.piece, &fill, writer) {
+                failures.add(1, ordering: .relaxed)
+            }
+            try fill.settle()
+        }
+        #expect(error?.code == EDQUOT && failures.load(ordering: .relaxed) == 1)
+        fill.end(failure: error)
+        let present = object.spans
+        #expect(present.ranges.count == 1 && present.end < 11 * Self.piece)
+        #expect(try read(object, 0..<present.end) == body(0..<present.end))
+        #expect(object.lastFailure != nil)
+        store.close()
+    }
+
+    @Test func `buffers that were put off are used again`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        let writer = try BodyWriter()
+        let object = try store.create(describe("a", total: 50 * Self.piece))
+        var fill = FillWriter(object, from: 0, to: nil)
+        var places: Set<UInt> = []
+        for step in 0..<50 {
+            var buffer = writer.takeBuffer(capacity: Int(Self.piece))
+            buffer += body(fill.offset..<fill.offset + Self.piece)
+            places.insert(buffer.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) })
+            #expect(fill.putOff(&buffer, to: writer, whenFailed: {}))
+            if step % 4 == 3 { try fill.settle() }
+        }
+        fill.end(failure: nil)
+        // As many as wait at a time, and one that is written.
+        #expect(places.count <= 5 && object.isComplete)
+        store.close()
+    }
+}
