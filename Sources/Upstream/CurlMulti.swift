@@ -37,7 +37,10 @@ final class CurlMulti {
     /// Sockets with bodies, in the order in which they were found ready.
     private var bulk: Deque<SocketWatch> = []
     private var willTakeBulk = false
+    /// After so many bytes there is probably more in the socket.
     private let fullRead: Int64
+    /// What one socket gives in its turn.
+    private static let mostInARow: Int64 = 256 << 10
 
     /// How long bodies are let in before anything else has its turn.
     private static let turn = Interval(nanoseconds: 500_000)
@@ -51,7 +54,7 @@ final class CurlMulti {
         handle = made
         self.loop = loop
         self.owner = owner
-        fullRead = Int64(configuration.receiveBuffer)
+        fullRead = Int64(configuration.receiveBuffer / 2)
         set(CURLMOPT_PIPELINING, 2)  // CURLPIPE_MULTIPLEX
         set(CURLMOPT_MAXCONNECTS, configuration.idleConnections)
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -136,15 +139,20 @@ final class CurlMulti {
         if !bulk.isEmpty { setNeedsBulk() }
     }
 
-    /// Reads twice where the first read was a full one: what is written and woken for at once costs
-    /// less in larger pieces.
+    /// Reads again while reads are full ones, a few times: what is written and woken for at once
+    /// costs less in larger pieces.
     private func take(_ watch: SocketWatch) {
-        let before = watch.easy.flatMap { owner?.bulkBytes(of: $0) }
+        guard let start = watch.easy.flatMap({ owner?.bulkBytes(of: $0) }) else {
+            return watch.act()
+        }
+        var before = start
         watch.act()
-        guard let before, let easy = watch.easy, let after = owner?.bulkBytes(of: easy),
-            after - before >= fullRead
-        else { return }
-        watch.act(again: true)
+        while let easy = watch.easy, let after = owner?.bulkBytes(of: easy),
+            after - before >= fullRead, after - start < Self.mostInARow
+        {
+            before = after
+            watch.act(again: true)
+        }
     }
 
     fileprivate func setTimer(milliseconds: Int) {

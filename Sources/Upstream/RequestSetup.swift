@@ -27,7 +27,6 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPALIVE, flag: true)
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
-        setReceiveBuffer(configuration.receiveBuffer)
         setResolved(configuration.resolve)
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1

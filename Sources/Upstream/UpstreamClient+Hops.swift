@@ -102,6 +102,9 @@ extension UpstreamClient {
 // MARK: - Hops
 
 extension UpstreamClient {
+    /// With more handles at work than these, each has a smaller buffer.
+    private static let few = 8
+
     /// Sends the transfer's present hop.
     func send(_ transfer: Transfer) {
         if followsScout(transfer) { return }
@@ -120,6 +123,9 @@ extension UpstreamClient {
         transfer.hopStartedAt = loop.now
         transfer.lastByteAt = loop.now
         easy.prepare(transfer, configuration)
+        // Held for as long as the transfer runs: many together must not take much.
+        let isOneOfMany = attached.count >= Self.few
+        easy.setReceiveBuffer(configuration.receiveBuffer / (isOneOfMany ? 2 : 1))
         // To wait for a connection in the making pays only where it will be shared: on an HTTP/1.1
         // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
         let waits =

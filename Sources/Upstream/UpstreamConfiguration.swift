@@ -14,7 +14,7 @@ package import Posix
 /// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
 /// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
-/// | receiveBuffer | bytes | 128 Ki | 16 Ki...512 Ki | one socket read; held per open handle |
+/// | receiveBuffer | bytes | 128 Ki | 16 Ki...512 Ki | one socket read; held per handle, halved beyond 8 |
 /// | bulkBytes | bytes | 64 Ki | 0...max | the rest of a longer body waits behind all heads |
 /// | idleConnections | connections | 64 | 1...1024 | kept open for reuse |
 /// | idleAge | time | 60 s | 1...600 s | older idle connections are not reused |
