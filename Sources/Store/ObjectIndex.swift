@@ -84,6 +84,7 @@ final class ObjectIndex: Sendable {
     /// Lets go of the long URLs that have not been made for longest.
     ///
     /// - Parameter count: how many stay.
+    /// - Throws: what SQLite says.
     func trimLongURLs(keeping count: Int) throws {
         try pool.write { db in
             try db.execute(

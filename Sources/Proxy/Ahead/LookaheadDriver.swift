@@ -210,6 +210,7 @@ extension ProxySettings {
     /// Whether anything may be fetched ahead of any player.
     ///
     /// - Parameter keys: the settings of origins that are in force.
+    /// - Returns: false where the mode is off everywhere.
     func mayLookAhead(_ keys: KeySettings) -> Bool {
         lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }
