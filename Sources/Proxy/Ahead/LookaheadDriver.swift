@@ -117,10 +117,12 @@ final class LookaheadDriver {
     ///
     /// In mode auto only where no better rendition is to be had: a player that gets segments from
     /// the store sooner than the line could bring them takes the line for faster than it is, and
-    /// would choose a rendition that it cannot carry.
+    /// would choose a rendition that it cannot carry. Where they are paced, it does not.
     private func mode(of list: AbsoluteURL, _ session: UInt64) -> LookaheadMode {
         let mode = core.lookAhead(of: list)
-        guard mode == .auto, let graph = graphs[session] else { return mode }
+        guard mode == .auto, core.settings.pace == .off, let graph = graphs[session] else {
+            return mode
+        }
         if graph.kind(of: list) == .picture { pictures[session] = list }
         guard let picture = pictures[session] else { return .off }
         return graph.hasBetter(than: picture) ? .off : .auto
