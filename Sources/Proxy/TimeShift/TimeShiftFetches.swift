@@ -37,7 +37,8 @@ final class TimeShiftFetches {
     private var attempts: [Piece: Int] = [:]
     /// Keys and sections that were asked for already.
     private var structure: Set<AbsoluteURL> = []
-    private var next = Int.min
+    /// The first segment that was not wanted yet; nil before the first.
+    private var next: Int?
     private var isStopped = false
 
     /// Pieces of one list that are fetched at once.
@@ -57,8 +58,11 @@ final class TimeShiftFetches {
     var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
 
     /// Wants every segment of the origin's window that was not wanted before.
+    ///
+    /// At first also what left it just now: players' reloads may have moved it before this began, and
+    /// origins hold on to segments for a while.
     func want(_ shift: TimeShift) {
-        let start = max(next, shift.windowStart)
+        let start = next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         guard let last = shift.segments.last?.number, start <= last else { return }
         for number in start...last {
             guard let segment = shift.segment(number: number) else { continue }
@@ -67,9 +71,6 @@ final class TimeShiftFetches {
         next = last + 1
         pump()
     }
-
-    /// Goes on behind what a former run has wanted.
-    func skip(to number: Int) { next = max(next, number) }
 
     private func want(_ segment: TimeShiftSegment) {
         guard let url = segment.url, !segment.isGap else { return }

@@ -51,7 +51,7 @@ extension ProxyCore {
 extension ShiftedList {
     /// A segment that left the origin's window is looked for this many segments longer: its fetch
     /// may be under way.
-    private static let grace = 8
+    static let grace = 8
 
     /// Looks for segments that have left the origin's window since the last look; some file opens.
     ///
@@ -94,11 +94,15 @@ extension ShiftedList {
 
     /// Compares everything before the origin's window with the index.
     ///
-    /// Blocks on the disk, for a second or two with a day of segments. With `all` the window itself is
-    /// looked at too.
+    /// Blocks on the disk, for a second or two with a day of segments. What left the window just now is
+    /// left to `lookForKept`, which gives it time. With `all` that, and the window itself, is looked at
+    /// too.
     func verify(_ core: ProxyCore, all: Bool = false) {
-        let shift = shift
-        let old = shift.segments.filter { (all || $0.number < shift.windowStart) && !$0.isGap }
+        let (shift, open, lookedTo) = state.withLock { ($0.shift, $0.open, $0.lookedTo) }
+        let end = min(shift.windowStart, lookedTo)
+        let old = shift.segments.filter { segment in
+            !segment.isGap && (all || (segment.number < end && !open.contains(segment.number)))
+        }
         var lost: Set<Int> = []
         for start in stride(from: 0, to: old.count, by: 500) {
             let some = old[start..<min(start + 500, old.count)]
