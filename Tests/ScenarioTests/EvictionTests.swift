@@ -59,7 +59,7 @@ extension Stories {
         func `a disk that fills up in the middle does not stop the stream`(
             framing: String, size: Int
         ) throws {
-            let disk = try SmallDisk(megabytes: 8)
+            let disk = try MountedDisk(megabytes: 8)
             let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
             let small = segment("small", 100_000)
             _ = try story.get(small)
@@ -79,7 +79,7 @@ extension Stories {
 
         @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
         func `a full disk gives way to new objects`() throws {
-            let disk = try SmallDisk(megabytes: 8)
+            let disk = try MountedDisk(megabytes: 8)
             let story = try Story(["--min-free", "1MB"], cacheFolder: disk.path)
             for index in 0..<40 {
                 let path = segment("roll\(index)", 500_000)
@@ -117,24 +117,5 @@ extension Stories {
             #expect(isContent(try story.get(before).body, of: before))
             #expect(story.cdn.requestCount(before) == 1)
         }
-    }
-}
-
-/// A file system of a few megabytes that goes with this value.
-private final class SmallDisk {
-    let path: String
-    private let folder: TemporaryFolder
-
-    init(megabytes: Int) throws {
-        folder = try TemporaryFolder()
-        path = folder.makeFolder("disk")
-        let size = "size=\(megabytes)m"
-        let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", path])
-        guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
-    }
-
-    deinit {
-        // Lazily, since a failed story may leave a daemon on it for a moment.
-        _ = try? Tool.run(["umount", "-l", path])
     }
 }
