@@ -18,6 +18,8 @@ package func write(_ bytes: [UInt8], to file: CInt, at offset: Int64) throws(Sys
 package func readBytes(
     from file: CInt, at offset: Int64, count: Int
 ) throws(SystemError) -> [UInt8] {
+    // An array made so with no room writes its count into the one empty array that all threads share.
+    guard count > 0 else { return [] }
     var failure: SystemError?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         do throws(SystemError) {

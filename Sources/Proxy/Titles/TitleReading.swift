@@ -206,17 +206,8 @@ struct TitleReading {
 
 /// Reads the beginning of a stored body; blocks on the disk.
 func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
-    var failure: SystemError?
-    let body = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-        do throws(SystemError) {
-            filled = try readAll(
-                into: UnsafeMutableRawBufferPointer(buffer), from: object.descriptor.number,
-                at: object.bodyOffset)
-        } catch {
-            failure = error
-        }
-    }
-    if let failure { throw failure }
+    let body = try readBytes(
+        from: object.descriptor.number, at: object.bodyOffset, count: count)
     guard body.count == count else {
         throw SystemError("pread", code: 5, subject: "the file is short")
     }
