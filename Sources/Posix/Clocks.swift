@@ -19,6 +19,9 @@ package struct Monotonic: Comparable, Hashable, Sendable {
         Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
     }
 
+    /// Seconds since an unknown moment, for arithmetic with fractions.
+    package var inSeconds: Double { Double(nanoseconds) / 1e9 }
+
     /// Reads the clock (clock_gettime(2)); does not block.
     package static func now() -> Monotonic {
         var time = timespec()

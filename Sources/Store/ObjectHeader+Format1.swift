@@ -11,16 +11,16 @@ extension ObjectHeader {
     /// (i64), created (i64), flags (u8), role (u8), two zero bytes, lengths of URL and head and
     /// number of spans (three u32), URL, head, spans (two i64 each), and the first 16 bytes of
     /// SHA-256 over all before it.
-    init?(decodingFormat1 bytes: [UInt8]) {
-        var reader = ByteReader(bytes: bytes)
-        guard reader.take(8) == ArraySlice(Self.formerMagic),
+    init?(decodingFormat1 bytes: UnsafeRawBufferPointer) {
+        var reader = RawReader(bytes)
+        guard reader.take(8)?.elementsEqual(Self.formerMagic) == true,
             reader.integer(UInt32.self) == 1,
             let pages = reader.integer(UInt32.self), (1...Self.pagesLimit).contains(pages),
-            let key = reader.take(32).flatMap({ ObjectKey(bytes: Array($0)) }),
+            let key = reader.take(32),
             let generation = reader.integer(UInt64.self),
             let total = reader.integer(Int64.self), total >= -1,
             let created = reader.integer(Int64.self),
-            let flags = reader.take(4).map(Array.init),
+            let flags = reader.take(4),
             let urlLength = reader.integer(UInt32.self),
             let headLength = reader.integer(UInt32.self),
             let spanCount = reader.integer(UInt32.self),
@@ -28,12 +28,11 @@ extension ObjectHeader {
             let head = reader.take(Int(headLength)),
             let spans = reader.spans(Int(spanCount))
         else { return nil }
-        let covered = Array(bytes[..<reader.offset])
-        guard reader.take(Self.checksumLength) == sha256(covered).prefix(Self.checksumLength) else {
-            return nil
-        }
+        let sum = sha256(Array(bytes[..<reader.offset])).prefix(Self.checksumLength)
+        guard reader.take(Self.checksumLength)?.elementsEqual(sum) == true else { return nil }
         let description = ObjectDescription(
-            key: key, url: String(decoding: url, as: UTF8.self), role: flags[1], head: Array(head),
+            key: ObjectKey(raw: key), url: String(decoding: url, as: UTF8.self), role: flags[1],
+            head: Array(head),
             total: total < 0 ? nil : total, created: WallTime(nanoseconds: created),
             isStorable: true)
         self.init(

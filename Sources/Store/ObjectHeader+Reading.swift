@@ -81,7 +81,8 @@ extension ObjectHeader {
         guard
             let header = newestSlot(in: bytes, pages: pages, epoch: epoch)
                 ?? ObjectHeader(
-                    decodingFormat1: Array(bytes.prefix(Int(pages) * Int(pageSize))))
+                    decodingFormat1: UnsafeRawBufferPointer(
+                        rebasing: bytes.prefix(Int(pages) * Int(pageSize))))
         else { return nil }
         let end = header.spans.isEmpty ? 0 : header.bodyOffset + header.spans.end
         if Int64(bytes.count) < end, try fileSize(file) < end { return nil }

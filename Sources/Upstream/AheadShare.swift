@@ -100,7 +100,7 @@ extension UpstreamClient {
     /// Notes how long a head took that has just come.
     func measureAnswer(_ transfer: Transfer) {
         guard transfer.lane >= .prefetch else { return }
-        let seconds = Double((loop.now - transfer.hopStartedAt).nanoseconds) / 1e9
+        let seconds = (loop.now - transfer.hopStartedAt).inSeconds
         let status = transfer.parser.status.rawValue
         meter.add(
             answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)

@@ -100,7 +100,7 @@ final class ConcurrencyDriver {
         room.holdsDownloads(at: now) || (playersWait && !room.playersWait)
     }
 
-    private var now: Double { Double(loop.now.nanoseconds) / 1e9 }
+    private var now: Double { loop.now.inSeconds }
 
     private var isBesidePlayer: Bool {
         playedAt.map { loop.now - $0 < Self.playing } ?? false
@@ -124,7 +124,7 @@ final class ConcurrencyDriver {
 
     private func tick() {
         let figures = client.takeAheadFigures()
-        let seconds = Double((loop.now - tickedAt).nanoseconds) / 1e9
+        let seconds = (loop.now - tickedAt).inSeconds
         tickedAt = loop.now
         // While players have the line, what runs beside them says nothing of it.
         let isFull = client.aheadWaiting > 0 && !isBesidePlayer

@@ -130,7 +130,7 @@ final class DownloadTable {
     private func tick() {
         loop.schedule(after: .milliseconds(500)) { [weak self] _ in
             guard let self else { return }
-            let seconds = Double((loop.now - tickedAt).nanoseconds) / 1e9
+            let seconds = (loop.now - tickedAt).inSeconds
             tickedAt = loop.now
             for download in downloads.values { measure(download, seconds) }
             look()

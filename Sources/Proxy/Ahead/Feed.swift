@@ -32,7 +32,7 @@ final class Feed {
     private var isAwake = false
 
     private var core: ProxyCore { driver.core }
-    private var now: Double { Double(driver.loop.now.nanoseconds) / 1e9 }
+    private var now: Double { driver.loop.now.inSeconds }
 
     init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
         self.name = name

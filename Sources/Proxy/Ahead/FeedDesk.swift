@@ -12,7 +12,7 @@ import URISyntax
 final class FeedDesk: Sendable {
     /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
     /// at once.
-    private let places = Mutex<[String: Int]>([:])
+    private let entryCounts = Mutex<[String: Int]>([:])
 
     /// More feeds than this at once are refused.
     private static let mostFeeds = 64
@@ -85,7 +85,7 @@ final class FeedDesk: Sendable {
             }
             direction = told
         }
-        guard let count = places.withLock({ $0[name] }) else { return Self.unknown(name) }
+        guard let count = entryCounts.withLock({ $0[name] }) else { return Self.unknown(name) }
         guard (0..<count).contains(index) else {
             return .failure(
                 .badRequest, "index \(index) is outside of the feed: 0...\(count - 1)")
@@ -98,7 +98,7 @@ final class FeedDesk: Sendable {
     }
 
     private func remove(_ name: String, _ core: ProxyCore) -> HandAnswer {
-        guard places.withLock({ $0.removeValue(forKey: name) }) != nil else {
+        guard entryCounts.withLock({ $0.removeValue(forKey: name) }) != nil else {
             return Self.unknown(name)
         }
         core.tap.enqueue(core) { driver, _ in
@@ -116,7 +116,7 @@ final class FeedDesk: Sendable {
     ) {
         var agent = Fields()
         if let text = exchange.request.fields.first(.userAgent) { agent.append(.userAgent, text) }
-        let isNew = places.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
+        let isNew = entryCounts.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
         guard !isNew else {
             return reply(
                 .failure(
@@ -177,7 +177,7 @@ final class FeedDesk: Sendable {
         driver.feeds[name]?.end()
         let feed = Feed(name, order, driver: driver, agent: agent)
         driver.feeds[name] = feed
-        places.withLock { $0[name] = order.items.count }
+        entryCounts.withLock { $0[name] = order.items.count }
         driver.core.tap.turnOn()
         return feed
     }

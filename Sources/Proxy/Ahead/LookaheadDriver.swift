@@ -34,7 +34,7 @@ final class LookaheadDriver {
         planner = LookaheadPlanner(limits: core.settings.lookAheadLimits)
     }
 
-    private var now: Double { Double(loop.now.nanoseconds) / 1e9 }
+    private var now: Double { loop.now.inSeconds }
 
     /// Bytes per second that the line gave of late; nil where nothing was measured.
     var bytesPerSecond: Double? { planner.bytesPerSecond }

@@ -106,6 +106,9 @@ final class LookaheadTap: Sendable {
 
     // MARK: Who it is
 
+    /// What stands in a target whose query carries hints (CTA-5004).
+    private static let hintsName = Array("CMCD=".utf8)
+
     /// Players of one session are told apart by what they say of themselves, else by address and
     /// agent.
     private static func identify(
@@ -115,7 +118,7 @@ final class LookaheadTap: Sendable {
         var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
             request.fields.combined($0)
         }
-        if request.target.utf8.contains(0x3F), request.target.contains("CMCD=") {
+        if request.targetContains(hintsName) {
             texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
         }
         var hints = texts.isEmpty ? nil : PlayerHints(texts)

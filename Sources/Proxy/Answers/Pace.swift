@@ -3,6 +3,7 @@
 /// A player that adapts takes the time of a segment for the speed of the line. What comes from the
 /// store at the speed of memory makes it choose a rendition that the line cannot carry, and the next
 /// segment that is not stored stalls it.
+import CachePolicy
 import HLS
 import HTTPServer
 import Lookahead
@@ -32,16 +33,15 @@ final class LineSpeeds: Sendable {
     /// Seconds of transfer after which a sample weighs half: a few segments.
     private static let halfLife = 4.0
 
-    private let speeds = Mutex<[String: Goodput]>([:])
+    private let speeds = Mutex(RecentMap<String, Goodput>(capacity: 512))
 
     /// Takes note of a body that came for a player.
     func note(_ bytes: Int64, within time: Interval, from host: String) {
         guard bytes >= Self.shortest, time > .zero else { return }
         speeds.withLock { speeds in
-            // More hosts than a daemon's players meet in an hour: forget all rather than grow.
-            if speeds.count >= 512, speeds[host] == nil { speeds.removeAll() }
-            speeds[host, default: Goodput(halfLife: Self.halfLife)].add(
-                bytes: bytes, seconds: Double(time.nanoseconds) / 1e9)
+            var speed = speeds[host] ?? Goodput(halfLife: Self.halfLife)
+            speed.add(bytes: bytes, seconds: time.inSeconds)
+            speeds[host] = speed
         }
     }
 
@@ -98,15 +98,15 @@ final class PacedSource: BodySource {
     init(_ source: any BodySource, rate: Double, on loop: EventLoop) {
         self.source = source
         self.loop = loop
-        budget = PaceBudget(rate: rate, start: Monotonic.now().seconds)
+        budget = PaceBudget(rate: rate, start: Monotonic.now().inSeconds)
     }
 
     var wake: ((EventLoop) -> Void)? {
         didSet {
             guard let wake else { return }
             guard isHeld else { return source.wake = wake }
-            let wait = max(0.001, budget.wait(at: Monotonic.now().seconds))
-            loop.schedule(after: Interval(nanoseconds: Int64(wait * 1e9))) { [weak self] loop in
+            let wait = max(0.001, budget.wait(at: Monotonic.now().inSeconds))
+            loop.schedule(after: Interval(seconds: wait)) { [weak self] loop in
                 self?.goOn(loop)
             }
         }
@@ -120,7 +120,7 @@ final class PacedSource: BodySource {
     }
 
     func next(limit: Int) -> BodyStep {
-        let allowed = budget.allowance(at: Monotonic.now().seconds)
+        let allowed = budget.allowance(at: Monotonic.now().inSeconds)
         guard allowed > 0 else {
             isHeld = true
             return .wait
@@ -138,8 +138,4 @@ final class PacedSource: BodySource {
         wake = nil
         source.cancel()
     }
-}
-
-extension Monotonic {
-    fileprivate var seconds: Double { Double(nanoseconds) / 1e9 }
 }

@@ -192,7 +192,7 @@ final class AheadTask {
             end(
                 BackgroundFetch.Report(
                     broughtBytes: max(0, present - presentAtFirst), total: total,
-                    activeSeconds: Double(active.nanoseconds) / 1e9)))
+                    activeSeconds: active.inSeconds)))
     }
 
     private func setActive(_ isActive: Bool) {

@@ -198,5 +198,5 @@ final class BenchStand {
 
 extension Monotonic {
     /// Seconds since another time.
-    func seconds(since start: Monotonic) -> Double { Double((self - start).nanoseconds) / 1e9 }
+    func seconds(since start: Monotonic) -> Double { (self - start).inSeconds }
 }
