@@ -52,6 +52,8 @@ struct ObjectState: Sendable {
     var lastFill: UInt64 = 0
     var endedFills: UInt64 = 0
     var lastFailure: FillFailure?
+    /// Set for good when a fill failed for want of storage, whatever ends others after it.
+    var didFailToStore = false
     var place: Place
     var isDiscarded = false
     /// Bytes that the ledger counts for this object.

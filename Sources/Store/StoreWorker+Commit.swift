@@ -78,7 +78,7 @@ extension StoreWorker {
             "cannot commit a stored object",
             metadata: ["object": "\(object.key)", "error": "\(error)"])
         core.channel.noteStorageFailure(error)
-        object.discard()
+        object.discard(because: error)
     }
 
     /// Gives back what was counted or reserved for bytes that the ended fills did not bring.

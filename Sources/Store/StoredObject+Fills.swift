@@ -118,6 +118,7 @@ extension StoredObject {
             state.fills.remove(at: index)
             state.endedFills += 1
             if let failure {
+                state.didFailToStore = state.didFailToStore || failure is SystemError
                 state.lastFailure = FillFailure(
                     error: failure, fill: fill, endedFills: state.endedFills)
             }
@@ -158,11 +159,13 @@ extension StoredObject {
     /// Declares the object dead: no lookup finds it any more, nothing of it is committed, and its
     /// file goes when the last holder lets go.
     ///
-    /// Waiters are woken.
-    package func discard() {
+    /// Waiters are woken. With `failure` they learn from `didFailToStore` that storing is what failed,
+    /// also before the end of the fill that met it.
+    package func discard(because failure: SystemError? = nil) {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
             guard !state.isDiscarded else { return ([], false) }
             state.isDiscarded = true
+            state.didFailToStore = state.didFailToStore || failure != nil
             state.endedFills += 1
             return (state.takeAllWaiters(), state.place == .current)
         }

@@ -138,6 +138,9 @@ package final class StoredObject: Sendable {
     /// The last fill that ended with an error, if any did.
     package var lastFailure: FillFailure? { state.withLock { $0.lastFailure } }
 
+    /// True when bytes of a fill could not be stored: the disk's fault, not the body's.
+    package var didFailToStore: Bool { state.withLock { $0.didFailToStore } }
+
     /// Something of the caller's that should live as long as the object in memory, such as the
     /// decoded head.
     ///

@@ -29,6 +29,7 @@ final class Reader: BodySource {
     private var isOver = false
     private var isWaiting = false
     /// Set when the object's storage failed: the rest comes through a file that is not kept.
+    private var detour: Resource?
     private var detours = 0
     /// The number of ended fills when this reader last asked for a flight, and where it then was.
     private var lastAsked: (endedFills: UInt64, offset: Int64)?
@@ -186,7 +187,7 @@ final class Reader: BodySource {
         // To the end of a body whose length is known: the range may stay open.
         if stop == object.total { stop = nil }
         let request = FetchRequest(
-            resource: resource, wanted: .span(start: offset, end: stop), object: object,
+            resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
             delivery: .head, lane: Self.lane(resource, from: offset, to: stop))
         let id = FetchID()
         wish = id
@@ -217,7 +218,11 @@ final class Reader: BodySource {
     }
 
     private func breakOff(_ error: any Error) {
-        if error is SystemError { return goOnElsewhere() }
+        if error is SystemError || object.didFailToStore { return goOnElsewhere() }
+        endBroken(because: error)
+    }
+
+    private func endBroken(because error: any Error) {
         core.log.notice(
             "a body broke off",
             metadata: [
@@ -242,12 +247,10 @@ final class Reader: BodySource {
 
     /// The object takes no more bytes: fetch the rest into a file that is not kept.
     private func goOnElsewhere() {
-        let isStorageFault = object.lastFailure?.error is SystemError
         let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
-        guard isStorageFault, detours < Self.mostDetours, canBeTold, resource.mayStore else {
-            isBroken = true
-            stopWaiting()
-            return wakeNow()
+        guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
+        else {
+            return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
         }
         detours += 1
         stopWaiting()
@@ -255,6 +258,7 @@ final class Reader: BodySource {
         let detour = resource.keyed(
             resource.keyText + " unstored \(detours)", mayStore: false,
             role: resource.role ?? .media)
+        self.detour = detour
         let request = FetchRequest(
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
             lane: .playback)
@@ -269,9 +273,11 @@ final class Reader: BodySource {
     private func hearDetour(_ reply: FetchReply) {
         wish = nil
         guard !isOver else { return }
-        if case .object(let other, _) = reply, moves(to: other) { return }
-        isBroken = true
-        wakeNow()
+        switch reply {
+        case .object(let other, _) where moves(to: other): return
+        case .failure(let failure): endBroken(because: failure)
+        case .object, .notModified, .head: endBroken(because: FillEnd.representationChanged)
+        }
     }
 
     /// Goes on in another object; false if it holds another representation, whose rest must never

@@ -55,7 +55,7 @@ extension Flight {
 
     /// Readers go on with a flight of their own into a file that is not kept.
     private func storingFailed(_ error: SystemError) {
-        object?.discard()
+        object?.discard(because: error)
         fail(
             ProxyFailure(
                 .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
@@ -108,7 +108,7 @@ extension Flight {
             former.presentBytes == 0, let head = ObjectFacts.of(former)?.head
         else { return false }
         keepsNothing = true
-        former.discard()
+        former.discard(because: error)
         failed.end(failure: error)
         writer = nil
         guard create(head, total: former.total, isWhole: true, isStorable: false), let object
