@@ -136,6 +136,19 @@ extension FeedPlanner {
         return max(start, plan.parts.firstIndex { $0.begins >= reach } ?? plan.parts.count)
     }
 
+    /// The next item, while it has no first picture and the player of this one uses the line too.
+    ///
+    /// No other neighbour's bytes are begun then: whoever flicks on in the first second finds one
+    /// whole picture rather than parts of three.
+    func hurriedNeighbour(at now: Double) -> Int? {
+        let window = self.window
+        guard parameters.startBytes > 0, window.count > 1, !hasSettled(at: now),
+            known[active]?.playedSince == nil || !awaited.isEmpty,
+            let next = known[window[1].content], !hasStarted(next)
+        else { return nil }
+        return window[1].content
+    }
+
     /// Whether the viewer stays with the active item.
     private func hasSettled(at now: Double) -> Bool {
         (known[active]?.watched(at: now) ?? 0) >= parameters.settleSeconds

@@ -216,6 +216,7 @@ package struct FeedPlanner: Sendable {
     private mutating func plan(at now: Double) -> [FeedAction] {
         var actions = reads(at: now)
         let wants = self.wants(at: now)
+        let hurried = hurriedNeighbour(at: now)
         var busy = 0
         for (id, fetch) in running where !fetch.isCancelled {
             let wanted = wants.first { $0.content == fetch.content && $0.part == fetch.part }
@@ -237,9 +238,8 @@ package struct FeedPlanner: Sendable {
             guard !ofItem.values.contains(where: { $0.part == want.part }) else { continue }
             // Keys and sections are small: they wait for a round trip, and take nothing of the line.
             let isSmall = isStructure(want.content, want.part)
-            guard isSmall ? busy < 2 * parameters.parallel : busy < parameters.parallel else {
-                continue
-            }
+            guard busy < (isSmall ? 2 : 1) * parameters.parallel else { continue }
+            if let hurried, !isSmall, ![active, hurried].contains(want.content) { continue }
             let large = ofItem.values.count { !isStructure($0.content, $0.part) }
             guard isSmall || large < parameters.parallelOfItem else { continue }
             lastID += 1

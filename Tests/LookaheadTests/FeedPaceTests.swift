@@ -55,6 +55,23 @@ import URISyntax
         #expect(story.running["0/1.m4s"] != nil && !story.yielding.contains("0/1.m4s"))
     }
 
+    @Test func `in the first second the next item has the line to itself beside the player`() {
+        var story = story()
+        play("0.m4s", &story)
+        #expect(story.running["1/0.m4s"] != nil && story.running["2/0.m4s"] == nil)
+        story.finish("1/init.mp4")
+        story.finish("1/0.m4s")
+        #expect(story.running["2/0.m4s"] != nil && story.running["3/0.m4s"] != nil)
+    }
+
+    @Test func `a dead next item holds no other up`() {
+        var story = FeedStory { $0.parallel = 16 }
+        story.reads.removeAll { $0 == 1 }
+        story.take(story.planner.isDead(1, "410", forGood: true, at: 0))
+        story.answerReads()
+        #expect(story.running["2/0.m4s"] != nil)
+    }
+
     @Test func `first bytes go on beside a player until the viewer has settled`() {
         var story = story()
         play("0.m4s", &story)

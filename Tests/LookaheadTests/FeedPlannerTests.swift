@@ -148,6 +148,7 @@ import URISyntax
         let plan = FeedPlan(parts: parts, rate: 200_000)
         var planner = FeedPlanner(contents: [0, 1, 2], weights: [1, 1, 1], at: 0)
         planner.parameters.parallel = 8
+        planner.parameters.settleSeconds = 0
         _ = planner.start(at: 0)
         let actions = [1, 2].flatMap { planner.learned($0, plan, at: 0) }
         let ranges = actions.compactMap { action -> Range<Int64>? in
