@@ -56,7 +56,7 @@ package struct CacheStatus: Sendable, Hashable {
     /// The value as a list member of a structured field (RFC 8941): parameters in the order of
     /// RFC 9211.
     package var serialised: String {
-        if self == CacheStatus.plainHit { return "sluice; hit" }
+        if isPlainHit { return ttl.map { "sluice; hit; ttl=\(Self.integer($0))" } ?? "sluice; hit" }
         var value = CacheStatus.item(cache)
         if hit {
             value += "; hit"
@@ -78,7 +78,10 @@ package struct CacheStatus: Sendable, Hashable {
     }
 
     /// What most answers say.
-    private static let plainHit = CacheStatus(cache: "sluice", hit: true)
+    private var isPlainHit: Bool {
+        hit && cache == "sluice" && forwardStatus == nil && !stored && !collapsed && key == nil
+            && detail == nil
+    }
 
     /// A token where the text can be one, else a string.
     private static func item(_ text: String) -> String {

@@ -44,6 +44,12 @@ package enum Preconditions {
         case failed
     }
 
+    /// Whether a request has any of the conditions that `evaluate` looks at.
+    package static func stand(in fields: Fields) -> Bool {
+        fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince)
+            || fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince)
+    }
+
     /// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in
     /// the order the RFC gives.
     ///

@@ -4,9 +4,39 @@
 /// all the others anew costs more than the rest of a short answer.
 package struct WrittenFields: Sendable, Equatable {
     /// The lines, each with its CRLF.
-    let bytes: [UInt8]
+    private(set) var bytes: [UInt8]
     /// Whether `Date` is among them.
     package let isDated: Bool
+
+    /// No lines yet, and room for so many bytes of them.
+    package init(reserving count: Int) {
+        bytes = []
+        bytes.reserveCapacity(count)
+        isDated = false
+    }
+
+    /// Writes one more line, without making fields first; `Date` and those that frame a message are
+    /// not for here.
+    ///
+    /// - Throws: Where the value is ill-formed; the lines are then as before.
+    package mutating func append(
+        _ name: FieldName, _ value: ArraySlice<UInt8>
+    ) throws(ResponseHeadError) {
+        let checked = value.span
+        for index in checked.indices where !ASCII.isFieldValue(checked[index]) {
+            throw .invalidValue(name: name.spelling)
+        }
+        bytes.append(contentsOf: name.spelling.utf8)
+        bytes.append(ASCII.colon)
+        bytes.append(ASCII.space)
+        bytes.append(contentsOf: value)
+        appendLineEnd(to: &bytes)
+    }
+
+    /// As above, of text.
+    package mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError) {
+        try append(name, Array(value.utf8)[...])
+    }
 
     /// Writes the fields, except those that speak of one connection or frame one message: these
     /// are the server's.

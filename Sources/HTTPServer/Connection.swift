@@ -39,10 +39,8 @@ final class Connection: ReadinessHandler {
     private var timerDue = Monotonic(nanoseconds: 0)
     private var lingered = 0
 
-    /// Takes over an accepted socket and watches it.
-    init(
-        _ socket: consuming OwnedDescriptor, peer: SocketAddress?, on server: ServerLoop
-    ) throws(SystemError) {
+    /// Takes over an accepted socket; `begin` comes next.
+    init(_ socket: consuming OwnedDescriptor, peer: SocketAddress?, on server: ServerLoop) {
         self.server = server
         self.peer = peer
         number = socket.number
@@ -50,8 +48,16 @@ final class Connection: ReadinessHandler {
         state = ConnectionState(now: server.loop.now, limits: server.limits)
         reader = Self.reader(server.limits)
         watched = state.interest
-        registration = try server.loop.watch(number, for: watched, handler: self)
-        armTimer()
+    }
+
+    /// Looks whether the request came with the connection, as it nearly always does.
+    ///
+    /// One that closes the connection as well is then answered without ever having the socket
+    /// watched, or a timer set.
+    func begin() {
+        budget = server.limits.roundBytes
+        read()
+        settle()
     }
 
     private static func reader(_ limits: ServerLimits) -> RequestReader {
@@ -120,19 +126,25 @@ final class Connection: ReadinessHandler {
 
     /// Brings what the kernel watches and the timer into line with the state.
     func settle() {
-        guard state.phase != .closed, let registration else { return }
-        let wanted = state.interest
-        if wanted != watched {
-            do throws(SystemError) {
-                try server.loop.update(registration, for: wanted)
-                watched = wanted
-            } catch {
-                // The kernel is out of memory: better one connection less than one without events.
-                close(.aborted, reset: true)
-                return
-            }
+        guard state.phase != .closed else { return }
+        do throws(SystemError) {
+            try watch(for: state.interest)
+        } catch {
+            // The kernel is out of memory, or epoll at its own limit: better one connection less than
+            // one without events.
+            close(.aborted, reset: true)
+            return
         }
         armTimer()
+    }
+
+    private func watch(for wanted: Readiness) throws(SystemError) {
+        if let registration {
+            if wanted != watched { try server.loop.update(registration, for: wanted) }
+        } else {
+            registration = try server.loop.watch(number, for: wanted, handler: self)
+        }
+        watched = wanted
     }
 
     // MARK: Requests

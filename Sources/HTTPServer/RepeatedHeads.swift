@@ -37,7 +37,7 @@ struct RepeatedHeads {
         var isInUse = false
     }
 
-    private static let rows = 256
+    private static let rows = 128
     private static let rowLength = 4
     /// Longer heads are read each time: what is kept has to have a bound.
     private static let longest = 2_048

@@ -16,7 +16,7 @@ package import Posix
 /// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
 /// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held: what one may send |
 /// | `connections` | count, all loops | 20000 | 1 to 1 million | each is a descriptor |
-/// | `roundBytes` | bytes | 1 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
+/// | `roundBytes` | bytes | 2 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
 /// | `request` | see `RequestLimits` | | | |
 package struct ServerLimits: Sendable, Hashable {
     /// From the first byte of a head to its end; also from the accept to the first byte.
@@ -40,7 +40,7 @@ package struct ServerLimits: Sendable, Hashable {
     /// Connections over all loops; over it: 503 and close.
     package var connections = 20_000
     /// What one connection may send before the loop turns to others.
-    package var roundBytes = 1 << 20
+    package var roundBytes = 2 << 20
     /// The limits of a request head.
     package var request = RequestLimits()
 

@@ -43,13 +43,9 @@ final class ServerLoop {
             turnAway(socket)
             return
         }
-        do throws(SystemError) {
-            let connection = try Connection(socket, peer: peer, on: self)
-            connections[ObjectIdentifier(connection)] = connection
-        } catch {
-            // epoll is at its own limit; the socket is closed by now.
-            counter.leave()
-        }
+        let connection = Connection(socket, peer: peer, on: self)
+        connections[ObjectIdentifier(connection)] = connection
+        connection.begin()
     }
 
     /// Says so and closes, as far as that goes without waiting.

@@ -115,6 +115,14 @@ struct `Conditional requests` {
         #expect(outcome == example.expected)
     }
 
+    @Test(arguments: cases)
+    func `a request without conditions stands apart from those that have one`(example: Case) {
+        var request = Fields()
+        #expect(!Preconditions.stand(in: request))
+        for (name, value) in example.lines { request.append(name, value) }
+        #expect(Preconditions.stand(in: request) == !example.lines.isEmpty)
+    }
+
     @Test func `without validators only the asterisk matches`() {
         let bare = Validators()
         let evaluate = { Preconditions.evaluate($0, method: .get, validators: bare) }

@@ -80,6 +80,19 @@ struct `Response head` {
         }
     }
 
+    @Test func `lines that are written one by one are those of fields, and no others`() throws {
+        var lines = WrittenFields(reserving: 64)
+        try lines.append(.contentType, "video/mp2t")
+        try lines.append(.etag, [0x22, 0x61, 0x22])
+        #expect(
+            lines == (try WrittenFields(fields(("Content-Type", "video/mp2t"), ("ETag", "\"a\"")))))
+        let before = lines
+        #expect(throws: ResponseHeadError.invalidValue(name: "ETag")) {
+            try lines.append(.etag, "a\r\nX: y")
+        }
+        #expect(lines == before)
+    }
+
     @Test(arguments: [Int64.min, -10, -1, 0, 9, 10, 99, 100, .max])
     func `a number is written in decimal`(number: Int64) {
         var bytes: [UInt8] = []

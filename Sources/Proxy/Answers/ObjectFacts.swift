@@ -15,8 +15,6 @@ final class ObjectFacts: Sendable {
     let rules: ReuseRules
     /// Parts of response heads that never change for this object.
     let entityTag: String
-    /// What conditions of requests are compared with.
-    let validators: Validators
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
     /// Field lines of answers, with what they depend on beside the stored head.
@@ -32,9 +30,6 @@ final class ObjectFacts: Sendable {
     init(head: StoredHead, generation: UInt64) {
         self.head = head
         rules = ReuseRules(head, kind: head.kind ?? .private)
-        let date =
-            head.fields.first(.date).flatMap { HTTPDate.parse($0) } ?? head.responseTime.seconds
-        let modified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
         let given = EntityTag.parse(head.fields)
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
         // the generation is one, where the origin gives none. Under HTTP's rules a tag is the
@@ -44,7 +39,15 @@ final class ObjectFacts: Sendable {
         } else {
             entityTag = "\"sluice-\(String(generation, radix: 16))\""
         }
-        validators = Validators(etag: EntityTag(entityTag), lastModified: modified, date: date)
+    }
+
+    /// What conditions of requests are compared with; made each time, since hardly a request has any.
+    var validators: Validators {
+        Validators(
+            etag: EntityTag(entityTag),
+            lastModified: head.fields.first(.lastModified).flatMap { HTTPDate.parse($0) },
+            date: head.fields.first(.date).flatMap { HTTPDate.parse($0) }
+                ?? head.responseTime.seconds)
     }
 
     /// The facts of an object, decoded on first use; nil if its head is not one of ours.

@@ -70,7 +70,6 @@ extension OriginExchange {
     private func serveMedia(_ object: StoredObject, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)
-        let validators = facts.validators
         switch outcomeOfConditions(facts) {
         case .proceed: break
         case .notModified:
@@ -85,7 +84,8 @@ extension OriginExchange {
         }
         let part =
             facts.head.status == .ok && (resource.kind == nil || request.method == .get)
-                && Preconditions.useRange(request.fields, validators: validators)
+                && request.fields.contains(.range)
+                && Preconditions.useRange(request.fields, validators: facts.validators)
             ? chosenRange(total: object.total, facts) : .whole
         guard case .unsatisfiable = part else {
             return send(object, facts, part, builder, how)
@@ -99,6 +99,7 @@ extension OriginExchange {
 
     /// What the client's conditions come to.
     private func outcomeOfConditions(_ facts: ObjectFacts) -> Preconditions.Outcome {
+        guard Preconditions.stand(in: request.fields) else { return .proceed }
         guard resource.kind != nil else {
             return Preconditions.evaluate(
                 request.fields, method: request.method, validators: facts.validators)

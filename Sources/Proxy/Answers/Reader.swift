@@ -26,6 +26,8 @@ final class Reader: BodySource {
     private var waiterID: UInt64?
     private var wish: FetchID?
     private var isBroken = false
+    /// Set when the origin said that the body, whose length nobody knew, ends where this reader is.
+    private var isAtEnd = false
     private var isOver = false
     private var isWaiting = false
     /// Set when the object's storage failed: the rest comes through a file that is not kept.
@@ -35,7 +37,8 @@ final class Reader: BodySource {
     private var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
     private var didTellOfWaiting = false
-    private var readerID: Readers.ID
+    /// Nil while flights need not know: nothing is missing of the object.
+    private var readerID: Readers.ID?
     /// The offset that `core.readers` knows of.
     private var toldOffset: Int64
     /// Where reading of this object began, for what retention is told.
@@ -60,16 +63,17 @@ final class Reader: BodySource {
         receivedAt = exchange.receivedAt
         offset = range.start
         end = range.end
-        readerID = core.readers.enter(object.generation, from: range.start, to: range.end)
         toldOffset = range.start
         firstOffset = range.start
         failuresBefore = object.lastFailure?.endedFills ?? 0
+        if !object.isComplete || !object.isStorable { enter() }
     }
 
     // MARK: BodySource
 
     func next(limit: Int) -> BodyStep {
         if isBroken { return .broken }
+        if isAtEnd { return .end }
         if let end, offset >= end { return .end }
         switch object.state(at: offset) {
         case .present(let count):
@@ -107,13 +111,20 @@ final class Reader: BodySource {
         leave()
     }
 
+    private func enter() {
+        guard readerID == nil else { return }
+        readerID = core.readers.enter(object.generation, from: offset, to: end)
+        toldOffset = offset
+    }
+
     private func tellOffset() {
         toldOffset = offset
-        core.readers.move(readerID, of: object.generation, to: offset)
+        if let readerID { core.readers.move(readerID, of: object.generation, to: offset) }
     }
 
     private func leave() {
-        core.readers.leave(readerID, of: object.generation)
+        if let readerID { core.readers.leave(readerID, of: object.generation) }
+        readerID = nil
         core.store.noteRead(object, bytes: offset - firstOffset)
         firstOffset = offset
         if !object.isComplete { core.flights.readerLeft(object.key) }
@@ -125,6 +136,7 @@ final class Reader: BodySource {
         guard !isOver, !isWaiting else { return }
         guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
         if endsWithFill, hole.fill == nil { return wakeNow() }
+        enter()
         guard seesTo(hole) else { return }
         let bound = LoopBound(self, to: loop)
         let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }
@@ -189,16 +201,27 @@ final class Reader: BodySource {
         let request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
             delivery: .head, lane: Self.lane(resource, from: offset, to: stop))
+        ask(request) { reader, reply in reader.hear(reply) }
+    }
+
+    /// Asks for a flight; what a former wish would still bring is not wanted any more.
+    private func ask(
+        _ request: FetchRequest, _ hear: @escaping @Sendable (Reader, FetchReply) -> Void
+    ) {
+        if let wish { core.flights.cancel(wish) }
         let id = FetchID()
         wish = id
         let bound = LoopBound(self, to: loop)
         core.flights.fetch(request, id: id) { reply in
-            bound.enqueue { reader, _ in reader.hear(reply) }
+            bound.enqueue { reader, _ in
+                guard reader.wish == id else { return }
+                reader.wish = nil
+                hear(reader, reply)
+            }
         }
     }
 
     private func hear(_ reply: FetchReply) {
-        wish = nil
         guard !isOver else { return }
         switch reply {
         case .object(let other, _) where other !== object:
@@ -213,8 +236,21 @@ final class Reader: BodySource {
             _ = seesTo(hole)
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), hole.fill == nil else { return }
+            if endsHere(failure) { return endWell() }
             breakOff(failure)
         }
+    }
+
+    /// Whether a refusal says that there is nothing after the bytes that were read (RFC 9110
+    /// section 15.5.17): so ends a body of unknown length whose first transfer could not be kept.
+    private func endsHere(_ failure: ProxyFailure) -> Bool {
+        end == nil && object.total == nil && offset > 0 && failure.total == offset
+    }
+
+    private func endWell() {
+        isAtEnd = true
+        stopWaiting()
+        wakeNow()
     }
 
     private func breakOff(_ error: any Error) {
@@ -262,19 +298,14 @@ final class Reader: BodySource {
         let request = FetchRequest(
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
             lane: .playback)
-        let id = FetchID()
-        wish = id
-        let bound = LoopBound(self, to: loop)
-        core.flights.fetch(request, id: id) { reply in
-            bound.enqueue { reader, _ in reader.hearDetour(reply) }
-        }
+        ask(request) { reader, reply in reader.hearDetour(reply) }
     }
 
     private func hearDetour(_ reply: FetchReply) {
-        wish = nil
         guard !isOver else { return }
         switch reply {
         case .object(let other, _) where moves(to: other): return
+        case .failure(let failure) where endsHere(failure): endWell()
         case .failure(let failure): endBroken(because: failure)
         case .object, .notModified, .head: endBroken(because: FillEnd.representationChanged)
         }
@@ -289,7 +320,7 @@ final class Reader: BodySource {
         stopWaiting()
         leave()
         object = other
-        readerID = core.readers.enter(other.generation, from: offset, to: end)
+        enter()
         lastAsked = nil
         if wake != nil { waitForMore() }
         return true

@@ -4,12 +4,22 @@ import HTTP
 /// Request targets and the resources that they led to.
 ///
 /// Reading a target, making its session and hashing its key cost more than all the rest of a small
-/// hit; the same target from the same kind of player leads to the same resource every time.
+/// hit; the same target from the same kind of player leads to the same resource every time. The
+/// first time only a mark is made: most segments are asked for once, and to keep what they led to
+/// would cost memory, and time to let it go.
 struct RecentResources {
+    private struct Known {
+        let target: String
+        let resource: Resource
+    }
+
     /// The most targets that are known; one more, and all are forgotten.
     private static let most = 512
 
-    private var table: [String: Resource] = [:]
+    /// By the targets' hashes.
+    private var table: [Int: Known] = [:]
+    /// Hashes of targets that came before, each in a place that it chooses itself.
+    private var marks = [UInt32](repeating: 0, count: 2_048)
     /// The version of the key rules that the resources' keys were made by.
     private var version: UInt64 = 0
 
@@ -19,17 +29,26 @@ struct RecentResources {
             table.removeAll(keepingCapacity: true)
             version = current
         }
-        guard let known = table[request.target], Self.isPlain(request),
-            known.forwardedFields.valueBytes(.userAgent) == request.fields.valueBytes(.userAgent)
+        guard let known = table[request.target.hashValue], known.target == request.target,
+            Self.isPlain(request),
+            known.resource.forwardedFields.valueBytes(.userAgent)
+                == request.fields.valueBytes(.userAgent)
         else { return nil }
-        return known
+        return known.resource
     }
 
-    /// Notes where a request led.
+    /// Notes where a request led, if its target came before.
     mutating func remember(_ resource: Resource, for request: RequestHead) {
+        let hash = request.target.hashValue
+        let place = hash & (marks.count - 1)
+        let mark = UInt32(truncatingIfNeeded: hash >> 32)
+        guard marks[place] == mark else {
+            marks[place] = mark
+            return
+        }
         guard Self.isPlain(request) else { return }
         if table.count >= Self.most { table.removeAll(keepingCapacity: true) }
-        table[request.target] = resource
+        table[hash] = Known(target: request.target, resource: resource)
     }
 
     /// Whether nothing but target and User-Agent decides what goes to the origin.

@@ -10,7 +10,26 @@ import URISyntax
 ///
 /// Everything reached from an entry URL carries its ID.
 package final class Session: Sendable {
-    package let id: SessionID
+    package var id: SessionID {
+        name.withLock { name in
+            switch name {
+            case .made(let id): return id
+            case .ofEntry(let url):
+                let digest = SessionTable.digest(of: url, fields: fields, shift)
+                let id = SessionID(digest: digest)
+                name = .made(id)
+                return id
+            }
+        }
+    }
+
+    /// Where the ID comes from: it takes a digest, and hits on segments hardly ever ask for it.
+    private enum Name: Sendable {
+        case made(SessionID)
+        case ofEntry(AbsoluteURL)
+    }
+
+    private let name: Mutex<Name>
     /// Headers given at entry, sent with every request of the session.
     package let fields: Fields
     /// True when responses may differ by who asks: credentials were given at entry.
@@ -33,10 +52,18 @@ package final class Session: Sendable {
     }
 
     package init(id: SessionID, fields: Fields, shift: Shift = .none) {
-        self.id = id
+        name = Mutex(.made(id))
         self.fields = fields
         self.shift = shift
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
+    }
+
+    /// A session without headers and of the origin's own window, by what it started from.
+    init(startingAt url: AbsoluteURL) {
+        name = Mutex(.ofEntry(url))
+        fields = Fields()
+        shift = .none
+        hasCredentials = false
     }
 
     /// What keeps this viewer's playlists apart from those of others in their keys; nil where they
@@ -76,10 +103,10 @@ package final class SessionTable: Sendable {
         var fields = Fields()
         for header in entry.headers { fields.append(header.name, header.value) }
         let shift = Session.Shift(window: entry.window, recording: recording)
+        // A session without headers is rebuilt from its ID alone, so it need not be kept.
+        guard !fields.isEmpty || shift != .none else { return Session(startingAt: entry.url) }
         let digest = Self.digest(of: entry.url, fields: fields, shift)
         let id = SessionID(digest: digest)
-        // A session without headers is rebuilt from its ID alone, so it need not be kept.
-        guard !fields.isEmpty || shift != .none else { return Session(id: id, fields: fields) }
         let (session, isNew) = sessions.withLock { sessions -> (Session, Bool) in
             if let known = sessions[id] { return (known, false) }
             let made = Session(id: id, fields: fields, shift: shift)
@@ -104,7 +131,7 @@ package final class SessionTable: Sendable {
         return known.filter { Self.starts($0, at: url) }.map(\.id)
     }
 
-    private static func digest(
+    fileprivate static func digest(
         of url: AbsoluteURL, fields: Fields, _ shift: Session.Shift
     ) -> [UInt8] {
         var text = url.normalisedForKey

@@ -1,0 +1,58 @@
+/// What the front door keeps of a hit beside the store: resources by target, IDs of sessions.
+import CachePolicy
+import HTTP
+@testable import Proxy
+import Routing
+import Testing
+import URISyntax
+
+@Suite struct `Requests that come again` {
+    private static func resource(_ target: String, agent: String) throws -> Resource {
+        Resource(
+            url: try AbsoluteURL("http://h\(target)"), keyText: target,
+            session: Session(id: SessionID(1), fields: Fields()), role: nil, policy: .media,
+            mayStore: true, forwardedFields: ["User-Agent": agent], isMounted: false)
+    }
+
+    private static func request(_ target: String, agent: String = "player") -> RequestHead {
+        RequestHead(method: .get, target: target, fields: ["User-Agent": agent])
+    }
+
+    @Test func `a target is known from its second time on`() throws {
+        var recent = RecentResources()
+        let (request, made) = (Self.request("/a"), try Self.resource("/a", agent: "player"))
+        recent.remember(made, for: request)
+        #expect(recent.resource(for: request, keys: 0) == nil)
+        recent.remember(made, for: request)
+        #expect(recent.resource(for: request, keys: 0) === made)
+        #expect(recent.resource(for: Self.request("/b"), keys: 0) == nil)
+    }
+
+    @Test func `another player, or other rules of keys, are led anew`() throws {
+        var recent = RecentResources()
+        let (request, made) = (Self.request("/a"), try Self.resource("/a", agent: "player"))
+        for _ in 0..<2 { recent.remember(made, for: request) }
+        #expect(recent.resource(for: Self.request("/a", agent: "other"), keys: 0) == nil)
+        #expect(recent.resource(for: request, keys: 1) == nil)
+    }
+
+    @Test func `what comes over another proxy is not known`() throws {
+        var recent = RecentResources()
+        var request = Self.request("/a")
+        request.fields.append("CDN-Loop", "other")
+        for _ in 0..<2 {
+            recent.remember(try Self.resource("/a", agent: "player"), for: request)
+        }
+        #expect(recent.resource(for: request, keys: 0) == nil)
+    }
+
+    @Test func `a session without headers has the ID of what it started from, whenever asked`()
+        throws
+    {
+        let url = try AbsoluteURL("http://h/list.m3u8?token=a")
+        let session = Session(startingAt: url)
+        #expect(session.id == Session(startingAt: url).id && session.id == session.id)
+        #expect(SessionTable.starts(session, at: url))
+        #expect(session.id != Session(startingAt: try AbsoluteURL("http://h/other.m3u8")).id)
+    }
+}
