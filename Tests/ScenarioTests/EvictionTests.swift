@@ -53,6 +53,21 @@ extension Stories {
             #expect(try story.settled("stored_bytes") { $0 <= 2_000_000 } <= 2_000_000)
         }
 
+        @Test func `parts of one body that do not fit together all arrive`() throws {
+            let story = try Story(["--cache-size", "4MB", "--min-free", "0"])
+            let size = 16_000_000
+            let path = segment("parts", size)
+            story.cdn.setBehaviour(Behaviour(query: "rate=8000000"), for: path)
+            let answers = try inParallel(8) { part in
+                let start = part * 2_000_000
+                return try story.get(path, range: "bytes=\(start)-\(start + 1_999_999)").body
+            }
+            for (part, body) in answers.enumerated() {
+                #expect(isContent(body, of: path, from: part * 2_000_000, count: 2_000_000))
+            }
+            #expect(try story.stat("own_errors_total") == 0)
+        }
+
         @Test(
             .enabled(if: isRoot, "mounting a small file system needs root"),
             arguments: [("fb=0", 12_000_000), ("chunked=1", 12_000_000), ("fb=0", 72_000_000)])

@@ -1,4 +1,5 @@
 /// Readers and fills of one object.
+import Glibc
 import Posix
 import Reactor
 import Store
@@ -82,6 +83,21 @@ import Testing
             #expect(calls.seen == [.fillEnded])
             #expect(object.lastFailure?.fill == fill)
             #expect(object.lastFailure?.error is Broken)
+        }
+    }
+
+    @Test func `whoever a discard wakes is told that storing failed, and stays told`() throws {
+        try withObject(total: 100) { object in
+            let seen = Mutex([Bool]())
+            let full = object.beginFill(from: 0, to: 50)
+            let other = object.beginFill(from: 50, to: 100)
+            let waiter = Waiter { _ in seen.withLock { $0.append(object.didFailToStore) } }
+            #expect(object.wait(at: 10, waiter) == .waiting)
+            object.discard(because: SystemError("reserve", code: EDQUOT))
+            object.endFill(full, failure: SystemError("reserve", code: EDQUOT))
+            object.endFill(other, failure: Broken())
+            #expect(seen.withLock(\.self) == [true])
+            #expect(object.didFailToStore && object.lastFailure?.error is Broken)
         }
     }
 

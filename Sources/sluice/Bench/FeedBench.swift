@@ -84,6 +84,8 @@ struct FeedBench: Sendable {
                 .init(terms), items: terms.visits, parameters: schemes[task.scheme].parameters)
             return model.run(visits)
         }
+        // Outages begin anew, so that they meet every scheme at the same visits.
+        try stand.shape(terms.profile, speed: terms.speed)
         let daemon = try stand.daemon([])
         _ = try stand.figures()
         let viewer = FeedViewer(
