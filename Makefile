@@ -12,11 +12,12 @@ FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
 CRASH ?= 300
 TEST_FLAGS ?=
+TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan lint format layers bench crash instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -66,8 +67,11 @@ else
 	$(SWIFT) test $(CHECKED) $(TEST_FLAGS)
 endif
 
+tsan-build:
+	$(SWIFT) build $(TSAN) --build-tests
+
 tsan:
-	@$(TOOLS)/tsan $(SWIFT) test $(CHECKED) --sanitize thread --scratch-path .build-tsan
+	@$(TOOLS)/tsan $(SWIFT) test $(TSAN)
 
 lint:
 	@$(TOOLS)/lint $(SWIFT)
