@@ -1,4 +1,4 @@
-/// How many connections a burst of transfers opens to an origin that was never asked before.
+/// Which connections to an origin transfers share, and which they have for themselves.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -29,6 +29,36 @@ extension Stories {
 
         @Test func `a burst shares the first connection where the origin speaks HTTP2`() throws {
             #expect(try burst(http2: true).count <= 2)
+        }
+
+        @Test  // trap 71
+        func `a playlist does not wait behind segments on their HTTP2 connection`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn))
+            defer { front.stop() }
+            let story = try Story(["--ca-file", front.caFile])
+            let list = "/list.m3u8"
+            cdn.put(
+                list, text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            let paths = (0..<2).map { segment("long\($0)", 900_000) }
+            let streams = try paths.map { path in
+                cdn.hold(path, afterBytes: 100_000)
+                let stream = try story.player().open(story.url(for: front.url(path)))
+                _ = try stream.readHead()
+                return stream
+            }
+            #expect(try story.player().get(story.url(for: front.url(list))).status == 200)
+            for (path, stream) in zip(paths, streams) {
+                cdn.release(path)
+                #expect(isContent(try stream.readRest(), of: path))
+            }
+            #expect(eventually { front.accessLog.count == 3 })
+            let used = front.accessLog.map { $0.split(separator: " ") }
+            let (lists, media) = (used.filter { $0[3] == list }, used.filter { $0[3] != list })
+            #expect(lists.allSatisfy { $0[0] == "HTTP/2.0" } && lists.count == 1)
+            #expect(Set(lists.map { $0[4] }).isDisjoint(with: media.map { $0[4] }))
         }
 
         @Test func `a burst has a connection each where the origin speaks HTTP1`() throws {

@@ -114,7 +114,8 @@ extension Stories {
             origin.stop()
         }
 
-        @Test func `two 503s before a 200 are not seen`() throws {
+        @Test  // trap 73
+        func `two 503s before a 200 are not seen`() throws {
             let story = try Story()
             let path = segment("busy", 100_000)
             story.cdn.setBehaviour("status=503&fails=2", for: path)
@@ -147,8 +148,8 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
-        @Test func `Retry-After is waited for, and told to the player when it is too long`() throws
-        {
+        @Test  // trap 73
+        func `Retry-After is waited for, and told to the player when it is too long`() throws {
             let story = try Story()
             let soon = segment("soon", 10_000)
             story.cdn.setBehaviour("status=503&fails=1&header=Retry-After:1", for: soon)
