@@ -9,34 +9,37 @@ import Reactor
 /// content in `Connection+Body.swift`. While a request is being answered nothing but its content is
 /// read: further requests wait in the kernel, or here where they came with the same read, so that
 /// responses keep the order of requests.
+///
+/// The properties marked `exclusivity(unchecked)` are values that nothing changes but calls which lead
+/// nowhere else: two changes of one cannot overlap, and to check that took a tenth of a small hit.
 final class Connection: ReadinessHandler {
     let server: ServerLoop
     let peer: SocketAddress?
     /// The socket's number, valid until `closed`.
     let number: CInt
 
-    var state: ConnectionState
-    var reader: RequestReader
+    @exclusivity(unchecked) var state: ConnectionState
+    @exclusivity(unchecked) var reader: RequestReader
     /// The exchange that is open; nil between requests and for answers to no request.
     var exchange: Exchange?
     var response: ResponseInFlight?
     /// Heads, framing and short content on their way out, from `outputStart` on.
-    var output: [UInt8] = []
-    var outputStart = 0
+    @exclusivity(unchecked) var output: [UInt8] = []
+    @exclusivity(unchecked) var outputStart = 0
     /// What may still be sent before others have their turn.
-    var budget = 0
-    var isPumping = false
+    @exclusivity(unchecked) var budget = 0
+    @exclusivity(unchecked) var isPumping = false
     /// Whether requests are being taken up: what ends meanwhile must not start that again.
-    var isProcessing = false
-    var wasWokenWhilePumping = false
+    @exclusivity(unchecked) var isProcessing = false
+    @exclusivity(unchecked) var wasWokenWhilePumping = false
     /// Whether the kernel took anything since the last turn began.
-    var madeProgress = false
+    @exclusivity(unchecked) var madeProgress = false
 
     private var socket: OwnedDescriptor?
     private var registration: Registration?
-    private var watched: Readiness
+    @exclusivity(unchecked) private var watched: Readiness
     private var timer: TimerID?
-    private var timerDue = Monotonic(nanoseconds: 0)
+    @exclusivity(unchecked) private var timerDue = Monotonic(nanoseconds: 0)
     private var lingered = 0
 
     /// Takes over an accepted socket; `begin` comes next.

@@ -3,24 +3,24 @@ import HTTP
 import Posix
 import Reactor
 
-/// What one server thread owns.
+/// What one server thread owns; on `exclusivity(unchecked)` see `Connection`.
 final class ServerLoop {
     let loop: EventLoop
     let limits: ServerLimits
     let handler: any RequestHandler
     /// Where every connection of the loop reads into; what must outlive the read is copied.
-    private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
+    @exclusivity(unchecked) private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
     var repeatedHeads = RepeatedHeads()
     /// Whether responses close their connections from now on.
-    private(set) var isDraining = false
+    @exclusivity(unchecked) private(set) var isDraining = false
 
     private let counter: ConnectionCounter
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var drained: (() -> Void)?
-    private var spareBuffer: [UInt8] = []
-    private var dateSecond = Int64.min
-    private var cachedDateLine: [UInt8] = []
+    @exclusivity(unchecked) private var spareBuffer: [UInt8] = []
+    @exclusivity(unchecked) private var dateSecond = Int64.min
+    @exclusivity(unchecked) private var cachedDateLine: [UInt8] = []
 
     init(
         on loop: EventLoop, limits: ServerLimits, counter: ConnectionCounter,

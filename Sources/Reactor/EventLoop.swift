@@ -36,10 +36,12 @@ package final class EventLoop {
 
     /// How other threads reach this loop.
     package let handle: LoopHandle
+    // Both are stored whole and read whole, so that accesses cannot overlap; checking that costs as
+    // much as ten reads.
     /// The monotonic time of this round; read once a round.
-    package private(set) var now: Monotonic
+    @exclusivity(unchecked) package private(set) var now: Monotonic
     /// The wall time of this round; read once a round.
-    package private(set) var wallNow: WallTime
+    @exclusivity(unchecked) package private(set) var wallNow: WallTime
 
     private let epoll: Epoll
     private var slots: [Slot] = []
