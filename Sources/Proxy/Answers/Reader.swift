@@ -17,28 +17,28 @@ import URISyntax
 ///
 /// Bound to its server loop.
 final class Reader: BodySource {
-    private var object: StoredObject
-    private let resource: Resource
-    private let core: ProxyCore
+    var object: StoredObject
+    let resource: Resource
+    let core: ProxyCore
     private let loop: EventLoop
-    private var offset: Int64
-    private let end: Int64?
+    var offset: Int64
+    let end: Int64?
     private var waiterID: UInt64?
     private var wish: FetchID?
     private var isBroken = false
     /// Set when the origin said that the body, whose length nobody knew, ends where this reader is.
     private var isAtEnd = false
-    private var isOver = false
+    var isOver = false
     private var isWaiting = false
     /// Set when the object's storage failed: the rest comes through a file that is not kept.
-    private var detour: Resource?
-    private var detours = 0
+    var detour: Resource?
+    var detours = 0
     /// The number of ended fills when this reader last asked for a flight, and where it then was.
-    private var lastAsked: (endedFills: UInt64, offset: Int64)?
+    var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
     private var didTellOfWaiting = false
     /// Nil while flights need not know: nothing is missing of the object.
-    private var readerID: Readers.ID?
+    var readerID: Readers.ID?
     /// The offset that `core.readers` knows of.
     private var toldOffset: Int64
     /// Where reading of this object began, for what retention is told.
@@ -111,7 +111,7 @@ final class Reader: BodySource {
         leave()
     }
 
-    private func enter() {
+    func enter() {
         guard readerID == nil else { return }
         readerID = core.readers.enter(object.generation, from: offset, to: end)
         toldOffset = offset
@@ -122,7 +122,7 @@ final class Reader: BodySource {
         if let readerID { core.readers.move(readerID, of: object.generation, to: offset) }
     }
 
-    private func leave() {
+    func leave() {
         if let readerID { core.readers.leave(readerID, of: object.generation) }
         readerID = nil
         core.store.noteRead(object, bytes: offset - firstOffset)
@@ -132,7 +132,7 @@ final class Reader: BodySource {
 
     // MARK: Waiting
 
-    private func waitForMore() {
+    func waitForMore() {
         guard !isOver, !isWaiting else { return }
         guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
         if endsWithFill, hole.fill == nil { return wakeNow() }
@@ -205,7 +205,7 @@ final class Reader: BodySource {
     }
 
     /// Asks for a flight; what a former wish would still bring is not wanted any more.
-    private func ask(
+    func ask(
         _ request: FetchRequest, _ hear: @escaping @Sendable (Reader, FetchReply) -> Void
     ) {
         if let wish { core.flights.cancel(wish) }
@@ -243,11 +243,11 @@ final class Reader: BodySource {
 
     /// Whether a refusal says that there is nothing after the bytes that were read (RFC 9110
     /// section 15.5.17): so ends a body of unknown length whose first transfer could not be kept.
-    private func endsHere(_ failure: ProxyFailure) -> Bool {
+    func endsHere(_ failure: ProxyFailure) -> Bool {
         end == nil && object.total == nil && offset > 0 && failure.total == offset
     }
 
-    private func endWell() {
+    func endWell() {
         isAtEnd = true
         stopWaiting()
         wakeNow()
@@ -258,7 +258,7 @@ final class Reader: BodySource {
         endBroken(because: error)
     }
 
-    private func endBroken(because error: any Error) {
+    func endBroken(because error: any Error) {
         core.log.notice(
             "a body broke off",
             metadata: [
@@ -269,61 +269,10 @@ final class Reader: BodySource {
         wakeNow()
     }
 
-    private func stopWaiting() {
+    func stopWaiting() {
         if let waiterID { object.cancelWait(waiterID) }
         waiterID = nil
         isWaiting = false
-    }
-
-    // MARK: Storage that failed
-
-    /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
-    /// then the store knows, and the next one lies elsewhere.
-    private static let mostDetours = 2
-
-    /// The object takes no more bytes: fetch the rest into a file that is not kept.
-    private func goOnElsewhere() {
-        let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
-        guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
-        else {
-            return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
-        }
-        detours += 1
-        stopWaiting()
-        core.counters.add(.notStored)
-        let detour = resource.keyed(
-            resource.keyText + " unstored \(detours)", mayStore: false,
-            role: resource.role ?? .media)
-        self.detour = detour
-        let request = FetchRequest(
-            resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
-            lane: .playback)
-        ask(request) { reader, reply in reader.hearDetour(reply) }
-    }
-
-    private func hearDetour(_ reply: FetchReply) {
-        guard !isOver else { return }
-        switch reply {
-        case .object(let other, _) where moves(to: other): return
-        case .failure(let failure) where endsHere(failure): endWell()
-        case .failure(let failure): endBroken(because: failure)
-        case .object, .notModified, .head: endBroken(because: FillEnd.representationChanged)
-        }
-    }
-
-    /// Goes on in another object; false if it holds another representation, whose rest must never
-    /// stand behind the start of this one.
-    private func moves(to other: StoredObject) -> Bool {
-        guard let head = ObjectFacts.of(other)?.head,
-            FlightTable.isSame(object, as: head, total: other.total)
-        else { return false }
-        stopWaiting()
-        leave()
-        object = other
-        enter()
-        lastAsked = nil
-        if wake != nil { waitForMore() }
-        return true
     }
 
     /// The lane of a fetch: what playback stands still for goes by the express lane.

@@ -1,0 +1,56 @@
+/// A body whose object takes no more bytes: the rest comes through a file that is not kept.
+import CachePolicy
+import HLS
+import Store
+import Upstream
+
+extension Reader {
+    /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
+    /// then the store knows, and the next one lies elsewhere.
+    private static let mostDetours = 2
+
+    /// The object takes no more bytes: fetch the rest into a file that is not kept.
+    func goOnElsewhere() {
+        let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
+        guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
+        else {
+            return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
+        }
+        detours += 1
+        stopWaiting()
+        core.counters.add(.notStored)
+        let detour = resource.keyed(
+            resource.keyText + " unstored \(detours)", mayStore: false,
+            role: resource.role ?? .media)
+        self.detour = detour
+        let request = FetchRequest(
+            resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
+            lane: .playback)
+        ask(request) { reader, reply in reader.hearDetour(reply) }
+    }
+
+    private func hearDetour(_ reply: FetchReply) {
+        guard !isOver else { return }
+        switch reply {
+        case .object(let other, _) where moves(to: other): return
+        case .failure(let failure) where endsHere(failure): endWell()
+        case .failure(let failure): endBroken(because: failure)
+        case .object, .notModified, .head: endBroken(because: FillEnd.representationChanged)
+        }
+    }
+
+    /// Goes on in another object; false if it holds another representation, whose rest must never
+    /// stand behind the start of this one.
+    func moves(to other: StoredObject) -> Bool {
+        guard let head = ObjectFacts.of(other)?.head,
+            FlightTable.isSame(object, as: head, total: other.total)
+        else { return false }
+        stopWaiting()
+        leave()
+        object = other
+        enter()
+        lastAsked = nil
+        if wake != nil { waitForMore() }
+        return true
+    }
+}
