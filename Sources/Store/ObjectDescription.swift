@@ -26,6 +26,10 @@ package struct ObjectDescription: Sendable {
     package var isStorable: Bool
     /// True when the whole body will be fetched, so that reserving its blocks pays.
     package var expectsWholeBody: Bool
+    /// The whole body where it is there already: `total` bytes, at most `StoredObject.shortLimit`.
+    ///
+    /// It is written with the header, and the object complete at once, if it gets a name.
+    package var body: [UInt8]?
 
     package init(
         key: ObjectKey, url: String, role: UInt8, head: [UInt8], total: Int64?, created: WallTime,

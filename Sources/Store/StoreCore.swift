@@ -214,12 +214,14 @@ final class StoreCore: Sendable {
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
             // Held from here on: the table may close it meanwhile, and its bytes would stay counted.
-            let known = table.withShard(of: key) { $0.find(key) } ?? load(key)
+            let (open, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
+            let known = open ?? (isAbsent ? nil : load(key))
             if known == nil { forgetLost(key) }
             try rename(newPath, of: key)
             object.state.withLock { state in
                 state.place = .current
-                state.hasNewFacts = true
+                // What its first header says of it is all there is to say.
+                state.hasNewFacts = state.hasNewFacts || !state.isClaimedEarly
             }
             let old =
                 table.withShard(of: key) { shard in

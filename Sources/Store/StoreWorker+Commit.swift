@@ -29,6 +29,7 @@ extension StoreWorker {
         var due: [(object: StoredObject, header: ObjectHeader, mustSync: Bool)] = []
         for object in objects {
             object.sumUp()
+            noteEarlyClaim(of: object)
             guard let (header, mustSync) = object.snapshot(epoch: core.folder.epoch) else {
                 continue
             }
@@ -107,8 +108,20 @@ extension StoreWorker {
 
     // MARK: Certainty
 
-    private func noteUnsynced(_ object: StoredObject) {
-        unsynced[object.key] = Remembered(object: object)
+    /// An object that was written whole has its header already; it only has to be certain.
+    private func noteEarlyClaim(of object: StoredObject) {
+        let isClaimed = object.state.withLock { state in
+            defer { state.isClaimedEarly = false }
+            return state.isClaimedEarly && state.place == .current && !state.isDiscarded
+        }
+        guard isClaimed else { return }
+        noteUnsynced(object, isClaimedEarly: true)
+        core.counters.commits.add(1, ordering: .relaxed)
+    }
+
+    private func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool = false) {
+        let isEarly = isClaimedEarly || unsynced[object.key]?.isClaimedEarly == true
+        unsynced[object.key] = Remembered(object: object, isClaimedEarly: isEarly)
         if unsyncedSince == nil { unsyncedSince = .now() }
     }
 
@@ -120,7 +133,7 @@ extension StoreWorker {
         if unsynced.count + unsyncedFolders.count >= Self.together, syncTogether() { return true }
         for (key, known) in unsynced {
             guard .now() < deadline else { break }
-            sync(key, known.object)
+            sync(key, known)
             unsynced[key] = nil
         }
         for byte in unsyncedFolders {
@@ -150,7 +163,8 @@ extension StoreWorker {
         return true
     }
 
-    private func sync(_ key: ObjectKey, _ object: StoredObject?) {
+    private func sync(_ key: ObjectKey, _ known: Remembered) {
+        let object = known.object
         do throws(SystemError) {
             if let object {
                 try syncData(object.descriptor.number)
@@ -162,7 +176,10 @@ extension StoreWorker {
             }
         } catch {
             guard error.code != ENOENT else { return }
-            if let object { giveUp(object, error) } else { core.channel.noteStorageFailure(error) }
+            if let object { return giveUp(object, error) }
+            core.channel.noteStorageFailure(error)
+            // Its header says more than what may be on the disk, unless it was not even asked.
+            if known.isClaimedEarly, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
         }
     }
 }

@@ -11,6 +11,8 @@ final class StoreWorker {
     /// An object that may be let go meanwhile.
     struct Remembered {
         weak var object: StoredObject?
+        /// True where the header may be on the disk without the body that it claims.
+        var isClaimedEarly = false
     }
 
     let core: StoreCore

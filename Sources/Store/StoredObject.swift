@@ -48,6 +48,8 @@ package final class StoredObject: Sendable {
         var countsForBudget = true
         /// The whole body, if it came with the header.
         var content: [UInt8]?
+        /// Whether header and body were written together just now.
+        var isClaimedEarly = false
     }
 
     init(_ parts: Parts, descriptor: SharedDescriptor, channel: StoreChannel) {
@@ -75,6 +77,7 @@ package final class StoredObject: Sendable {
         initial.sequence = parts.header.sequence
         initial.isCramped = parts.header.isCramped
         initial.content = parts.content
+        initial.isClaimedEarly = parts.isClaimedEarly
         state = Mutex(initial)
     }
 

@@ -28,8 +28,8 @@ package protocol TransferDelegate: AnyObject {
     /// Bytes of the body, at most 16 KiB, valid during the call only.
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
 
-    /// Called once at the end of each loop round in which bytes arrived, and before `didFinish`:
-    /// the place to write gathered bytes and wake readers.
+    /// Called once at the end of each loop round in which a head or bytes arrived, and before
+    /// `didFinish`: the place to write gathered bytes and wake readers.
     func transferRoundDidEnd(_ transfer: Transfer)
 
     /// The end, told exactly once, never from inside another call of this client.

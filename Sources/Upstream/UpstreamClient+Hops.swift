@@ -64,6 +64,7 @@ extension UpstreamClient {
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
             transfer.delegate?.transfer(transfer, didReceive: transfer.head())
+            didReceiveBytes(transfer)
         }
     }
 

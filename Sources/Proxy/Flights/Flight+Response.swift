@@ -56,15 +56,18 @@ extension Flight: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        guard transfer === self.transfer, refusal == nil, writer != nil else { return .consumed }
+        guard transfer === self.transfer, refusal == nil, writer != nil || heldHead != nil else {
+            return .consumed
+        }
         table.counters.add(.bytesFromOrigin, Int64(bytes.count))
         if isAhead { table.counters.add(.bytesAhead, Int64(bytes.count)) }
-        gather(bytes)
+        if heldHead == nil { gather(bytes) } else { hold(bytes) }
         return .consumed
     }
 
     func transferRoundDidEnd(_ transfer: Transfer) {
         guard transfer === self.transfer else { return }
+        takeHeldHead()
         flush()
     }
 
@@ -74,10 +77,12 @@ extension Flight: TransferDelegate {
         switch result {
         case .success(let timings):
             if refusal != nil { return retryRefused() }
+            takeHeldHead()
             measureLine(timings)
             finish()
         case .failure(let error):
             if refusal != nil { return retryRefused() }
+            takeHeldHead()
             flush()
             settleWrites()
             guard state != .ended else { return }
@@ -99,6 +104,9 @@ extension Flight: TransferDelegate {
         guard !resource.isGrowing else {
             // What is there now, and not what will have been there at the end.
             return begin(head, from: 0, to: length, total: nil)
+        }
+        if let length, mayComeAtOnce(head, length) {
+            return heldHead = HeldHead(head: head, total: length)
         }
         begin(head, from: 0, to: nil, total: hasNoBody ? 0 : length)
     }
@@ -167,7 +175,7 @@ extension Flight: TransferDelegate {
     }
 
     /// Begins, or goes on, to fill an object with this response.
-    private func begin(_ head: TransferHead, from start: Int64, to end: Int64?, total: Int64?) {
+    func begin(_ head: TransferHead, from start: Int64, to end: Int64?, total: Int64?) {
         var stored = storedHead(head)
         let onlyHere = stored.removePrivateFields()
         takesRanges =
@@ -189,6 +197,7 @@ extension Flight: TransferDelegate {
             if let former, !revalidates { former.discard() }
             let isWhole = start == 0 && end == nil
             let isStorable = reason == nil && !keepsNothing
+            isSniffing = sniffs(stored, from: start)
             guard create(stored, total: total, isWhole: isWhole, isStorable: isStorable) else {
                 return
             }
@@ -196,17 +205,14 @@ extension Flight: TransferDelegate {
         guard let object else { return }
         let last = end ?? total
         wanted = .span(start: start, end: end)
-        writer = FillWriter(object, from: start, to: last)
+        writer = FillWriter(object, from: takeWritten(former) ?? start, to: last)
         if writerBefore == nil { firstOffset = start }
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling
         filledSince = table.loop.now
         isExpected = !isAhead
-        isSniffing =
-            start == 0 && former !== object && (resource.role == nil || isPlaylist)
-            && head.status == .ok && !isPlainlyMedia(stored)
-            && (resource.kind == nil || !stored.fields.contains(.contentEncoding))
+        isSniffing = former !== object && sniffs(stored, from: start)
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
@@ -219,13 +225,21 @@ extension Flight: TransferDelegate {
         answer(isComplete: false)
     }
 
+    /// Whether the first bytes decide what a new object is.
+    private func sniffs(_ head: StoredHead, from start: Int64) -> Bool {
+        start == 0 && (resource.role == nil || isPlaylist)
+            && head.status == .ok && !isPlainlyMedia(head)
+            && (resource.kind == nil || !head.fields.contains(.contentEncoding))
+    }
+
     /// Whether name and type say the same of what no playlist has led to: then the player has its
     /// head when it comes, and not with the first bytes, which may be a while behind it.
     private func isPlainlyMedia(_ head: StoredHead) -> Bool {
         guard !isPlaylist, resource.isNamedAsMedia,
             let type = head.fields.first(.contentType).map(HTTP.ASCII.lowercased)
         else { return false }
-        return (type.hasPrefix("video/") || type.hasPrefix("audio/")) && !type.contains("mpegurl")
+        return (type.hasPrefix("video/") || type.hasPrefix("audio/"))
+            && !type.prefix { $0 != ";" && $0 != " " }.hasSuffix("mpegurl")
     }
 
     private func failUnkept() {
@@ -254,7 +268,7 @@ extension Flight: TransferDelegate {
         let text =
             resource.kind == nil
             ? resource.keyText : resource.keyText(selectedBy: SelectingFields(head.fields))
-        let description = ObjectDescription(
+        var description = ObjectDescription(
             key: text == resource.keyText ? resource.key : ObjectKey(sha256Of: text), url: text,
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
@@ -262,6 +276,7 @@ extension Flight: TransferDelegate {
             // A page of a mount is no title; a playlist there is, and so is a file that is played.
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
             kind: retentionKind(head), isRead: !isAhead)
+        if isWhole, isStorable { description.body = heldBody(total) }
         do throws(SystemError) {
             let made = try table.store.create(description)
             // Readers ask for it at once, and need not read it back from its stored form.

@@ -60,6 +60,8 @@ final class Flight {
     var transfer: Transfer?
     /// Bytes of this round, not in the file yet.
     var gathered: [UInt8] = []
+    /// A response whose short body may be here in a moment, and with it the object is made.
+    var heldHead: HeldHead?
     /// True until the first bytes of a response have come, which readers are waiting for.
     var isExpected = false
     var requestTime = WallTime.now()
