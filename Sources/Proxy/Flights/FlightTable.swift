@@ -83,10 +83,10 @@ final class FlightTable {
         bodies.giveBack(&buffer)
     }
 
-    /// Lets go of the spare ones once none has been asked for during half a second.
+    /// Lets go of the spare ones once none has been asked for during a fifth of a second.
     private func watchBuffers() {
         guard bufferTimer == nil else { return }
-        bufferTimer = loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+        bufferTimer = loop.schedule(after: .milliseconds(200)) { [weak self] _ in
             guard let self else { return }
             bufferTimer = nil
             guard buffersAreUsed else { return bodies?.dropBuffers() ?? () }
