@@ -24,7 +24,8 @@ extension Flight {
     /// Takes bytes of a body whose head waits.
     func hold(_ bytes: UnsafeRawBufferPointer) {
         guard let heldHead else { return }
-        if gathered.capacity == 0 { gathered = table.takeBuffer() }
+        // No buffer for large pieces: many heads may wait at once.
+        if gathered.capacity == 0 { gathered.reserveCapacity(Int(heldHead.total)) }
         gathered.append(contentsOf: bytes)
         if gathered.count >= heldHead.total { takeHeldHead() }
     }
@@ -34,7 +35,7 @@ extension Flight {
         guard let held = heldHead else { return }
         heldHead = nil
         begin(held.head, from: 0, to: nil, total: held.total)
-        if writer == nil { table.giveBack(&gathered) } else { flush() }
+        if writer == nil { gathered = [] } else { flush() }
     }
 
     /// The whole body, where it is here before the object is made and may be written with it.
@@ -52,7 +53,7 @@ extension Flight {
         guard let object, object !== former, !gathered.isEmpty, object.isComplete,
             object.total == Int64(gathered.count)
         else { return nil }
-        table.giveBack(&gathered)
+        gathered = []
         return object.total
     }
 }

@@ -77,9 +77,9 @@ final class FlightTable {
         return made
     }
 
-    /// Empties a buffer and takes it back; a few are kept.
+    /// Empties a buffer and takes it back; a few are kept, if they have room for a whole piece.
     func giveBack(_ buffer: inout [UInt8]) {
-        guard let bodies else { return buffer = [] }
+        guard let bodies, buffer.capacity >= Flight.gatherLimit else { return buffer = [] }
         bodies.giveBack(&buffer)
     }
 
