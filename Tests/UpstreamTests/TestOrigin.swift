@@ -101,12 +101,17 @@ final class TestOrigin: Sendable {
 
     /// Ends all connections and threads; tests call it last.
     func stop() {
-        let threads = log.withLock { log in
+        let acceptor = log.withLock { log in
             log.isStopping = true
+            return log.threads.first
+        }
+        shutdown(listener.number, CInt(SHUT_RDWR))
+        // It may be in the middle of one more connection, whose thread is known only afterwards.
+        acceptor?.join()
+        let threads = log.withLock { log in
             for number in log.open { shutdown(number, CInt(SHUT_RDWR)) }
             return log.threads
         }
-        shutdown(listener.number, CInt(SHUT_RDWR))
         for thread in threads { thread.join() }
     }
 
