@@ -42,9 +42,14 @@ extension StoreWorker {
         for (object, header, mustSync) in due {
             do throws(SystemError) {
                 if mustSync, !isSynced { try syncData(object.descriptor.number) }
-                try writeHeader(header, of: object)
             } catch {
                 giveUp(object, error)
+                continue
+            }
+            do throws(SystemError) {
+                try writeHeader(header, of: object)
+            } catch {
+                putOff(object, error)
                 continue
             }
             core.table.withName(of: object.key) {
@@ -72,13 +77,30 @@ extension StoreWorker {
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
-    /// After a failed sync the kernel may have dropped the pages: nothing of the object is certain.
-    func giveUp(_ object: StoredObject, _ error: SystemError) {
+    /// After a failed write the body is what it was, and can be read on; its header is written again
+    /// later, as when a full disk has room.
+    private func putOff(_ object: StoredObject, _ error: SystemError) {
+        noteFailure(of: object, error)
+        refusedAt = .now()
+        let mustQueue = object.state.withLock { state in
+            state.hasNewFacts = true
+            defer { state.isQueued = true }
+            return !state.isQueued
+        }
+        if mustQueue { dirty.append((object, .now())) }
+    }
+
+    private func noteFailure(of object: StoredObject, _ error: SystemError) {
         core.counters.commitFailures.add(1, ordering: .relaxed)
         core.log.error(
             "cannot commit a stored object",
             metadata: ["object": "\(object.key)", "error": "\(error)"])
         core.channel.noteStorageFailure(error)
+    }
+
+    /// After a failed sync the kernel may have dropped the pages: nothing of the object is certain.
+    func giveUp(_ object: StoredObject, _ error: SystemError) {
+        noteFailure(of: object, error)
         object.discard(because: error)
     }
 

@@ -18,6 +18,8 @@ final class StoreWorker {
     let core: StoreCore
     /// Objects whose header on disk is behind, with the time of their last commit.
     var dirty: [(object: StoredObject, since: Monotonic)] = []
+    /// When the disk refused a header last; for a while no other is tried.
+    var refusedAt: Monotonic?
     /// Objects whose last header may not be on the disk yet.
     var unsynced: [ObjectKey: Remembered] = [:]
     /// First bytes of the keys whose names may not be on the disk yet.
@@ -175,6 +177,7 @@ final class StoreWorker {
     /// Commits what has grown enough or waited long enough.
     private func commitDue(at now: Monotonic) {
         let configuration = core.configuration
+        if let refusedAt, now - refusedAt < configuration.commitInterval { return }
         var kept: [(object: StoredObject, since: Monotonic)] = []
         var due: [StoredObject] = []
         for (object, since) in dirty {

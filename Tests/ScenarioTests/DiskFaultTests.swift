@@ -70,6 +70,33 @@ extension Stories {
             }
         }
 
+        @Test(arguments: [ENOSPC, EIO])
+        func `what came whole is kept although its header could not be written at once`(
+            error: Int32
+        ) throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let paths = (0..<5).map { segment("whole\($0)", 60_000) }
+            // Apart from its head, so that the header comes when all is there, a moment later.
+            let streams = try paths.map { path in
+                story.cdn.hold(path, afterBytes: 30_000)
+                let stream = try story.open(path)
+                #expect(try stream.read(30_000).count == 30_000)
+                return stream
+            }
+            for path in paths { story.cdn.release(path) }
+            for stream in streams { #expect(try stream.readRest().count == 30_000) }
+            try disk.fail(DiskFault(calls: [.write], error: error))
+            usleep(150_000)
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            try disk.heal()
+            try story.restart()
+            for path in paths {
+                #expect(isContent(try story.get(path).body, of: path))
+                #expect(story.cdn.requestCount(path) == 1)
+            }
+        }
+
         @Test(arguments: [64, 100])
         func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
             descriptors: Int
