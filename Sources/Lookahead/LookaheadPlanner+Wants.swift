@@ -13,7 +13,7 @@ extension LookaheadPlanner {
         var actions: [LookaheadAction] = []
         var busy: Set<MediaPiece> = []
         for (number, fetch) in running where fetch.player == id && !fetch.isCancelled {
-            if wanted.contains(where: { $0.piece == fetch.piece }) {
+            if wanted.contains(where: { $0.piece == fetch.piece }) || isStillAhead(fetch, at: now) {
                 busy.insert(fetch.piece)
             } else {
                 running[number]?.isCancelled = true
@@ -25,11 +25,53 @@ extension LookaheadPlanner {
             lastID += 1
             let number = AheadID(lastID)
             running[number] = Running(
-                player: id, list: want.list, piece: want.piece, sequence: want.sequence)
+                player: id, list: want.list, piece: want.piece, sequence: want.sequence,
+                begunAt: place(of: id, in: want.list))
             busy.insert(want.piece)
             actions.append(.fetch(number, want.piece, for: id))
         }
         return actions
+    }
+
+    /// Where a player is in a list: the media sequence number of what it asked for last.
+    private func place(of id: PlayerID, in list: ListID) -> Int? {
+        players[id]?.tracks.values.first { $0.list == list }?.sequence
+    }
+
+    /// Whether a player comes to what runs for it if it only plays on, however far it is run ahead
+    /// of it now.
+    ///
+    /// A line that shows itself to be fast makes the depth less; what is under way by then would be
+    /// asked for a second time, a moment after it was ended.
+    private func isStillAhead(_ fetch: Running, at now: Double) -> Bool {
+        guard let player = players[fetch.player], isActive(player), let begunAt = fetch.begunAt,
+            fetch.sequence != nil || fetch.piece.role != .segment,
+            // One that waits for what it plays needs the line for it.
+            player.hints?.isStarving != true
+        else { return false }
+        return tracksInPlay(of: player, at: now).contains { track, list in
+            // One back is a retry, as in a change of rendition.
+            track.list == fetch.list && list.mode != .off && track.sequence >= begunAt - 1
+                && track.sequence < fetch.sequence ?? .max
+        }
+    }
+
+    /// Whether anything is fetched ahead of a player at all.
+    private func isActive(_ player: Player) -> Bool {
+        !player.hasStopped && isAmongTheLast(player)
+    }
+
+    /// What a player plays, with the lists it comes from: not what it jumps about in, nor what it has
+    /// not asked for in a while.
+    private func tracksInPlay(of player: Player, at now: Double) -> [(track: Track, list: List)] {
+        player.tracks.compactMap { kind, track in
+            guard let list = lists[track.list], list.kind == kind, track.jumps < 1.7 else {
+                return nil
+            }
+            let longest = list.picture.segments.first?.seconds ?? 0
+            guard now - player.askedAt <= max(limits.silence, 2 * longest) else { return nil }
+            return (track, list)
+        }
     }
 
     struct Want: Sendable {
@@ -42,16 +84,9 @@ extension LookaheadPlanner {
 
     /// What a player will need, the earliest first; nothing once it has stopped.
     private func wanted(_ id: PlayerID, at now: Double) -> [Want] {
-        guard let player = players[id], !player.hasStopped else { return [] }
-        guard isAmongTheLast(player) else { return [] }
-        var wants: [Want] = []
-        for (kind, track) in player.tracks {
-            guard let list = lists[track.list], list.kind == kind, track.jumps < 1.7 else {
-                continue
-            }
-            let longest = list.picture.segments.first?.seconds ?? 0
-            if now - player.askedAt > max(limits.silence, 2 * longest) { continue }
-            wants += self.wanted(track, list, player)
+        guard let player = players[id], isActive(player) else { return [] }
+        var wants = tracksInPlay(of: player, at: now).flatMap {
+            self.wanted($0.track, $0.list, player)
         }
         wants.sort { $0.due < $1.due }
         if let announced = player.announced, let list = lists[announced.list], list.mode != .off {

@@ -55,6 +55,8 @@ package struct LookaheadPlanner: Sendable {
         let list: ListID
         let piece: MediaPiece
         let sequence: Int?
+        /// What its player had asked for last in that list when it was begun.
+        let begunAt: Int?
         var isCancelled = false
     }
 
@@ -205,16 +207,25 @@ package struct LookaheadPlanner: Sendable {
 
     /// A player cut off a body: it stopped, sought or changes its rendition; the next request tells.
     ///
-    /// What was cut off counts only where nothing else was asked for since.
+    /// What was cut off counts only where nothing was asked for since; some players cut off a body a
+    /// few milliseconds before they ask for the next one, so it is best told a moment later.
+    ///
+    /// - Parameters:
+    ///   - id: who it was.
+    ///   - url: whose body was cut off.
+    ///   - then: when that was.
+    ///   - now: the time.
+    /// - Returns: what to do.
     package mutating func left(
-        _ id: PlayerID, _ url: AbsoluteURL, at now: Double
+        _ id: PlayerID, _ url: AbsoluteURL, since then: Double, at now: Double
     ) -> [LookaheadAction] {
-        let isLast = players[id]?.tracks.values.contains { track in
+        guard let player = players[id], player.askedAt <= then else { return [] }
+        let isLast = player.tracks.values.contains { track in
             guard let picture = lists[track.list]?.picture else { return false }
             let index = picture.index(after: track.sequence) - 1
             return index >= 0 && picture.segments[index].piece.url == url
         }
-        guard isLast == true else { return [] }
+        guard isLast else { return [] }
         players[id]?.hasStopped = true
         return plan(id, at: now)
     }

@@ -32,6 +32,21 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v31.ts", "v32.ts"])
     }
 
+    @Test func `what runs goes on when the line turns out to be so fast that less is needed`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<9), .init(mode: .auto, bandwidth: 400_000))
+        story.read("v0.ts")
+        #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
+        story.finish("v1.ts", bytes: 200_000, seconds: 0.001)
+        #expect(story.cancelled == [])
+        #expect(Set(story.running.keys) == ["v2.ts"])
+        story.read("v1.ts")
+        #expect(story.cancelled == [])
+        // A seek ends it all the same.
+        story.read("v7.ts")
+        #expect(story.cancelled == ["v2.ts"])
+    }
+
     @Test func `a player that jumps about gets nothing until it plays on`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<100))
@@ -109,12 +124,25 @@ import URISyntax
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
-        story.take(story.planner.left(story.player, LookaheadStory.url("v5.ts"), at: 0))
+        story.take(
+            story.planner.left(story.player, LookaheadStory.url("v5.ts"), since: 0, at: 0.1))
         #expect(story.running.count == 2, "another was asked for since")
-        story.take(story.planner.left(story.player, LookaheadStory.url("v0.ts"), at: 0))
+        story.take(
+            story.planner.left(story.player, LookaheadStory.url("v0.ts"), since: 0, at: 0.1))
         #expect(story.running.isEmpty)
         story.read("v1.ts")
         #expect(Set(story.running.keys) == ["v2.ts", "v3.ts"])
+    }
+
+    @Test func `a player that asks again before its hang-up is told of has not stopped`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        story.now = 0.01
+        story.read("v0.ts")
+        story.take(
+            story.planner.left(story.player, LookaheadStory.url("v0.ts"), since: 0, at: 0.1))
+        #expect(story.cancelled == [])
     }
 
     @Test func `what failed is left to the player`() {

@@ -60,9 +60,20 @@ final class LookaheadDriver {
         feeds.values.reduce(false) { taken, feed in feed.heard(resource) || taken }
     }
 
+    /// A player cut off a body.
+    ///
+    /// Waits a moment for its next request: VLC cuts off a body some 10 ms before it asks for the
+    /// next one, which may be under way already.
     func left(_ player: PlayerID, _ url: AbsoluteURL) {
-        perform(planner.left(player, url, at: now))
+        let then = now
+        loop.schedule(after: Self.hangUp) { [weak self] _ in
+            guard let self else { return }
+            perform(planner.left(player, url, since: then, at: now))
+        }
     }
+
+    /// How long after a hang-up a player that asks for nothing has stopped.
+    private static let hangUp = Interval.milliseconds(100)
 
     func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {
         players[player] = resource
