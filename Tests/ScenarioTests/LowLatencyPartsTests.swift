@@ -88,6 +88,26 @@ extension Stories.LowLatencyPartsTests {
         #expect(answer["Content-Range"] == (range == nil ? nil : whole))
     }
 
+    @Test func `a segment that became whole as its stream ended has its length`() throws {
+        let stage = try LowLatencyStage {
+            $0.partsAreRanges = true
+            $0.firstParts = 9
+        }
+        let number = stage.stream.position.segment
+        #expect(try stage.story.follow(stage.list).text.contains("s\(number).ts\""))
+        stage.stream.advance(parts: 3)
+        stage.stream.end()
+        let hasEnded = try eventually {
+            try stage.story.follow(stage.list).text.contains("#EXT-X-ENDLIST")
+        }
+        #expect(hasEnded)
+        let link = try #require(uriLines(try stage.story.follow(stage.list).text).last)
+        let answer = try stage.story.follow(link)
+        let bytes = stage.stream.bytes(ofSegment: number)
+        #expect(answer.body == bytes && answer["Content-Length"] == "\(bytes.count)")
+        #expect(stage.story.cdn.requestCount("/ll/video/s\(number).ts") == 1)
+    }
+
     @Test func `a segment is whole for those who come when its parts are listed no more`() throws {
         let stage = try LowLatencyStage { $0.partsAreRanges = true }
         let text = try stage.story.follow(stage.list).text

@@ -100,7 +100,9 @@ extension ProxyCore {
             times: EpochLedger.Times(requested: head.requestTime, received: head.responseTime),
             keyVersion: keys.version)
         guard !live.knows(place),
-            let reading = try LiveReading(list.text, base: list.base, options: options)
+            let reading = try LiveReading(
+                list.text, base: list.base, wasLive: live.list(resource.listKey) != nil,
+                options: options)
         else { return }
         live.take(reading, at: place) { url, role in
             ObjectKey(sha256Of: keyText(url, session: resource.session, role: role))

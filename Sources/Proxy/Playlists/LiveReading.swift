@@ -36,19 +36,28 @@ struct LiveReading {
     /// first that is dated.
     let dates: [Int: Int]
 
-    /// Reads a media playlist; nil for one that is no live one.
+    /// Reads a media playlist; nil for one that never was a live one.
     ///
-    /// Costs about twice what the rewriting costs; throws what that would throw.
+    /// Costs about twice what the rewriting costs.
+    ///
+    /// - Parameters:
+    ///   - text: the playlist.
+    ///   - base: what its references are relative to.
+    ///   - wasLive: whether it was read before it ended. Its last reading tells which resources grow
+    ///     no more, and that nothing is announced.
+    ///   - options: what is known of it beside its text.
+    /// - Throws: what the rewriting would throw.
     init?(
-        _ text: [UInt8], base: AbsoluteURL, options: PlaylistRewriter.Options
+        _ text: [UInt8], base: AbsoluteURL, wasLive: Bool = false,
+        options: PlaylistRewriter.Options
     ) throws(PlaylistError) {
         // Lists that have ended are the longest, and say so in their last line.
-        guard !Self.endsAtOnce(text) else { return nil }
+        guard wasLive || !Self.endsAtOnce(text) else { return nil }
         var options = options
         options.collectsReferences = true
         let list = try PlaylistRewriter.rewrite(text, base: base, options: options) { _, _ in false
         }
-        guard list.summary.isLive else { return nil }
+        guard list.summary.isLive || (wasLive && list.summary.kind == .media) else { return nil }
         summary = list.summary
         let lines = try PlaylistText(text, limits: options.limits)
         let marks = Marks(lines, summary)
