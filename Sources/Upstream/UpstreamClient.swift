@@ -48,6 +48,10 @@ package final class UpstreamClient {
     private var ended: [(Transfer, TransferResult)] = []
     private var willSettle = false
 
+    /// Called at the end of each round that leaves a transfer of a player without a slot, when those
+    /// that came free in it are given away: what may end should end now.
+    package var playbackWaits: (() -> Void)?
+
     /// Makes a client; opens nothing yet.
     ///
     /// - Throws: `UpstreamError` when libcurl cannot start.
@@ -198,7 +202,8 @@ extension UpstreamClient: CurlMultiOwner {
 // MARK: - The end of a round
 
 extension UpstreamClient {
-    func setNeedsSettle() {
+    /// Has what was put off done at the end of this round, `playbackWaits` among it.
+    package func setNeedsSettle() {
         guard !willSettle else { return }
         willSettle = true
         loop.atRoundEnd { [weak self] _ in self?.settle() }
@@ -228,6 +233,7 @@ extension UpstreamClient {
         }
         if !followers.isEmpty { sendFollowers() }
         admit()
+        if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 { playbackWaits?() }
     }
 
     private func admit() {

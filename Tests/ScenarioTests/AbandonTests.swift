@@ -94,5 +94,42 @@ extension Stories {
             #expect(eventually(within: .seconds(1)) { story.cdn.activeRequests == 0 })
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
         }
+
+        @Test func `a player that hangs up and asks again has what it asked for first`() throws {
+            let story = try Story()
+            // It has 300 ms for it, which a busy machine may take now and then, but not each time.
+            let requests = try (0..<5).map { turn in
+                let path = segment("again\(turn)", 1_000)
+                story.cdn.hold(path)
+                let stream = try story.open(path)
+                #expect(eventually { story.cdn.activeRequests == 1 })
+                stream.abort()
+                #expect(try story.settled("connections") { $0 == 1 } == 1)
+                let again = try story.open(path)
+                story.cdn.release(path)
+                #expect(try again.readRest().count == 1_000)
+                return story.cdn.requestCount(path)
+            }
+            #expect(requests.contains(1), "\(requests)")
+        }
+
+        @Test(arguments: [0, 100_000])
+        func `with one connection the next channel does not wait for the former one`(_ held: Int)
+            throws
+        {
+            let story = try Story(["--host-limit", "1"])
+            // A busy machine may be slow now and then, but not each time.
+            let waits = try (0..<5).map { turn in
+                let former = segment("former\(turn)", 20_000_000)
+                story.cdn.hold(former, afterBytes: held)
+                let stream = try story.open(former)
+                if held > 0 { _ = try stream.read(held) }
+                #expect(eventually { story.cdn.activeRequests == 1 })
+                stream.abort()
+                return try story.get(segment("next\(turn)", 1_000)).timeToFirstByte
+            }
+            print("next channel after \(waits.map(\.milliseconds)) ms")
+            #expect(waits.contains { $0 < .milliseconds(250) })
+        }
     }
 }

@@ -234,7 +234,10 @@ final class OriginExchange {
     private func hear(_ reply: FetchReply) {
         wish = nil
         exchange.onCancel = nil
-        guard exchange.isAlive else { return }
+        guard exchange.isAlive else {
+            if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }
+            return
+        }
         switch reply {
         case .object(let object, let outcome):
             hear(object, outcome)

@@ -82,6 +82,8 @@ final class Flight {
     var isOpaque = false
     /// True once readers may hold the object: from then on its bytes cannot be taken back.
     var isHandedOut = false
+    /// When somebody was told of the object last.
+    var answeredAt = Monotonic(nanoseconds: 0)
     /// The status that made this response useless; its body is not read.
     var refusal: (status: HTTPStatus, retryAfter: Interval?)?
     /// Whether the origin said, or showed, that it answers range requests.
@@ -224,6 +226,7 @@ final class Flight {
         }
         guard !ready.isEmpty else { return }
         isHandedOut = true
+        answeredAt = table.loop.now
         waiters.removeAll { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }
         for waiter in ready {
             waiter.answer(
@@ -248,12 +251,10 @@ final class Flight {
         if state == .filling { answer(isComplete: false) }
     }
 
-    /// Takes a waiter back; a flight that nobody waits for any more is not flown.
+    /// Takes a waiter back.
     func remove(_ id: FetchID) {
         waiters.removeAll { $0.id == id }
-        guard waiters.isEmpty else { return }
-        if object == nil || !isHandedOut { return abandon() }
-        table.checkAbandoned(self)
+        if waiters.isEmpty { table.waitersLeft(self) }
     }
 
     // MARK: Ends

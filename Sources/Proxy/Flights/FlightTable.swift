@@ -39,6 +39,10 @@ final class FlightTable {
     private var flightOfWish: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
     private(set) var openPassthroughs: PassthroughTable?
+    /// Those that may end soon, since somebody left them.
+    var leaving: [ObjectIdentifier: Flight] = [:]
+    /// True while they are to be looked at again.
+    var willGiveWay = false
     private var jars: [SessionID: CookieJar] = [:]
     private var jarOrder: [SessionID] = []
 
@@ -62,6 +66,7 @@ final class FlightTable {
         ahead = AheadTable(gauge: core.ahead, loop: loop)
         concurrency = ConcurrencyDriver(
             core.settings.concurrency, loop: loop, client: client, report: core.concurrency)
+        client.playbackWaits = { [weak self] in self?.giveWay() }
     }
 
     // MARK: Buffers
@@ -175,6 +180,7 @@ final class FlightTable {
     /// Forgets a flight that has ended.
     func remove(_ flight: Flight) {
         let key = flight.resource.key
+        leaving[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
         ahead.setNeedsSettle(self)
@@ -243,55 +249,6 @@ final class FlightTable {
         probes.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()
-    }
-
-    // MARK: Readers that leave
-
-    /// Looks, after a grace time, whether anybody still wants what an object's flights bring.
-    func readerLeft(_ key: ObjectKey) {
-        for flight in flights[key] ?? [] { checkAbandoned(flight) }
-    }
-
-    /// Abandons a flight that nobody waits for, unless it is nearly done.
-    func checkAbandoned(_ flight: Flight) {
-        let grace = flight.isLetGo ? Interval.zero : settings.abandonGrace
-        loop.schedule(after: grace) { [weak self, weak flight] _ in
-            guard let self, let flight, flight.state != .ended, flight.waiters.isEmpty,
-                let object = flight.object, !self.isWanted(flight, object),
-                !self.isWorthFinishing(flight, object)
-            else { return }
-            flight.abandon()
-        }
-    }
-
-    /// Whether a reader is near enough to live on this flight; one that sought far ahead is not.
-    private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
-        guard let position = flight.position else {
-            return readers.count(object.generation) > 0
-        }
-        return readers.isWanted(
-            object.generation, at: position, within: settings.joinDistance + Readers.step)
-    }
-
-    /// A transfer that is half done, or has little left, is finished: the player will be back.
-    private func isWorthFinishing(_ flight: Flight, _ object: StoredObject) -> Bool {
-        guard !flight.isLetGo else { return flight.isAboutToEnd(within: AheadTask.finishWithin) }
-        guard object.isStorable, let position = flight.position else { return false }
-        var end = object.total
-        if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
-        guard let end else { return false }
-        let left = end - position
-        let isHalfDone = position - flight.firstOffset >= (end - flight.firstOffset) / 2
-        return left <= settings.finishRemainder || (isHalfDone && left <= settings.finishHalf)
-    }
-
-    /// The viewer of a session is known to have gone on: what its player still had on its way ends as
-    /// soon as nobody reads it.
-    func letGo(ofSession number: UInt64) {
-        for flight in allFlights where flight.resource.session.id.number == number {
-            flight.isLetGo = true
-            checkAbandoned(flight)
-        }
     }
 
     // MARK: Cookies

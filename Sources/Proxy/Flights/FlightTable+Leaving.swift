@@ -1,0 +1,105 @@
+/// When a fetch ends because nobody wants it any more (decision 6).
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+
+extension FlightTable {
+    /// Looks, after a grace time, whether anybody still wants what an object's flights bring.
+    func readerLeft(_ key: ObjectKey) {
+        for flight in flights(of: key) { leave(flight) }
+    }
+
+    /// The last request that waited for a flight was taken back.
+    ///
+    /// A player that hangs up before the head often asks again at once, and would have the origin
+    /// asked twice; but what has not got to the origin yet costs nothing to ask again.
+    func waitersLeft(_ flight: Flight) {
+        let isWithOrigin =
+            flight.transfer?.state == .running
+            && (flight.state == .asking || flight.state == .filling)
+        guard isWithOrigin || flight.isHandedOut else { return flight.abandon() }
+        leave(flight)
+    }
+
+    private func leave(_ flight: Flight) {
+        leaving[ObjectIdentifier(flight)] = flight
+        // Which tells whether somebody waits.
+        client.setNeedsSettle()
+        checkAbandoned(flight)
+    }
+
+    /// Abandons a flight that nobody waits for, unless it is nearly done.
+    func checkAbandoned(_ flight: Flight) {
+        let grace = flight.isLetGo ? Interval.zero : settings.abandonGrace
+        loop.schedule(after: grace) { [weak self, weak flight] _ in
+            guard let self, let flight else { return }
+            leaving[ObjectIdentifier(flight)] = nil
+            abandonUnlessWanted(flight, isUrgent: flight.isLetGo)
+        }
+    }
+
+    /// Ends what is in its grace time, since a player waits for a slot: with one connection to a host
+    /// the next channel would have to wait for the former one.
+    func giveWay() {
+        var isEarly = false
+        for flight in leaving.values {
+            if loop.now - flight.answeredAt < Self.wayToReader {
+                isEarly = true
+            } else {
+                abandonUnlessWanted(flight, isUrgent: true)
+            }
+        }
+        guard isEarly, !willGiveWay else { return }
+        willGiveWay = true
+        loop.schedule(after: Self.wayToReader) { [weak self] _ in
+            self?.willGiveWay = false
+            self?.client.setNeedsSettle()
+        }
+    }
+
+    /// In this time a player that was told of an object has begun to read it.
+    private static let wayToReader = Interval.milliseconds(50)
+
+    private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
+        guard flight.state != .ended, flight.waiters.isEmpty else { return }
+        if let object = flight.object, flight.isHandedOut {
+            guard !isWanted(flight, object), !isWorthFinishing(flight, object, isUrgent: isUrgent)
+            else { return }
+        }
+        flight.abandon()
+    }
+
+    /// Whether a reader is near enough to live on this flight; one that sought far ahead is not.
+    private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
+        guard let position = flight.position else {
+            return readers.count(object.generation) > 0
+        }
+        return readers.isWanted(
+            object.generation, at: position, within: settings.joinDistance + Readers.step)
+    }
+
+    /// A transfer that is half done, or has little left, is finished: the player will be back.
+    private func isWorthFinishing(
+        _ flight: Flight, _ object: StoredObject, isUrgent: Bool
+    ) -> Bool {
+        guard !isUrgent else { return flight.isAboutToEnd(within: AheadTask.finishWithin) }
+        guard object.isStorable, let position = flight.position else { return false }
+        var end = object.total
+        if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
+        guard let end else { return false }
+        let left = end - position
+        let isHalfDone = position - flight.firstOffset >= (end - flight.firstOffset) / 2
+        return left <= settings.finishRemainder || (isHalfDone && left <= settings.finishHalf)
+    }
+
+    /// The viewer of a session is known to have gone on: what its player still had on its way ends as
+    /// soon as nobody reads it.
+    func letGo(ofSession number: UInt64) {
+        for flight in allFlights where flight.resource.session.id.number == number {
+            flight.isLetGo = true
+            checkAbandoned(flight)
+        }
+    }
+}
