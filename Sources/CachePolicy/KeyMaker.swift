@@ -63,15 +63,21 @@ package struct KeyMaker {
     private var path: ArraySlice<UInt8>
     private var items: [Item]
     private var steps: [KeyStep] = []
-    private var isMerged = false
+    private let tellsSteps: Bool
+    private(set) var isMerged = false
 
-    private init(_ url: AbsoluteURL) {
+    init(_ url: AbsoluteURL, _ rules: [KeyRuleInForce], tellsSteps: Bool) {
+        self.tellsSteps = tellsSteps
         origin = url.origin.description
         authority = url.origin.authority
         scheme = url.scheme
         path = url.pathRange.isEmpty ? [0x2F] : url.bytes[url.pathRange]
         items = Self.items(of: url)
+        remove("cmcd", .shipped, merges: false) { $0.name.elementsEqual(Self.telemetry) }
+        for rule in rules { apply(rule.rule, rule.source) }
     }
+
+    private static let telemetry = Array("CMCD".utf8)
 
     /// The parameters of a URL, in their order.
     static func items(of url: AbsoluteURL) -> [Item] {
@@ -80,7 +86,7 @@ package struct KeyMaker {
             Item.init)
     }
 
-    /// The key of a URL under rules, which are applied in their order.
+    /// The key of a URL under rules, which are applied in their order, and how it came about.
     ///
     /// Without rules it is `AbsoluteURL.normalisedForKey`. Telemetry of players (CTA-5004, `CMCD`)
     /// is never part of a key.
@@ -88,45 +94,47 @@ package struct KeyMaker {
         guard rulesConcern(url, rules) else {
             return KeyedURL(text: url.normalisedForKey, steps: [], isMerged: false)
         }
-        var maker = KeyMaker(url)
-        maker.remove("cmcd", .shipped, merges: false) { $0.name.elementsEqual("CMCD".utf8) }
-        for rule in rules { maker.apply(rule.rule, rule.source) }
+        let maker = KeyMaker(url, rules, tellsSteps: true)
         return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
     }
 
-    /// Whether any rule may have a part in the key of a URL; most segments have nothing to change.
-    package static func rulesConcern(_ url: AbsoluteURL, _ rules: [KeyRuleInForce]) -> Bool {
-        url.queryRange != nil
-            || rules.contains {
-                switch $0.rule {
-                case .host, .segment: true
-                case .signatures: url.bytes[url.pathRange].contains(0x3D)
-                default: false
-                }
-            }
+    /// The key of a URL; what `key(of:rules:)` gives, without how it came about.
+    package static func text(of url: AbsoluteURL, rules: [KeyRuleInForce]) -> String {
+        guard rulesConcern(url, rules) else { return url.normalisedForKey }
+        return KeyMaker(url, rules, tellsSteps: false).text
     }
 
-    private var text: String {
+    /// Whether URLs that differ in more than spelling may have this one's key.
+    package static func isMerged(_ url: AbsoluteURL, rules: [KeyRuleInForce]) -> Bool {
+        rulesConcern(url, rules) && KeyMaker(url, rules, tellsSteps: false).isMerged
+    }
+
+    var text: String {
         var bytes = Array(origin.utf8)
         bytes.append(contentsOf: path)
         // A query that all rules have emptied is none; one that was empty before stays.
         if !items.isEmpty {
-            bytes.append(0x3F)
-            bytes.append(contentsOf: items.map(\.raw).joined(separator: [0x26]))
+            for (index, item) in items.enumerated() {
+                bytes.append(index == 0 ? 0x3F : 0x26)
+                bytes.append(contentsOf: item.raw)
+            }
         }
         return PercentEncoding.text(bytes[...])
     }
 
     private mutating func note(
-        _ rule: String, _ source: KeyRuleSource, _ effect: String, merges: Bool
+        _ rule: @autoclosure () -> String, _ source: KeyRuleSource,
+        _ effect: @autoclosure () -> String, merges: Bool
     ) {
-        steps.append(KeyStep(rule: rule, source: source, effect: effect))
         if merges { isMerged = true }
+        guard tellsSteps else { return }
+        steps.append(KeyStep(rule: rule(), source: source, effect: effect()))
     }
 
     private mutating func apply(_ rule: KeyRule, _ source: KeyRuleSource) {
         switch rule {
         case .sort:
+            if items.count < 2 { return }
             let sorted = items.enumerated().sorted { left, right in
                 if left.element.name.elementsEqual(right.element.name) {
                     return left.offset < right.offset
@@ -156,6 +164,7 @@ package struct KeyMaker {
         case .host(let name):
             guard name != authority else { return }
             origin = scheme.name + "://" + name
+            let authority = authority
             note("host", source, "\(authority) as \(name)", merges: true)
         case .segment(let patterns):
             dropSegments("segment", source) { part in
@@ -166,16 +175,17 @@ package struct KeyMaker {
     }
 
     private mutating func remove(
-        _ rule: String, _ source: KeyRuleSource, merges: Bool, where isOut: (Item) -> Bool
+        _ rule: @autoclosure () -> String, _ source: KeyRuleSource, merges: Bool,
+        where isOut: (Item) -> Bool
     ) {
-        var out: [String] = []
+        var out: [Item] = []
         items.removeAll { item in
             guard isOut(item) else { return false }
-            out.append(item.nameText)
+            out.append(item)
             return true
         }
         guard !out.isEmpty else { return }
-        note(rule, source, out.joined(separator: " "), merges: merges)
+        note(rule(), source, out.map(\.nameText).joined(separator: " "), merges: merges)
     }
 
     private mutating func rewrite(
@@ -229,9 +239,10 @@ package struct KeyMaker {
         }
         guard items.contains(where: { $0.nameEnd < $0.raw.endIndex }) else { return }
         for kind in KeySignatures.kinds where isSigned(kind) {
-            let names = kind.needs.map(\.name) + kind.oneOf + kind.also
             remove("signatures (\(kind.name))", source, merges: true) { item in
-                names.contains { $0.matches(item.name) }
+                kind.needs.contains { $0.name.matches(item.name) }
+                    || kind.oneOf.contains { $0.matches(item.name) }
+                    || kind.also.contains { $0.matches(item.name) }
             }
         }
     }
@@ -240,8 +251,12 @@ package struct KeyMaker {
     /// be the origin's own.
     private func isSigned(_ kind: KeySignatures.Kind) -> Bool {
         for need in kind.needs {
-            let found = items.filter { need.name.matches($0.name) }
-            guard found.count == 1, need.shape.fits(found[0].value) else { return false }
+            var found: Item?
+            for item in items where need.name.matches(item.name) {
+                guard found == nil else { return false }
+                found = item
+            }
+            guard let found, need.shape.fits(found.value) else { return false }
         }
         guard !kind.oneOf.isEmpty else { return true }
         return kind.oneOf.contains { name in items.contains { name.matches($0.name) } }

@@ -1,19 +1,21 @@
 /// A dictionary that forgets its oldest key when it is full.
+///
+/// Inlinable, since other modules would go through witness tables for each key and value else.
 package struct RecentMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var values: [Key: Value] = [:]
+    @usableFromInline var values: [Key: Value] = [:]
     /// Keys in the order of their coming; a ring once it is full.
-    private var order: [Key] = []
-    private var oldest = 0
-    private let capacity: Int
+    @usableFromInline var order: [Key] = []
+    @usableFromInline var oldest = 0
+    @usableFromInline let capacity: Int
 
     /// - Parameter capacity: the most keys that are known, 1 or more.
-    package init(capacity: Int) {
+    @inlinable package init(capacity: Int) {
         self.capacity = capacity
     }
 
-    package var count: Int { values.count }
+    @inlinable package var count: Int { values.count }
 
-    package subscript(key: Key) -> Value? {
+    @inlinable package subscript(key: Key) -> Value? {
         get { values[key] }
         set {
             guard let newValue else {

@@ -137,6 +137,28 @@ package enum KeySignatures {
             also: ["wowzatokenstarttime", "wowzatokenendtime"]),
     ]
 
+    /// The first bytes of the parameters that a signature must have, a bit each.
+    private static let firstBytes: (low: UInt64, high: UInt64) = {
+        var bits: (low: UInt64, high: UInt64) = (0, 0)
+        for name in kinds.compactMap({ $0.needs.first?.name.description.utf8.first }) {
+            if name < 64 {
+                bits.low |= 1 << UInt64(name)
+            } else {
+                bits.high |= 1 << UInt64(name - 64)
+            }
+        }
+        return bits
+    }()
+
+    /// Whether a parameter may be part of a signature: it has the name of one that a kind must have
+    /// first, so that a URL without any has none.
+    static func mayBegin(_ name: ArraySlice<UInt8>) -> Bool {
+        guard let first = name.first, first < 128 else { return false }
+        let bits =
+            first < 64 ? firstBytes.low >> UInt64(first) : firstBytes.high >> UInt64(first - 64)
+        return bits & 1 == 1 && kinds.contains { $0.needs.first?.name.matches(name) ?? true }
+    }
+
     /// Path segments that are signatures by their look.
     static let pathTokens: [(name: String, pattern: KeyGlob)] = [
         ("akamai", KeyGlob("hdnts=*hmac=*")), ("akamai", KeyGlob("hdntl=*hmac=*")),

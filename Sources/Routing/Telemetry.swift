@@ -9,7 +9,9 @@ package enum Telemetry {
 
     /// The URL without its CMCD argument; as it is where it has none.
     package static func stripped(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard let query = url.queryRange else { return url }
+        guard url.hasQueryItem(startingWith: argument), let query = url.queryRange else {
+            return url
+        }
         let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
         let kept = items.filter { $0.prefix { $0 != 0x3D } != argument[...] }
         guard kept.count < items.count else { return url }

@@ -50,6 +50,28 @@ extension AbsoluteURL {
             && port != scheme.defaultPort
     }
 
+    /// Whether an item of the query begins with `start`; for whoever would have to take the query apart
+    /// to find that none does.
+    ///
+    /// - Parameter start: one byte or more.
+    /// - Returns: false where there is no query either.
+    package func hasQueryItem(startingWith start: [UInt8]) -> Bool {
+        guard let query = queryRange else { return false }
+        let span = bytes.span
+        var isAtItem = true
+        for index in query {
+            if isAtItem, span[index] == start[0], query.upperBound - index >= start.count {
+                var matched = 1
+                while matched < start.count, span[index + matched] == start[matched] {
+                    matched += 1
+                }
+                if matched == start.count { return true }
+            }
+            isAtItem = span[index] == 0x26
+        }
+        return false
+    }
+
     /// The URL for logs and error texts: no user information, no query value, no long path part.
     ///
     /// Path parts that carry `name=value`, as signed paths do, keep the name only.

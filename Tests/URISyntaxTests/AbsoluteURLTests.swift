@@ -141,4 +141,14 @@ import URISyntax
         #expect(try AbsoluteURL(a).sharesAuthority(with: AbsoluteURL(b)) == isShared)
         #expect(try AbsoluteURL(b).sharesAuthority(with: AbsoluteURL(a)) == isShared)
     }
+
+    @Test(arguments: [
+        ("http://a/x?CMCD=1", true), ("http://a/x?b=2&CMCD", true), ("http://a/x?CMC", false),
+        ("http://a/x?b=CMCD", false), ("http://a/CMCD?b=2", false), ("http://a/CMCD", false),
+        ("http://a/x?bCMCD=1", false), ("http://a/x?&&CMCD", true), ("http://a/x?", false),
+    ])
+    func `an item of a query is known by how it begins`(text: String, isThere: Bool) throws {
+        let url = try AbsoluteURL(text)
+        #expect(url.hasQueryItem(startingWith: Array("CMCD".utf8)) == isThere)
+    }
 }

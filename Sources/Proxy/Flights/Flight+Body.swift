@@ -205,7 +205,7 @@ extension Flight {
         if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
             publish(object)
         }
-        if resource.live.growth == nil { table.keys.learn(resource, object) }
+        if resource.live.growth == nil { table.keys.learn(resource, object, isMerged: isMerged) }
         table.store.finish(object)
         answer(isComplete: true)
     }

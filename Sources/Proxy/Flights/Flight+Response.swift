@@ -184,7 +184,7 @@ extension Flight: TransferDelegate {
         endIsProven = head.provesItsEnd
         isVerifyingEnd = false
         let former = object
-        if resource.live.growth == nil {
+        if resource.live.growth == nil, isMerged {
             table.keys.watch(resource, stored, total: total, former: former)
         }
         let reason = noStoreReason(stored)

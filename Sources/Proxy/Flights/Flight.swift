@@ -86,6 +86,8 @@ final class Flight {
     var answeredAt = Monotonic(nanoseconds: 0)
     /// The status that made this response useless; its body is not read.
     var refusal: (status: HTTPStatus, retryAfter: Interval?)?
+    /// Whether URLs that differ in more than spelling may have this one's key.
+    private(set) lazy var isMerged = table.keys.isMerged(resource)
     /// Whether the origin said, or showed, that it answers range requests.
     var takesRanges = false
     /// Since when the origin is held back because readers are far behind.

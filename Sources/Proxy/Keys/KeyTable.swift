@@ -151,7 +151,7 @@ package final class KeyTable: Sendable {
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> String {
         let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
-        let text = key(of: url, in: place).text
+        let text = KeyMaker.text(of: url, rules: inForce(for: url, in: place).rules)
         guard !isMounted, role == nil || role == .playlist else { return text }
         return CacheKeyText.text(text, session: session.viewer(of: url))
     }

@@ -8,10 +8,10 @@ import Synchronization
 import URISyntax
 
 extension KeyTable {
-    /// Looks at the head of a response before it is stored.
+    /// Looks at the head of a response of a merged URL before it is stored.
     ///
-    /// Merged URLs whose response may not be stored, or is another representation than the one
-    /// that another URL brought under the same key, are told apart from then on.
+    /// One that may not be stored, or is another representation than the one that another URL
+    /// brought under the same key, has its URLs told apart from then on.
     ///
     /// - Parameters:
     ///   - resource: what was asked for.
@@ -19,9 +19,7 @@ extension KeyTable {
     ///   - total: the length of the representation, as far as known.
     ///   - former: the object that is there under the key.
     func watch(_ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?) {
-        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
-        guard resource.mayStore, isMerged(resource.url, in: place) else { return }
-        let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : place.scope
+        let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : resource.role.keyScope
         if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
         let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
         let before = state.withLock { state in
@@ -47,9 +45,11 @@ extension KeyTable {
     }
 
     /// Whether URLs that differ in more than spelling may have this one's key.
-    private func isMerged(_ url: AbsoluteURL, in place: KeyPlace) -> Bool {
-        let rules = inForce(for: url, in: place).rules
-        return KeyMaker.rulesConcern(url, rules) && KeyMaker.key(of: url, rules: rules).isMerged
+    func isMerged(_ resource: Resource) -> Bool {
+        guard resource.mayStore else { return false }
+        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+        return KeyMaker.isMerged(
+            resource.url, rules: inForce(for: resource.url, in: place).rules)
     }
 
     private static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
@@ -71,16 +71,14 @@ extension KeyTable {
     /// Learns from a whole object that has just been fetched.
     ///
     /// Reads its first and last block back, which are in the page cache.
-    func learn(_ resource: Resource, _ object: StoredObject) {
-        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+    func learn(_ resource: Resource, _ object: StoredObject, isMerged: Bool) {
         guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
             let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
         else { return }
-        let isMerged = isMerged(resource.url, in: place)
         guard isMerged || resource.url.queryRange != nil,
             let content = Self.content(of: object, total)
         else { return }
-        if isMerged { compare(content, resource, place.scope) }
+        if isMerged { compare(content, resource, resource.role.keyScope) }
         guard resource.url.queryRange != nil, let validator = head.strongValidator else { return }
         learn(
             resource.url,
@@ -102,10 +100,13 @@ extension KeyTable {
 
     private static func content(of object: StoredObject, _ total: Int64) -> UInt64? {
         let count = min(4_096, total)
-        guard let first = block(of: object, from: 0, count: Int(count)),
-            let last = block(of: object, from: total - count, count: Int(count))
-        else { return nil }
-        return KeyEvidence.hash(first) ^ (KeyEvidence.hash(last) &* 3)
+        guard let first = block(of: object, from: 0, count: Int(count)) else { return nil }
+        let digest = KeyEvidence.digest(first.span)
+        guard total > count else { return digest }
+        guard let last = block(of: object, from: total - count, count: Int(count)) else {
+            return nil
+        }
+        return digest ^ (KeyEvidence.digest(last.span) &* 3)
     }
 
     private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {

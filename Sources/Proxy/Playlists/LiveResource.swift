@@ -99,13 +99,15 @@ extension AbsoluteURL {
     /// The URL without the delivery directives in its query, which players add to what they were
     /// given; every other byte stays (8216bis 6.2.5.1).
     var withoutDirectives: AbsoluteURL {
-        guard let query = queryRange else { return self }
-        let start = Array("_HLS_".utf8)
-        let items = bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-        let kept = items.filter { !$0.starts(with: start) }
-        guard kept.count < items.count else { return self }
+        guard hasQueryItem(startingWith: Self.directive), let query = queryRange else {
+            return self
+        }
+        let kept = bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+            .filter { !$0.starts(with: Self.directive) }
         var shorter = Array(bytes[..<(query.lowerBound - 1)])
         if !kept.isEmpty { shorter += [0x3F] + Array(kept.joined(separator: [0x26])) }
         return (try? AbsoluteURL(bytes: shorter)) ?? self
     }
+
+    private static let directive = Array("_HLS_".utf8)
 }
