@@ -3,7 +3,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BehaviourTests {
     let cdn = FixtureCDN(folder: Fixture.path("media"))
     let player: ScriptedPlayer

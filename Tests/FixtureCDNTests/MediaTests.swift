@@ -3,7 +3,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .enabled(if: Tool.exists("ffmpeg")))
+@Suite(.timeLimit(.minutes(5)), .enabled(if: Tool.exists("ffmpeg")))
 struct MediaTests {
     @Test(arguments: [
         ("ts/master.m3u8", 1380), ("fmp4/master.m3u8", 1608), ("byterange/master.m3u8", 804),

@@ -4,7 +4,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NetworkTests {
     let cdn = FixtureCDN(folder: Fixture.path("media"))
 

@@ -4,7 +4,7 @@ import ScenarioSupport
 import Testing
 
 @Suite(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .enabled(if: NginxFront.isAvailable && Tool.exists("curl"), "needs nginx, openssl and curl"))
 struct NginxFrontTests {
     private func curl(_ front: NginxFront, _ path: String, _ options: [String] = []) throws

@@ -4,7 +4,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SampleCDNTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func `the program serves its folder until it is asked to end`(signal: Int32) throws {

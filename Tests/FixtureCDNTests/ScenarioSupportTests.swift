@@ -4,7 +4,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ScenarioSupportTests {
     @Test func `an origin plays its script and a player sees it`() throws {
         let origin = try ScriptedOrigin()

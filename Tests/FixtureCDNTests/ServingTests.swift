@@ -3,7 +3,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServingTests {
     let cdn: FixtureCDN
     let player: ScriptedPlayer

@@ -4,7 +4,7 @@ import HTTPServer
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BrokenBodyTests {
     private func server(
         _ record: Record, length: Int64?, breaks: Bool = true

@@ -5,7 +5,7 @@ import HTTPServer
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(2)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct CrowdTests {
     /// In a process of its own, since other tests' memory would count.
     ///

@@ -13,7 +13,7 @@ private func reply(to request: RequestHead, _ exchange: Exchange, once record: R
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DrainTests {
     @Test func `a drain closes idle connections and lets responses finish`() throws {
         let server = try TestServer(loops: 2) { request, _, exchange in

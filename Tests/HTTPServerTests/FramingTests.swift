@@ -4,7 +4,7 @@ import HTTPServer
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FramingTests {
     @Test func `HEAD gets the fields of GET and no body`() throws {
         let server = try TestServer { _, _, exchange in

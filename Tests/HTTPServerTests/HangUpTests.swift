@@ -5,7 +5,7 @@ import Posix
 import Reactor
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HangUpTests {
     /// Trap 68.
     @Test func `a client that resets cancels source and exchange exactly once`() throws {

@@ -5,7 +5,7 @@ import Posix
 import Reactor
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct KeepAliveTests {
     /// Trap 64.
     @Test func `a thousand requests are answered on one connection`() throws {

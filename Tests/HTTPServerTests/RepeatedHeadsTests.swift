@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RepeatedHeadsTests {
     private func bytes(_ target: String) -> [UInt8] {
         Array("GET \(target) HTTP/1.1\r\nHost: test\r\n\r\n".utf8)

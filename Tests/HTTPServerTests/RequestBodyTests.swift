@@ -6,7 +6,7 @@ import Posix
 import Reactor
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RequestBodyTests {
     private func echoServer(bodyBytes: Int = 1 << 20) throws -> TestServer {
         var limits = ServerLimits()

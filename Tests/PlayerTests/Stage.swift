@@ -5,7 +5,7 @@ import ScenarioSupport
 import Testing
 
 /// Players that decode as fast as they can, one after the other: each keeps the cores busy.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct Players {}
 
 /// The bundled streams, one of every kind the daemon must carry.

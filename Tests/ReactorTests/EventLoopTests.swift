@@ -29,7 +29,7 @@ final class ClosureHandler: ReadinessHandler {
     func ready(_ readiness: Readiness, on loop: EventLoop) { body(readiness, loop) }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct EventLoopTests {
     private func makeLoop() throws -> EventLoop {
         try EventLoop(handle: LoopHandle())

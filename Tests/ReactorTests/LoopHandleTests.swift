@@ -4,7 +4,7 @@ import Reactor
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LoopHandleTests {
     @Test func `jobs of one thread run in the order of sending`() throws {
         let order = Mutex<[Int]>([])

@@ -62,7 +62,7 @@ extension Stories {
 }
 
 extension Stories.MountsHostile {
-    @Test(.timeLimit(.minutes(2)))  // trap 62
+    @Test(.timeLimit(.minutes(5)))  // trap 62
     func `a hostile request is refused, or read as the RFC says`() throws {
         let story = try MountedStory()
         let cases = HostileCase.read("hostile-requests.tsv")

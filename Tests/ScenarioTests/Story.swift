@@ -7,7 +7,7 @@ import Testing
 
 /// Stories that assert on times and counts: they run one after the other, because one that keeps
 /// both cores busy would spoil the figures of its neighbour.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct Stories {}
 
 final class Story: Sendable {

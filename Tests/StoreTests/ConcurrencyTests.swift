@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct ConcurrencyTests {
     /// Traps 31 and 69: whatever is found is exact, and the books agree with the disk at the end.
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(5)))
     func `lookups, fills, removals and eviction on many threads keep bytes and books exact`() throws
     {
         let folder = try TemporaryFolder()
