@@ -124,7 +124,8 @@ import Testing
             buffer += body(fill.offset..<fill.offset + Self.piece)
             places.insert(buffer.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) })
             #expect(fill.putOff(&buffer, to: writer, whenFailed: {}))
-            if step % 4 == 3 { try fill.settle() }
+            // For three at a time there is room, whether or not the thread has run yet.
+            if step % 3 == 2 { try fill.settle() }
         }
         fill.end(failure: nil)
         // As many as wait at a time, and one that is written.
