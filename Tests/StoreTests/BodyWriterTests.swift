@@ -98,8 +98,14 @@ import Testing
         let failures = Atomic<Int>(0)
         var fill = FillWriter(object, from: 0, to: nil)
         let error = #expect(throws: SystemError.self) {
-            try putOff(0..<40 * Self.piece, &fill, writer) {
-                failures.add(1, ordering: .relaxed)
+            while fill.offset < 40 * Self.piece {
+                var buffer = body(fill.offset..<fill.offset + Self.piece)
+                while !fill.putOff(
+                    &buffer, to: writer, whenFailed: { failures.add(1, ordering: .relaxed) })
+                {
+                    // Full: written here, the piece would fail here, and nobody need be told.
+                    try fill.settle()
+                }
             }
             try fill.settle()
         }
