@@ -72,6 +72,8 @@ package struct KeyEvidence: Sendable {
 
     /// Per origin (scheme, host, port): name to finding.
     private var findings: [String: [String: Finding]] = [:]
+    /// Whether the response that is taken in has changed the state of a finding, or made one.
+    private var hasNews = false
     private var samples = RecentMap<UInt64, [Value]>(capacity: 4_096)
     private var rests = RecentMap<UInt64, (name: UInt64, fingerprint: KeyFingerprint)>(
         capacity: 8_192)
@@ -88,13 +90,14 @@ package struct KeyEvidence: Sendable {
         let items = KeyMaker.items(of: url)
         guard !items.isEmpty, items.count <= Self.mostParameters else { return nil }
         let origin = url.origin.description
-        let place = Self.hash("\(origin)\(url.path)".utf8)
-        let values = items.map { Value(name: $0.nameText, value: Self.hash($0.raw)) }
-            .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
-        let before = findings[origin]?.mapValues(\.state)
+        let path = url.pathRange.isEmpty ? [0x2F] : url.bytes[url.pathRange]
+        let place = Self.mix(Self.walk(path.span, from: Self.walk(origin.utf8.span)), 0)
+        let values = items.map { Value(name: $0.nameText, value: Self.hash($0.raw.span)) }
+            .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }
+        hasNews = false
         support(origin, place, values, fingerprint)
         oppose(origin, place, values, fingerprint)
-        return findings[origin]?.mapValues(\.state) == before ? nil : origin
+        return hasNews ? origin : nil
     }
 
     /// Equal bytes under other values speak for every name that differs.
@@ -124,7 +127,7 @@ package struct KeyEvidence: Sendable {
         _ origin: String, _ place: UInt64, _ values: [Value], _ fingerprint: KeyFingerprint
     ) {
         for (index, one) in values.enumerated() {
-            var rest = Self.mix(place, Self.hash(one.name.utf8))
+            var rest = Self.mix(place, Self.hash(one.name))
             for (other, value) in values.enumerated() where other != index {
                 rest = Self.mix(rest, value.value)
             }
@@ -133,7 +136,7 @@ package struct KeyEvidence: Sendable {
             }
             rests[rest] = (one.value, fingerprint)
         }
-        let spokenFor = proposed(for: origin)
+        let spokenFor = findings[origin] == nil ? [] : proposed(for: origin)
         guard !spokenFor.isEmpty, values.contains(where: { spokenFor.contains($0.name) }) else {
             return
         }
@@ -157,14 +160,19 @@ package struct KeyEvidence: Sendable {
     private mutating func find(
         _ origin: String, _ name: String, _ change: (inout Finding) -> Void
     ) {
-        guard !Self.choosing.contains(where: { $0.matches(name) }) else { return }
+        let bytes = Array(name.utf8)[...]
+        guard !Self.choosing.contains(where: { $0.matches(bytes) }) else { return }
         if findings[origin] == nil, findings.count >= Self.mostOrigins { return }
-        if findings[origin]?[name] == nil,
+        let former = findings[origin]?[name]
+        if former == nil,
             (findings[origin]?.count ?? 0) >= Self.mostNames || name.utf8.count > 64
         {
             return
         }
-        change(&findings[origin, default: [:]][name, default: Finding()])
+        var finding = former ?? Finding()
+        change(&finding)
+        findings[origin, default: [:]][name] = finding
+        hasNews = hasNews || finding.state != former?.state
     }
 
     // MARK: Results
@@ -218,10 +226,21 @@ package struct KeyEvidence: Sendable {
 
     /// FNV-1a of 64 bits, finished with a shuffle: the table is small and forgets, and a collision
     /// can only add to evidence that one counter-example takes away.
-    package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
-        var value: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        return mix(value, 0)
+    ///
+    /// Of a span and not of any sequence, which other modules would walk through witness tables, at
+    /// hundreds of instructions a byte.
+    package static func hash(_ bytes: Span<UInt8>) -> UInt64 { mix(walk(bytes), 0) }
+
+    /// As `hash` of the UTF-8 bytes of a text.
+    package static func hash(_ text: String) -> UInt64 { hash(text.utf8.span) }
+
+    /// `hash` without the shuffle: what comes next may go on from it.
+    private static func walk(
+        _ bytes: Span<UInt8>, from start: UInt64 = 0xCBF2_9CE4_8422_2325
+    ) -> UInt64 {
+        var value = start
+        for index in bytes.indices { value = (value ^ UInt64(bytes[index])) &* 0x100_0000_01B3 }
+        return value
     }
 
     /// Of a block of a body: eight bytes a step, since every miss with a query takes one.

@@ -4,16 +4,22 @@ package struct KeyGlob: Hashable, Sendable, CustomStringConvertible {
     /// The pattern as it was written.
     package var description: String { String(decoding: pattern, as: UTF8.self) }
     /// Whether the pattern stands for more than one text.
-    package var isWild: Bool { pattern.contains(0x2A) || pattern.contains(0x3F) }
+    package let isWild: Bool
+
+    /// The bytes of all that fits; nil where they may be more or less.
+    var length: Int? { isWild ? nil : pattern.count }
 
     package init(_ text: some StringProtocol) {
         pattern = Array(text.utf8)
+        isWild = pattern.contains(0x2A) || pattern.contains(0x3F)
     }
 
     /// Whether all of `bytes` fits; case counts, escapes are not decoded.
     ///
     /// Takes time in proportion to the product of both lengths at worst.
     package func matches(_ bytes: ArraySlice<UInt8>) -> Bool {
+        // Most patterns are names, and most names are of another length.
+        guard isWild else { return bytes.count == pattern.count && bytes.elementsEqual(pattern) }
         var at = bytes.startIndex
         var index = 0
         // Where to go on when what follows the last `*` does not fit: one byte further.

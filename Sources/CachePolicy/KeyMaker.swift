@@ -82,8 +82,17 @@ package struct KeyMaker {
     /// The parameters of a URL, in their order.
     static func items(of url: AbsoluteURL) -> [Item] {
         guard let query = url.queryRange else { return [] }
-        return url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false).map(
-            Item.init)
+        let bytes = url.bytes
+        var items: [Item] = []
+        items.reserveCapacity(4)
+        var start = query.lowerBound
+        for index in query where bytes[index] == 0x26 {
+            items.append(Item(bytes[start..<index]))
+            start = index + 1
+        }
+        // Behind the last separator stands one too.
+        items.append(Item(bytes[start..<query.upperBound]))
+        return items
     }
 
     /// The key of a URL under rules, which are applied in their order, and how it came about.
@@ -238,7 +247,8 @@ package struct KeyMaker {
             }
         }
         guard items.contains(where: { $0.nameEnd < $0.raw.endIndex }) else { return }
-        for kind in KeySignatures.kinds where isSigned(kind) {
+        let lengths = items.map { $0.nameEnd - $0.raw.startIndex }
+        for kind in KeySignatures.kinds where kind.mayHaveSigned(lengths) && isSigned(kind) {
             remove("signatures (\(kind.name))", source, merges: true) { item in
                 kind.needs.contains { $0.name.matches(item.name) }
                     || kind.oneOf.contains { $0.matches(item.name) }

@@ -42,8 +42,11 @@ package enum KeySignatures {
         }
 
         private static func isBase64(_ byte: UInt8) -> Bool {
-            byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26
-                || [0x2D, 0x5F, 0x3D, 0x2E, 0x7E, 0x25, 0x2B, 0x2F].contains(byte)
+            if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 { return true }
+            return switch byte {
+            case 0x2D, 0x5F, 0x3D, 0x2E, 0x7E, 0x25, 0x2B, 0x2F: true
+            default: false
+            }
         }
     }
 
@@ -64,6 +67,12 @@ package enum KeySignatures {
             self.needs = needs.map { (KeyGlob($0.0), $0.1) }
             self.oneOf = oneOf.map { KeyGlob($0) }
             self.also = also.map { KeyGlob($0) }
+        }
+
+        /// Whether parameters with names of these lengths may be signed so; false is certain, and told
+        /// without looking at names.
+        func mayHaveSigned(_ lengths: [Int]) -> Bool {
+            needs.first.map { lengths.contains($0.name.length ?? lengths[0]) } ?? true
         }
     }
 

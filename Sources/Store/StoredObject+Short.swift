@@ -22,11 +22,7 @@ extension StoredObject {
         let (content, whole) = state.withLock { state in
             (state.content, state.isComplete ? state.total : nil)
         }
-        if let content {
-            guard range.upperBound <= Int64(content.count) else { return nil }
-            if range.count == content.count { return content }
-            return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
-        }
+        if let content { return Self.part(range, of: content) }
         guard case .present(let count) = state(at: range.lowerBound), count >= range.count,
             let bytes = try? readBytes(
                 from: descriptor.number, at: bodyOffset + range.lowerBound, count: range.count),
@@ -34,6 +30,17 @@ extension StoredObject {
         else { return nil }
         if range.lowerBound == 0, range.upperBound == whole { keep(bytes) }
         return bytes
+    }
+
+    /// A stretch of a short body that is held in memory; nil where it is not.
+    package func bytesInMemory(_ range: Range<Int64>) -> [UInt8]? {
+        state.withLock { $0.content }.flatMap { Self.part(range, of: $0) }
+    }
+
+    private static func part(_ range: Range<Int64>, of content: [UInt8]) -> [UInt8]? {
+        guard range.upperBound <= Int64(content.count) else { return nil }
+        if range.count == content.count { return content }
+        return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
     }
 
     /// Holds the whole body, unless some of it was lost meanwhile.

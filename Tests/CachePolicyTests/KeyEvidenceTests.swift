@@ -37,6 +37,22 @@ extension KeyEvidence {
         #expect(evidence.proposed(for: "http://a") == ["exp", "mac"])
     }
 
+    @Test func `an origin is told of when a finding is made or changes its state, and then only`()
+        throws
+    {
+        var evidence = KeyEvidence()
+        var news: [Bool] = []
+        for visit in 1...3 {
+            for path in 1...3 {
+                let url = try AbsoluteURL("http://a/\(path).ts?sess=v\(visit)")
+                news.append(evidence.learn(url, print(UInt64(path))) == "http://a")
+            }
+        }
+        // Made with the second visit, proposed with the fourth pair.
+        #expect(news == [false, false, false, true, false, false, true, false, false])
+        #expect(evidence.learn(try AbsoluteURL("http://a/1.ts?sess=x"), print(9)) == "http://a")
+    }
+
     @Test func `one path is not enough to go by`() throws {
         var evidence = KeyEvidence()
         for visit in 1...9 { try evidence.see("/1.ts", "sess=\(visit)", 1) }

@@ -54,13 +54,13 @@ final class Revival: Sendable {
 
     /// Where a dead URL is found now; nil where no other place is known.
     func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
-        let name = KeyEvidence.hash(dead.bytes)
+        let name = KeyEvidence.hash(dead.bytes.span)
         return state.withLock { $0.successors[name] }
     }
 
     /// Notes where dead URLs are found now.
     func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
-        let named = pairs.map { (KeyEvidence.hash($0.dead.bytes), $0.url) }
+        let named = pairs.map { (KeyEvidence.hash($0.dead.bytes.span), $0.url) }
         state.withLock { state in
             for (name, url) in named { state.successors[name] = url }
         }

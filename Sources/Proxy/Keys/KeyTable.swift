@@ -218,7 +218,7 @@ package final class KeyTable: Sendable {
     }
 
     private static func findingsName(_ origin: String) -> [UInt8] {
-        let digest = KeyEvidence.hash(origin.utf8)
+        let digest = KeyEvidence.hash(origin)
         return findingsPrefix + (0..<8).map { UInt8(truncatingIfNeeded: digest >> (8 * $0)) }
     }
 

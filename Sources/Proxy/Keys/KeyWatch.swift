@@ -21,7 +21,7 @@ extension KeyTable {
     func watch(_ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?) {
         let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : resource.role.keyScope
         if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
-        let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
+        let source = KeyEvidence.hash(resource.url.normalisedForKey)
         let before = state.withLock { state in
             let before = state.sources[resource.key]
             state.sources[resource.key] = source
@@ -70,7 +70,8 @@ extension KeyTable {
 
     /// Learns from a whole object that has just been fetched.
     ///
-    /// Reads its first and last block back, which are in the page cache.
+    /// Reads its first and last block back, which are in the page cache; a short body that came at
+    /// once is in memory.
     func learn(_ resource: Resource, _ object: StoredObject, isMerged: Bool) {
         guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
             let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
@@ -83,12 +84,12 @@ extension KeyTable {
         learn(
             resource.url,
             KeyFingerprint(
-                validator: KeyEvidence.hash(validator.utf8), length: total, content: content))
+                validator: KeyEvidence.hash(validator), length: total, content: content))
     }
 
     /// Bars the merge where another URL brought other bytes under the same key.
     private func compare(_ content: UInt64, _ resource: Resource, _ scope: KeyVetoes.Scope) {
-        let source = KeyEvidence.hash(resource.url.normalisedForKey.utf8)
+        let source = KeyEvidence.hash(resource.url.normalisedForKey)
         let before = state.withLock { state in
             let before = state.contents[resource.key]
             state.contents[resource.key] = (source, content)
@@ -110,6 +111,7 @@ extension KeyTable {
     }
 
     private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {
+        if let known = object.bytesInMemory(start..<start + Int64(count)) { return known }
         var bytes = [UInt8](repeating: 0, count: count)
         let read = bytes.withUnsafeMutableBytes { raw in
             (try? readAll(
