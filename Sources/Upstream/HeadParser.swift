@@ -14,7 +14,7 @@ struct HeadParser {
     /// Bytes of the present head.
     private(set) var size = 0
     /// A field line that the next line may go on.
-    private var open: [UInt8] = []
+    private var open: ArraySlice<UInt8> = []
     private var isMalformed = false
 
     enum Event: Hashable {
@@ -33,6 +33,8 @@ struct HeadParser {
         size += line.count
         if line.first == 0x48, line.starts(with: "HTTP/".utf8) {
             fields = Fields()
+            // Enough for most heads, so that it does not grow line by line.
+            fields.reserve(lines: 16, bytes: 512)
             open = []
             isChunked = false
             isMalformed = false
@@ -64,7 +66,7 @@ struct HeadParser {
 
     private mutating func closeField() {
         guard !open.isEmpty else { return }
-        if !fields.append(line: open[...]), isFraming { isMalformed = true }
+        if !fields.append(line: open), isFraming { isMalformed = true }
         open = []
     }
 
@@ -77,20 +79,21 @@ struct HeadParser {
     }
 
     private static func withoutLineEnd(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var line = line
-        if line.last == 0x0A { line.removeLast() }
-        if line.last == 0x0D { line.removeLast() }
-        return line
+        // By index: to take bytes off a slice goes through generic code.
+        var end = line.endIndex
+        if end > line.startIndex, line[end - 1] == 0x0A { end -= 1 }
+        if end > line.startIndex, line[end - 1] == 0x0D { end -= 1 }
+        return line[line.startIndex..<end]
     }
 
     /// A proxy removes white space between name and colon (RFC 9112 section 5.1).
-    private static func withoutBlanksBeforeColon(_ line: ArraySlice<UInt8>) -> [UInt8] {
+    private static func withoutBlanksBeforeColon(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard let colon = line.firstIndex(of: 0x3A), colon > line.startIndex,
             line[colon - 1] == 0x20 || line[colon - 1] == 0x09
-        else { return Array(line) }
+        else { return line }
         var name = line[..<colon]
         while name.last == 0x20 || name.last == 0x09 { name.removeLast() }
-        return Array(name) + line[colon...]
+        return name + line[colon...]
     }
 
     // MARK: Framing
@@ -114,6 +117,11 @@ struct HeadParser {
     /// Equal lengths become one; others contradict each other.
     private mutating func unifyLengths() -> Bool {
         guard fields.contains(.contentLength) else { return true }
+        if fields.count(of: .contentLength) == 1, let length = fields.valueBytes(.contentLength),
+            (1...18).contains(length.count), length.allSatisfy(ASCII.isDigit)
+        {
+            return true
+        }
         let lengths = Set(fields.listMembers(.contentLength))
         guard lengths.count == 1, let length = lengths.first, !length.isEmpty,
             length.utf8.allSatisfy(ASCII.isDigit), Int64(length) != nil

@@ -58,6 +58,14 @@ struct LaneQueue {
 
     /// Removes and returns the next waiter that `mayGo`, passing the turn on to the next session.
     mutating func take(where mayGo: (UInt64) -> Bool) -> UInt64? {
+        // Alone, as nearly all are: then nobody else's turn has to be kept.
+        if owners.count == 1, let id = owners.keys.first {
+            guard mayGo(id) else { return nil }
+            owners.removeAll(keepingCapacity: true)
+            sessions.removeAll(keepingCapacity: true)
+            turns.removeAll(keepingCapacity: true)
+            return id
+        }
         guard let (index, id) = find(mayGo) else { return nil }
         turns.append(turns.remove(at: index))
         _ = remove(id)

@@ -50,7 +50,7 @@ extension Transfer {
     }
 
     fileprivate func fill(_ room: UnsafeMutableRawBufferPointer) -> Filled {
-        guard failure == nil, let client else { return .broken }
+        guard !isFailing, let client else { return .broken }
         client.countUpload(self)
         if uploadChunk.isEmpty {
             switch nextChunk(client) {

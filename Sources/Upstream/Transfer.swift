@@ -21,7 +21,7 @@ package final class Transfer {
     enum Phase {
         case head, body
         /// The head of a redirect has come; its body is thrown away.
-        case redirect(Redirect)
+        case redirect
     }
 
     package let request: TransferRequest
@@ -29,15 +29,25 @@ package final class Transfer {
     package let id: UInt64
     package internal(set) var state = State.waiting
     package internal(set) var lane: Lane
+    // What each piece of a body asks for is stored whole and read whole, so that accesses cannot
+    // overlap; inside libcurl checking that costs a hundred instructions.
     /// Body bytes delivered so far, after decoding.
-    package internal(set) var bytesReceived: Int64 = 0
+    @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
     /// Whether delivery is held back by `pause` or a `pause` verdict.
-    package internal(set) var isPaused = false
+    @exclusivity(unchecked) package internal(set) var isPaused = false
 
     weak var client: UpstreamClient?
     var delegate: (any TransferDelegate)?
-    var hop: Hop
-    var phase = Phase.head
+    var hop: Hop {
+        didSet {
+            origin = hop.url.origin
+        }
+    }
+    /// The origin of the current hop.
+    private(set) var origin: Origin
+    @exclusivity(unchecked) var phase = Phase.head
+    /// Where the head that came last leads, in the phase of that name.
+    var redirect: Redirect?
     var easy: CurlEasy?
     /// The set of connections it runs on.
     var multi: CurlMulti?
@@ -45,7 +55,13 @@ package final class Transfer {
     var parser = HeadParser()
     var setCookies: [ReceivedCookie] = []
     /// Decided inside libcurl, carried out when it has returned.
-    var failure: UpstreamError?
+    var failure: UpstreamError? {
+        didSet {
+            isFailing = failure != nil
+        }
+    }
+    /// Whether there is a failure, for those who do not want to know which.
+    @exclusivity(unchecked) private(set) var isFailing = false
     /// libcurl holds bytes that were offered and not taken.
     var isHeld = false
     /// The request's body had no bytes when libcurl last asked.
@@ -73,7 +89,7 @@ package final class Transfer {
     let createdAt: Monotonic
     var grantedAt: Monotonic
     var hopStartedAt: Monotonic
-    var lastByteAt: Monotonic
+    @exclusivity(unchecked) var lastByteAt: Monotonic
 
     init(
         _ request: TransferRequest, id: UInt64, client: UpstreamClient,
@@ -85,6 +101,7 @@ package final class Transfer {
         self.delegate = delegate
         lane = request.lane
         hop = Hop(request)
+        origin = request.url.origin
         createdAt = client.loop.now
         grantedAt = createdAt
         hopStartedAt = createdAt
@@ -129,5 +146,5 @@ package final class Transfer {
     package var silentSince: Monotonic { lastByteAt }
 
     /// The host of the current hop, for messages and limits.
-    var host: String { hop.url.asciiHost }
+    var host: String { origin.host }
 }

@@ -96,7 +96,7 @@ extension Transfer {
         guard let client else { return false }
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
-        guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(hop.url.origin) else {
+        guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(origin) else {
             return true
         }
         isConnectionSpoilt = client.sockets.isSpoilt(localPort: localPort)
@@ -105,7 +105,7 @@ extension Transfer {
 
     /// False aborts the transfer; `failure` says why.
     fileprivate func take(headLine line: [UInt8]) -> Bool {
-        guard failure == nil, let client else { return false }
+        guard !isFailing, let client else { return false }
         // Trailers (RFC 9110 section 6.5) are not passed on.
         guard case .head = phase else { return true }
         switch parser.take(line[...]) {
@@ -115,15 +115,15 @@ extension Transfer {
             return parser.size <= client.configuration.maxHeadBytes || abort(.tooLarge)
         case .complete:
             guard !parser.status.isInformational else {
-                return client.interimArrived(self).map { abort($0) } ?? (failure == nil)
+                return client.interimArrived(self).map { abort($0) } ?? !isFailing
             }
             client.headArrived(self)
-            return failure == nil
+            return !isFailing
         }
     }
 
     fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
-        guard failure == nil, let client else { return .aborted }
+        guard !isFailing, let client else { return .aborted }
         lastByteAt = client.loop.now
         if case .redirect = phase {
             // Read to keep the connection, unless that costs more than a new one.
@@ -137,14 +137,14 @@ extension Transfer {
             return .aborted
         }
         guard delegate?.transfer(self, didReceive: bytes) == .consumed else {
-            if failure != nil { return .aborted }
+            if isFailing { return .aborted }
             isPaused = true
             return hold()
         }
         bytesReceived += Int64(bytes.count)
         if client.aheadInFlight > 0 { client.meter.add(bytes: bytes.count, from: host) }
         client.didReceiveBytes(self)
-        return failure == nil ? .taken : .aborted
+        return isFailing ? .aborted : .taken
     }
 
     private func hold() -> Taken {

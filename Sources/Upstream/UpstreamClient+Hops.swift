@@ -10,7 +10,7 @@ import URISyntax
 extension UpstreamClient {
     /// Ends a transfer with a failure, now or when libcurl has returned.
     func fail(_ transfer: Transfer, _ error: UpstreamError) {
-        guard transfer.state != .finished, transfer.failure == nil else { return }
+        guard transfer.state != .finished, !transfer.isFailing else { return }
         if depth > 0, transfer.easy != nil {
             transfer.failure = error
             failing.append(transfer)
@@ -53,7 +53,8 @@ extension UpstreamClient {
             : .final
         switch step {
         case .follow(let url):
-            transfer.phase = .redirect(transfer.redirect(to: url))
+            transfer.redirect = transfer.redirect(to: url)
+            transfer.phase = .redirect
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
         case .final where transfer.hasUnreadableCoding:
@@ -91,7 +92,7 @@ extension UpstreamClient {
 
     /// Learns whether the origin speaks HTTP/2, and counts a body that shares a connection.
     private func countMultiplexed(_ transfer: Transfer) {
-        let origin = transfer.hop.url.origin
+        let origin = transfer.origin
         let isMultiplexing = transfer.parser.version.major >= 2
         noteVersion(of: origin, isMultiplexing: isMultiplexing)
         guard isMultiplexing, transfer.lane != .express else { return }
@@ -109,7 +110,7 @@ extension UpstreamClient {
     /// Sends the transfer's present hop.
     func send(_ transfer: Transfer) {
         if followsScout(transfer) { return }
-        let busy = multiplexed[transfer.hop.url.origin] != nil
+        let busy = multiplexed[transfer.origin] != nil
         guard let easy = idleHandles.popLast() ?? CurlEasy(),
             let multi = transfer.lane == .express && busy ? express : shared
         else {
@@ -131,7 +132,7 @@ extension UpstreamClient {
         // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
         let waits =
             transfer.lane != .express
-            && multiplexingOrigins.contains(transfer.hop.url.origin)
+            && multiplexingOrigins.contains(transfer.origin)
         easy.set(CURLOPT_PIPEWAIT, flag: waits)
         transfer.easy = easy
         transfer.multi = multi
@@ -149,7 +150,7 @@ extension UpstreamClient {
         transfer.connection = nil
         if transfer.isMultiplexed {
             transfer.isMultiplexed = false
-            let origin = transfer.hop.url.origin
+            let origin = transfer.origin
             let left = (multiplexed[origin] ?? 1) - 1
             multiplexed[origin] = left == 0 ? nil : left
         }
@@ -166,6 +167,7 @@ extension UpstreamClient {
         detach(transfer)
         let cookie = transfer.delegate?.transfer(transfer, willFollow: redirect)
         guard transfer.state == .running else { return }
+        transfer.redirect = nil
         transfer.hop.follow(redirect, cookie: cookie)
         counters.redirects += 1
         guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }

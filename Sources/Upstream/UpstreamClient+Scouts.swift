@@ -23,7 +23,7 @@ extension UpstreamClient {
     ///
     /// It is sent by itself once that stands, has failed, or has taken too long.
     func followsScout(_ transfer: Transfer) -> Bool {
-        let origin = transfer.hop.url.origin
+        let origin = transfer.origin
         guard origin.scheme == .https, configuration.httpPreference == .http2OverTLS,
             !transfer.hasFollowed, !transfer.request.usesFreshConnection,
             !spokenVersions.contains(origin)
@@ -44,7 +44,7 @@ extension UpstreamClient {
     /// Lets those go that wait for a transfer, if any do.
     func endScouting(by transfer: Transfer) {
         if scoutings.isEmpty { return }
-        endScouting(of: transfer.hop.url.origin, by: transfer.id)
+        endScouting(of: transfer.origin, by: transfer.id)
     }
 
     private func endScouting(of origin: Origin, by id: UInt64) {
@@ -80,7 +80,7 @@ extension UpstreamClient {
     /// Whether another transfer uses a connection at this moment: then it is HTTP/2, because
     /// libcurl sends no request behind another one on HTTP/1.1.
     func isShared(_ transfer: Transfer, localPort: UInt16) -> Bool {
-        let origin = transfer.hop.url.origin
+        let origin = transfer.origin
         let connection = Connection(origin: origin, localPort: localPort)
         if let former = transfer.connection { leave(former) }
         transfer.connection = connection
@@ -100,5 +100,8 @@ extension UpstreamClient {
     struct Connection: Hashable {
         let origin: Origin
         let localPort: UInt16
+
+        /// The port tells nearly all apart, and a number costs less than a name.
+        func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
     }
 }

@@ -168,7 +168,7 @@ extension UpstreamClient: CurlMultiOwner {
             transfer.avoidsKeptConnections = true
             detach(transfer)
             send(transfer)
-        } else if case .redirect(let redirect) = transfer.phase {
+        } else if case .redirect = transfer.phase, let redirect = transfer.redirect {
             follow(redirect, transfer)
         } else if code == CURLE_OK, case .head = transfer.phase {
             // libcurl takes a connection that ends inside the head for an empty response.
