@@ -1,6 +1,7 @@
 /// One libcurl easy handle with its options by type, and what it keeps alive for libcurl.
 import CCurl
 import Glibc
+import HTTP
 
 /// Owns the handle (curl_easy_init(3)); used on one thread.
 final class CurlEasy {
@@ -8,6 +9,10 @@ final class CurlEasy {
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var resolved: UnsafeMutablePointer<curl_slist>?
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    /// What it was set up for last; nil where that was nothing that comes again.
+    var form: Form?
+    /// The fields that its lines were made of; nil where there is more in them.
+    var writtenFields: Fields?
 
     /// Nil when libcurl is out of memory.
     init?() {
@@ -32,9 +37,14 @@ final class CurlEasy {
         lines = nil
         curl_slist_free_all(resolved)
         resolved = nil
+        form = nil
+        writtenFields = nil
         errorText[0] = 0
         set(CURLOPT_ERRORBUFFER, pointer: errorText)
     }
+
+    /// Forgets what libcurl said about an earlier transfer.
+    func clearFailure() { errorText[0] = 0 }
 
     /// What libcurl said about the last failure; may name hosts and addresses.
     var failureText: String { String(cString: errorText) }
@@ -66,8 +76,12 @@ final class CurlEasy {
         bytes.withUnsafeMutableBytes { set(CURLOPT_COPYPOSTFIELDS, pointer: $0.baseAddress) }
     }
 
-    /// The request's field lines, without line ends or zero bytes.
+    /// The request's field lines, without line ends or zero bytes, in place of former ones.
     func setFieldLines(_ texts: [[UInt8]]) {
+        let former = lines
+        lines = nil
+        // Not before libcurl has the new ones.
+        defer { curl_slist_free_all(former) }
         for text in texts { Self.append(text, to: &lines) }
         require(CURLOPT_HTTPHEADER, sluice_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
     }

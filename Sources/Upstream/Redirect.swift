@@ -29,6 +29,9 @@ struct Hop {
         body = request.body
     }
 
+    /// Whether it is a GET without content.
+    var isPlainGet: Bool { method == .get && body.isEmpty }
+
     /// Where a response leads.
     enum Step {
         /// It is the answer.

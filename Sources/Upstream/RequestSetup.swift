@@ -6,11 +6,44 @@ import Posix
 import URISyntax
 
 extension CurlEasy {
-    /// Sets everything that a hop needs (curl_easy_setopt(3)).
+    /// What transfers have in common that differ in their URL, fields and time limits only: the usual
+    /// GET.
+    struct Form: Equatable {
+        let decodes: Bool
+        let isTransparent: Bool
+
+        /// Nil for what is set up from the beginning each time.
+        init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
+            guard transfer.hop.isPlainGet, transfer.request.upload == nil,
+                !transfer.request.usesFreshConnection, !transfer.avoidsKeptConnections,
+                configuration.resolve.isEmpty
+            else { return nil }
+            decodes = transfer.decodes
+            isTransparent = transfer.request.isTransparent
+        }
+    }
+
+    /// Sets everything that a hop needs (curl_easy_setopt(3)), or what it does not share with the hop
+    /// before.
     func prepare(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
         let hop = transfer.hop
-        reset()
+        let wanted = Form(transfer, configuration)
+        if wanted == nil || wanted != form { setUp(transfer, configuration) }
+        form = wanted
+        clearFailure()
         set(CURLOPT_URL, hop.url.requestForm)
+        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
+        let hasUserinfo = hop.url.userinfo != nil
+        if writtenFields != hop.fields || hasUserinfo {
+            setFieldLines(fieldLines(hop, transfer, configuration))
+            writtenFields = hasUserinfo ? nil : hop.fields
+        }
+        setCallbacks(transfer)
+    }
+
+    /// Begins anew with what is the same for all hops of a form.
+    private func setUp(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
+        reset()
         // The target as given: no dot segments resolved, nothing encoded again.
         set(CURLOPT_PATH_AS_IS, flag: true)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
@@ -20,7 +53,6 @@ extension CurlEasy {
         set(CURLOPT_NOSIGNAL, flag: true)
         // Without it, cancelling during a name lookup blocks the loop until the resolver gives up.
         set(CURLOPT_QUICK_EXIT, flag: true)
-        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
         set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, milliseconds(configuration.happyEyeballs))
         set(CURLOPT_DNS_CACHE_TIMEOUT, milliseconds(configuration.dnsCache) / 1000)
         set(CURLOPT_MAXAGE_CONN, milliseconds(configuration.idleAge) / 1000)
@@ -34,12 +66,10 @@ extension CurlEasy {
         if transfer.request.usesFreshConnection || transfer.avoidsKeptConnections {
             set(CURLOPT_FRESH_CONNECT, flag: true)
         }
-        setMethod(hop, transfer)
-        setFieldLines(fieldLines(hop, transfer, configuration))
+        setMethod(transfer.hop, transfer)
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         // What is passed on as it is must not fail on a transfer coding without a meaning.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
-        setCallbacks(transfer)
     }
 
     private func setMethod(_ hop: Hop, _ transfer: Transfer) {
@@ -49,7 +79,7 @@ extension CurlEasy {
             return
         }
         switch hop.method {
-        case .get where hop.body.isEmpty:
+        case .get where hop.isPlainGet:
             set(CURLOPT_HTTPGET, flag: true)
         case .head:
             set(CURLOPT_NOBODY, flag: true)
@@ -80,12 +110,17 @@ extension CurlEasy {
             fields.append(.userAgent, configuration.userAgent)
         }
         if !isTransparent, !transfer.decodes { fields.append(.acceptEncoding, "identity") }
-        // A name with nothing behind the colon keeps libcurl from adding its own field.
-        var lines: [[UInt8]] = ["Expect:"].map { Array($0.utf8) }
+        // A name with nothing behind the colon keeps libcurl from adding its own field; to a GET it
+        // adds neither an expectation nor a type.
+        var lines: [[UInt8]] = []
+        let mayGetMore = !hop.isPlainGet || transfer.request.upload != nil
+        if mayGetMore { lines.append(Array("Expect:".utf8)) }
         if !fields.contains(.accept) {
             lines.append(Array((isTransparent ? "Accept:" : "Accept: */*").utf8))
         }
-        if !fields.contains(.contentType) { lines.append(Array("Content-Type:".utf8)) }
+        if mayGetMore, !fields.contains(.contentType) {
+            lines.append(Array("Content-Type:".utf8))
+        }
         for index in 0..<fields.count {
             let (name, value) = fields.bytes(at: index)
             guard Self.isWellFormed(name, value) else { continue }

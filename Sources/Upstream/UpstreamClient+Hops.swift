@@ -159,7 +159,6 @@ extension UpstreamClient {
         transfer.multi = nil
         attached[easy.handle] = nil
         multi.remove(easy)
-        easy.reset()
         if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
     }
 
