@@ -32,8 +32,9 @@ package struct ReuseRules: Sendable, Equatable {
         let directives = kind.directives(of: head.fields)
         let control = directives.control
         responseTime = head.responseTime
-        initialAge = Self.initialAge(head)
-        (lifetime, lifetimeSource) = Self.lifetime(head, directives, kind)
+        let date = Self.date(head)
+        initialAge = Self.initialAge(head, date)
+        (lifetime, lifetimeSource) = Self.lifetime(head, date, directives, kind)
         alwaysAsks = control.noCache == .response
         forbidsStale =
             control.mustRevalidate || control.noCache == .response
@@ -56,9 +57,9 @@ package struct ReuseRules: Sendable, Equatable {
 
     // MARK: Arithmetic
 
-    private static func initialAge(_ head: StoredHead) -> Int64 {
+    private static func initialAge(_ head: StoredHead, _ date: Int64) -> Int64 {
         let received = head.responseTime.seconds
-        let apparent = max(0, received - date(head))
+        let apparent = max(0, received - date)
         let delay = max(0, (head.responseTime - head.requestTime).nanoseconds / 1_000_000_000)
         return max(apparent, statedAge(head.fields) + delay)
     }
@@ -82,7 +83,7 @@ package struct ReuseRules: Sendable, Equatable {
     }
 
     private static func lifetime(
-        _ head: StoredHead, _ directives: ResponseDirectives, _ kind: CacheKind
+        _ head: StoredHead, _ date: Int64, _ directives: ResponseDirectives, _ kind: CacheKind
     ) -> (Int64, LifetimeSource) {
         if let stated = directives.statedLifetime(kind) {
             if directives.isTargeted { return (stated, .targeted) }
@@ -95,19 +96,21 @@ package struct ReuseRules: Sendable, Equatable {
             guard head.fields.count(of: .expires) == 1,
                 let at = HTTPDate.parse(expires, now: received)
             else { return (0, .expires) }
-            return (max(0, at - date(head)), .expires)
+            return (max(0, at - date), .expires)
         }
-        let guessed = heuristicLifetime(head, directives.control)
+        let guessed = heuristicLifetime(head, date, directives.control)
         return (guessed, guessed > 0 ? .heuristic : .none)
     }
 
     /// A tenth of the time since the last change, a day at most (RFC 9111 section 4.2.2).
-    private static func heuristicLifetime(_ head: StoredHead, _ control: CacheControl) -> Int64 {
+    private static func heuristicLifetime(
+        _ head: StoredHead, _ date: Int64, _ control: CacheControl
+    ) -> Int64 {
         guard StatusRules.isHeuristicallyCacheable(head.status) || control.public,
             let text = head.fields.first(.lastModified),
             let modified = HTTPDate.parse(text, now: head.responseTime.seconds)
         else { return 0 }
-        return min(86_400, max(0, (date(head) - modified) / 10))
+        return min(86_400, max(0, (date - modified) / 10))
     }
 }
 

@@ -128,18 +128,56 @@ package struct StoredHead: Sendable, Equatable {
 
     /// Lines of text: a version, the values, an empty line, the fields as in HTTP/1.1.
     package var encoded: [UInt8] {
-        var text = "1 \(status.rawValue) \(requestTime.nanoseconds) \(responseTime.nanoseconds) "
-        if let kind { text += "\(kind.rawValue)-" }
-        text += "\(isPlaylist ? "playlist" : "media") \(finalURL)\n"
-        var bytes = Array(text.utf8)
+        var bytes: [UInt8] = []
+        // Numbers and words of the first line take no more than 80 bytes.
+        bytes.reserveCapacity(80 + finalURL.utf8.count + fieldBytes)
+        for number in [
+            1, Int64(status.rawValue), requestTime.nanoseconds, responseTime.nanoseconds,
+        ] {
+            Self.append(number, to: &bytes)
+            bytes.append(HTTP.ASCII.space)
+        }
+        if let kind {
+            bytes += kind.rawValue.utf8
+            bytes.append(0x2D)
+        }
+        bytes += isPlaylist ? Self.playlist : Self.media
+        bytes.append(HTTP.ASCII.space)
+        bytes += finalURL.utf8
+        bytes.append(HTTP.ASCII.lineFeed)
         for index in 0..<fields.count {
             let line = fields.bytes(at: index)
             bytes += line.name
-            bytes += [HTTP.ASCII.colon, HTTP.ASCII.space]
+            bytes.append(HTTP.ASCII.colon)
+            bytes.append(HTTP.ASCII.space)
             bytes += line.value
             bytes.append(HTTP.ASCII.lineFeed)
         }
         return bytes
+    }
+
+    /// What the field lines take.
+    private var fieldBytes: Int {
+        var count = 0
+        for index in 0..<fields.count {
+            let line = fields.bytes(at: index)
+            count += line.name.count + line.value.count + 3
+        }
+        return count
+    }
+
+    /// Appends a number in decimal digits: every miss writes four, and text costs ten times as much.
+    private static func append(_ number: Int64, to bytes: inout [UInt8]) {
+        var digits = InlineArray<20, UInt8>(repeating: 0x30)
+        var start = digits.count
+        var rest = number.magnitude
+        repeat {
+            start -= 1
+            digits[start] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        if number < 0 { bytes.append(0x2D) }
+        for index in start..<digits.count { bytes.append(digits[index]) }
     }
 
     /// Reads what `encoded` gave; nil for anything else.
@@ -169,10 +207,11 @@ package struct StoredHead: Sendable, Equatable {
         let kind =
             words.count == 2 ? CacheKind(rawValue: String(decoding: words[0], as: UTF8.self)) : nil
         guard words.count == 1 || kind != nil else { return nil }
-        return (words.last?.elementsEqual("playlist".utf8) ?? false, kind)
+        return (words.last?.elementsEqual(playlist) ?? false, kind)
     }
 
     private static let media = Array("media".utf8)
+    private static let playlist = Array("playlist".utf8)
 
     /// Takes words, which single spaces divide, off the front of a line.
     private struct Words {

@@ -87,10 +87,11 @@ struct ObjectHeader: Equatable {
         let room = Self.slotLength(pages) - length
         guard room >= 0 else { return nil }
         let (claimed, claimedSpans) = claims(in: room)
+        let sums = claimed.sums
         var out = ByteWriter()
         out.bytes.reserveCapacity(Self.slotLength(pages))
         out.bytes += Self.magic
-        out.append(UInt32(length + claimedSpans.ranges.count * 16 + claimed.sums.count * 4))
+        out.append(UInt32(length + claimedSpans.ranges.count * 16 + sums.count * 4))
         out.append(pages)
         out.append(sequence)
         out.bytes += key.bytes
@@ -102,18 +103,17 @@ struct ObjectHeader: Equatable {
         let isComplete = claimedSpans.isComplete(total: total)
         out.bytes += [(isComplete ? 1 : 0) | (isRead ? 2 : 0), role, kind.rawValue]
         out.bytes.append(claimed.blockShift)
-        for count in [
-            urlBytes.count, head.count, claimedSpans.ranges.count, claimed.sums.count,
-        ] {
-            out.append(UInt32(count))
-        }
+        out.append(UInt32(urlBytes.count))
+        out.append(UInt32(head.count))
+        out.append(UInt32(claimedSpans.ranges.count))
+        out.append(UInt32(sums.count))
         out.bytes += urlBytes
         out.bytes += head
         for span in claimedSpans.ranges {
             out.append(span.lowerBound)
             out.append(span.upperBound)
         }
-        for sum in claimed.sums { out.append(sum) }
+        for sum in sums { out.append(sum) }
         out.bytes += sha256(out.bytes).prefix(Self.checksumLength)
         return Encoded(bytes: out.bytes, isWhole: claimedSpans == spans)
     }

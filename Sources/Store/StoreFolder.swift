@@ -38,7 +38,8 @@ final class StoreFolder: Sendable {
     private var cleanPath: String { path + "/clean" }
 
     func newPath(_ generation: UInt64) -> String {
-        "\(newFolder)/\(String(generation, radix: 16))"
+        let digits = String(generation, radix: 16)
+        return path + "/new/" + digits
     }
 
     func objectsFolder(of byte: UInt8) -> String {

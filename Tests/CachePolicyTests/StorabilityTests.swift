@@ -123,6 +123,23 @@ import Testing
         #expect(StoredHead(encoded: head.encoded) == head)
     }
 
+    @Test(arguments: [
+        (Int64(0), nil, "1 200 0 0 media https://h/\nA: b\n"),
+        (
+            Int64.max, CacheKind.gateway,
+            "1 200 9223372036854775807 -10 gateway-media https://h/\nA: b\n"
+        ),
+        (Int64.min, nil, "1 200 -9223372036854775808 -10 media https://h/\nA: b\n"),
+    ])
+    func `a head is written as it always was`(time: Int64, kind: CacheKind?, text: String) {
+        let head = StoredHead(
+            status: .ok, fields: ["A": "b"], requestTime: WallTime(nanoseconds: time),
+            responseTime: WallTime(nanoseconds: time == 0 ? 0 : -10), finalURL: "https://h/",
+            kind: kind)
+        #expect(String(decoding: head.encoded, as: UTF8.self) == text)
+        if time > .min { #expect(StoredHead(encoded: head.encoded) == head) }
+    }
+
     @Test func `a damaged head is not believed`() {
         for length in 0..<20 {
             #expect(StoredHead(encoded: Array(head.encoded.prefix(length))) == nil)

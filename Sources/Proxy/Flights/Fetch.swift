@@ -76,11 +76,12 @@ final class Resource: Sendable {
 
     /// Whether the origin's file has a name that no playlist bears.
     var isNamedAsMedia: Bool {
-        [
-            "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
-            "cmfa",
-        ]
-        .contains(nameExtension)
+        switch nameExtension {
+        case "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",
+            "cmfa":
+            true
+        default: false
+        }
     }
 }
 

@@ -59,8 +59,8 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer, refusal == nil, writer != nil || heldHead != nil else {
             return .consumed
         }
-        table.counters.add(.bytesFromOrigin, Int64(bytes.count))
-        if isAhead { table.counters.add(.bytesAhead, Int64(bytes.count)) }
+        counters.add(.bytesFromOrigin, Int64(bytes.count))
+        if isAhead { counters.add(.bytesAhead, Int64(bytes.count)) }
         if heldHead == nil { gather(bytes) } else { hold(bytes) }
         return .consumed
     }
@@ -178,9 +178,7 @@ extension Flight: TransferDelegate {
     func begin(_ head: TransferHead, from start: Int64, to end: Int64?, total: Int64?) {
         var stored = storedHead(head)
         let onlyHere = stored.removePrivateFields()
-        takesRanges =
-            head.status == .partialContent
-            || head.fields.listMembers(.acceptRanges).contains("bytes")
+        takesRanges = head.status == .partialContent || Self.acceptsRanges(head.fields)
         endIsProven = head.provesItsEnd
         isVerifyingEnd = false
         let former = object
@@ -188,6 +186,7 @@ extension Flight: TransferDelegate {
             table.keys.watch(resource, stored, total: total, former: former)
         }
         let reason = noStoreReason(stored)
+        let mustSniff = sniffs(stored, from: start)
         let writerBefore = writer
         writer = nil
         if let fitting = table.object(for: self, matching: stored, total: total) {
@@ -197,7 +196,7 @@ extension Flight: TransferDelegate {
             if let former, !revalidates { former.discard() }
             let isWhole = start == 0 && end == nil
             let isStorable = reason == nil && !keepsNothing
-            isSniffing = sniffs(stored, from: start)
+            isSniffing = mustSniff
             guard create(stored, total: total, isWhole: isWhole, isStorable: isStorable) else {
                 return
             }
@@ -212,7 +211,7 @@ extension Flight: TransferDelegate {
         state = .filling
         filledSince = table.loop.now
         isExpected = !isAhead
-        isSniffing = former !== object && sniffs(stored, from: start)
+        isSniffing = former !== object && mustSniff
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
@@ -236,11 +235,30 @@ extension Flight: TransferDelegate {
     /// head when it comes, and not with the first bytes, which may be a while behind it.
     private func isPlainlyMedia(_ head: StoredHead) -> Bool {
         guard !isPlaylist, resource.isNamedAsMedia,
-            let type = head.fields.first(.contentType).map(HTTP.ASCII.lowercased)
+            let value = head.fields.valueBytes(.contentType)
         else { return false }
-        return (type.hasPrefix("video/") || type.hasPrefix("audio/"))
-            && !type.prefix { $0 != ";" && $0 != " " }.hasSuffix("mpegurl")
+        let type = value.prefix { $0 != HTTP.ASCII.semicolon && $0 != HTTP.ASCII.space }
+        return (Self.equals(type.prefix(6), Self.video) || Self.equals(type.prefix(6), Self.audio))
+            && !Self.equals(type.suffix(7), Self.list)
     }
+
+    private static let video = Array("video/".utf8)
+    private static let audio = Array("audio/".utf8)
+    private static let list = Array("mpegurl".utf8)
+
+    /// Whether bytes are a text in lower case, whatever the case of theirs.
+    private static func equals(_ bytes: ArraySlice<UInt8>, _ text: [UInt8]) -> Bool {
+        HTTP.ASCII.equalIgnoringCase(bytes.span, text.span)
+    }
+
+    /// Whether an origin says that it answers range requests (RFC 9110 section 14.3).
+    private static func acceptsRanges(_ fields: Fields) -> Bool {
+        // As nearly all say it; only other spellings take reading a list.
+        guard let value = fields.valueBytes(.acceptRanges) else { return false }
+        return value.elementsEqual(bytesUnit) || fields.listMembers(.acceptRanges).contains("bytes")
+    }
+
+    private static let bytesUnit = Array("bytes".utf8)
 
     private func failUnkept() {
         guard let reason = outcome?.notStored, reason != .noRoom else { return refuse(.noRoom) }

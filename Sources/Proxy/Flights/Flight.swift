@@ -44,6 +44,8 @@ final class Flight {
 
     let resource: Resource
     unowned let table: FlightTable
+    /// The table's: each piece of a body is counted.
+    let counters: Counters
     var state = State.asking
     var lane: Lane
     /// What is still to be fetched; moves up when the transfer is resumed.
@@ -106,6 +108,7 @@ final class Flight {
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
         self.table = table
+        counters = table.counters
         lane = request.lane
         wanted = request.wanted
         revalidates = request.revalidates
