@@ -39,10 +39,41 @@ extension StoreCore {
 
     /// As `obtain`, without waiting.
     func take(_ bytes: Int64) -> Bool {
-        if let free = freeBytes(at: folder.path), free - bytes < configuration.minFreeBytes {
-            return false
+        hasRoomOnDisk(bytes) && ledger.tryCharge(bytes)
+    }
+
+    /// What may be taken without asking the file system again.
+    struct Allowance: Sendable {
+        var bytes: Int64 = 0
+        var end = Monotonic(nanoseconds: .min)
+
+        /// For so long one answer of the file system serves.
+        private static let lifetime = Interval.milliseconds(100)
+        /// A disk that has less to spare is asked each time.
+        private static let leastSpare: Int64 = 256 << 20
+
+        /// After the file system said that there is so much beyond what must stay free.
+        init(spare: Int64 = 0) {
+            guard spare >= Self.leastSpare else { return }
+            // Others write too.
+            bytes = spare / 16
+            end = .now() + Self.lifetime
         }
-        return ledger.tryCharge(bytes)
+
+        mutating func take(_ wanted: Int64) -> Bool {
+            guard wanted <= bytes, .now() < end else { return false }
+            bytes -= wanted
+            return true
+        }
+    }
+
+    /// Whether there is room beyond what must stay free, as far as that can be asked.
+    private func hasRoomOnDisk(_ bytes: Int64) -> Bool {
+        if allowance.withLock({ $0.take(bytes) }) { return true }
+        guard let free = freeBytes(at: folder.path) else { return true }
+        let spare = free - bytes - configuration.minFreeBytes
+        if spare >= 0 { allowance.withLock { $0 = Allowance(spare: spare) } }
+        return spare >= 0
     }
 
     // MARK: Files

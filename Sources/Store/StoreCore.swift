@@ -16,6 +16,7 @@ final class StoreCore: Sendable {
     let pins: PinFile
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
+    let allowance = Mutex(Allowance())
 
     var ledger: DiskLedger { channel.ledger }
     var counters: StoreCounters { channel.counters }
