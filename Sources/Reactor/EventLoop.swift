@@ -48,6 +48,9 @@ package final class EventLoop {
     private var freeSlots: [UInt32] = []
     private var timers = TimerHeap()
     private var roundEnd: [(EventLoop) -> Void] = []
+    // Empty, with the room of those that ran last.
+    private var spareRoundEnd: [(EventLoop) -> Void] = []
+    private var spareJobs: [LoopHandle.Job] = []
     private var running = true
     private let thread = pthread_self()
 
@@ -152,7 +155,7 @@ package final class EventLoop {
         }
         // Jobs sent by threads that did not know yet: run them so that what they hold is let go.
         handle.close()
-        for job in handle.takeJobs() { job(self) }
+        runJobs()
         while !roundEnd.isEmpty { runRoundEnd() }
     }
 
@@ -182,9 +185,23 @@ package final class EventLoop {
         let mark = timers.mark
         while let body = timers.popDue(at: now, setBefore: mark) { body(self) }
         if mailboxIsReady {
-            for job in handle.takeJobs() { job(self) }
+            runJobs()
         }
         runRoundEnd()
+    }
+
+    private func runJobs() {
+        var jobs: [LoopHandle.Job] = []
+        swap(&jobs, &spareJobs)
+        handle.takeJobs(into: &jobs)
+        for job in jobs { job(self) }
+        Self.empty(&jobs)
+        swap(&jobs, &spareJobs)
+    }
+
+    /// Keeps the room of a list, unless that is much.
+    private static func empty<Element>(_ list: inout [Element]) {
+        list.removeAll(keepingCapacity: list.capacity <= 64)
     }
 
     private func readClocks() {
@@ -200,8 +217,11 @@ package final class EventLoop {
 
     private func runRoundEnd() {
         if roundEnd.isEmpty { return }
-        let bodies = roundEnd
-        roundEnd = []
+        var bodies: [(EventLoop) -> Void] = []
+        swap(&bodies, &spareRoundEnd)
+        swap(&bodies, &roundEnd)
         for body in bodies { body(self) }
+        Self.empty(&bodies)
+        swap(&bodies, &spareRoundEnd)
     }
 }

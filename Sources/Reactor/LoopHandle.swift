@@ -45,15 +45,13 @@ package final class LoopHandle: Sendable {
         return accepted
     }
 
-    /// Swaps the mailbox out under the lock; the caller runs the jobs outside it.
-    func takeJobs() -> [Job] {
+    /// Swaps the mailbox with an empty list under the lock; the caller runs the jobs outside it.
+    func takeJobs(into jobs: inout [Job]) {
         var count: UInt64 = 0
         _ = read(eventDescriptor.number, &count, 8)
-        return mailbox.withLock { mailbox in
+        mailbox.withLock { mailbox in
             mailbox.isSignalled = false
-            let jobs = mailbox.jobs
-            mailbox.jobs = []
-            return jobs
+            swap(&mailbox.jobs, &jobs)
         }
     }
 

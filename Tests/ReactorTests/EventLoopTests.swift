@@ -72,6 +72,23 @@ struct EventLoopTests {
         #expect(ran == 0)
     }
 
+    @Test func `a timer that was cancelled twice, or has run, takes no later one with it`() throws {
+        let loop = try makeLoop()
+        var ran: [Int] = []
+        let first = loop.schedule(after: .milliseconds(1)) { _ in ran.append(1) }
+        let second = loop.schedule(after: .milliseconds(1)) { _ in ran.append(2) }
+        loop.cancel(second)
+        let third = loop.schedule(after: .milliseconds(5)) { _ in ran.append(3) }
+        loop.cancel(second)
+        loop.schedule(after: .milliseconds(10)) { loop in
+            loop.schedule(after: .milliseconds(5)) { _ in ran.append(4) }
+            loop.schedule(after: .milliseconds(10)) { $0.stop() }
+            for timer in [first, second, third] { loop.cancel(timer) }
+        }
+        loop.run()
+        #expect(ran == [1, 3, 4])
+    }
+
     @Test func `a hundred thousand timers set and cancelled leave the loop able`() throws {
         let loop = try makeLoop()
         for _ in 0..<100_000 {
