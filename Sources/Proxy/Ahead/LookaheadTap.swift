@@ -19,7 +19,31 @@ final class LookaheadTap: Sendable {
         var words = [UInt64](repeating: 0, count: 1_024)
     }
 
+    /// The sessions of which a list was told.
+    ///
+    /// The planner knows a segment by a list of its own session only. Several sessions share a bit: to
+    /// be told of one too many costs it a look.
+    private struct Listed {
+        private var words = [UInt64](repeating: 0, count: 256)
+
+        private static func place(_ session: UInt64) -> (word: Int, bit: UInt64) {
+            let hash = session &* 0x9E37_79B9_7F4A_7C15
+            return (Int(hash >> 56), 1 << (hash >> 50 & 63))
+        }
+
+        mutating func insert(_ session: UInt64) {
+            let (word, bit) = Self.place(session)
+            words[word] |= bit
+        }
+
+        func mayContain(_ session: UInt64) -> Bool {
+            let (word, bit) = Self.place(session)
+            return words[word] & bit != 0
+        }
+    }
+
     private let lately = Mutex(Lately())
+    private let listed = Mutex(Listed())
     private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
     private let thread: LoopThread
     private let isAhead: Atomic<Bool>
@@ -68,6 +92,7 @@ final class LookaheadTap: Sendable {
         guard isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange) else {
             return
         }
+        guard concernsPlanner(resource) else { return }
         let (player, hints) = Self.identify(resource, exchange, core)
         enqueue(core) { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }
@@ -82,14 +107,21 @@ final class LookaheadTap: Sendable {
         let mark = resource.key.hashValue ^ Int(truncatingIfNeeded: object.generation)
         guard isNews(mark, exchange) else { return }
         let (player, _) = Self.identify(resource, exchange, core)
+        listed.withLock { $0.insert(player.session) }
         enqueue(core) { driver, _ in driver.list(resource, object, by: player) }
     }
 
     /// A player cut off a body.
     func left(_ resource: Resource, _ exchange: Exchange, _ core: ProxyCore) {
-        guard isOn, resource.kind == nil else { return }
+        guard isOn, resource.kind == nil, concernsPlanner(resource) else { return }
         let (player, _) = Self.identify(resource, exchange, core)
         enqueue(core) { driver, _ in driver.left(player, resource.url) }
+    }
+
+    /// Whether anybody could make something of what a player does with a resource.
+    private func concernsPlanner(_ resource: Resource) -> Bool {
+        hasFeeds.load(ordering: .relaxed)
+            || listed.withLock { $0.mayContain(resource.session.id.number) }
     }
 
     private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
