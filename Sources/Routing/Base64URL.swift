@@ -101,33 +101,52 @@ package enum Base64URL {
     /// The bytes that the text stands for; nil for characters outside the alphabet, a length that
     /// cannot be, or stray bits at the end: each value has exactly one spelling.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count * 3 / 4)
-        var group: UInt32 = 0
-        var bits = 0
-        for character in text {
-            guard let value = value(of: character) else { return nil }
-            group = group << 6 | UInt32(value)
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                bytes.append(UInt8(truncatingIfNeeded: group >> UInt32(bits)))
-                group &= (1 << UInt32(bits)) - 1
-            }
-        }
-        // Six bits over mean a character that carries no whole byte; set bits mean another spelling.
-        guard bits < 6, group == 0 else { return nil }
-        return bytes
+        decode(Array(text).span)
     }
 
-    private static func value(of character: UInt8) -> UInt8? {
-        switch character {
-        case 0x41...0x5A: character - 0x41
-        case 0x61...0x7A: character - 0x61 + 26
-        case 0x30...0x39: character - 0x30 + 52
-        case 0x2D: 62
-        case 0x5F: 63
-        default: nil
+    /// As above, of text that lies in one piece.
+    package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+        let over = text.count % 4
+        // A single character carries no whole byte.
+        guard over != 1 else { return nil }
+        let values = Self.values.span
+        var isText = true
+        var bytes: [UInt8] = []
+        bytes.append(addingCapacity: text.count / 4 * 3 + 2) { bytes in
+            var all: UInt32 = 0
+            var index = 0
+            while index &+ 4 <= text.count {
+                let first = UInt32(values[Int(text[index])])
+                let second = UInt32(values[Int(text[index &+ 1])])
+                let third = UInt32(values[Int(text[index &+ 2])])
+                let fourth = UInt32(values[Int(text[index &+ 3])])
+                all |= first | second | third | fourth
+                let group = first << 18 | second << 12 | third << 6 | fourth
+                bytes.append(UInt8(truncatingIfNeeded: group >> 16))
+                bytes.append(UInt8(truncatingIfNeeded: group >> 8))
+                bytes.append(UInt8(truncatingIfNeeded: group))
+                index &+= 4
+            }
+            var group: UInt32 = 0
+            while index < text.count {
+                let value = UInt32(values[Int(text[index])])
+                all |= value
+                group = group << 6 | value
+                index &+= 1
+            }
+            if over > 1 { bytes.append(UInt8(truncatingIfNeeded: group >> (over == 2 ? 4 : 10))) }
+            if over > 2 { bytes.append(UInt8(truncatingIfNeeded: group >> 2)) }
+            // Set bits behind the last whole byte mean another spelling.
+            let stray = over == 2 ? group & 0xF : group & 3
+            isText = all <= 0x3F && (over == 0 || stray == 0)
         }
+        return isText ? bytes : nil
     }
+
+    /// What each character stands for; 255 for those outside the alphabet.
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: .max, count: 256)
+        for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+        return values
+    }()
 }

@@ -128,6 +128,13 @@ package struct Handle: Hashable, Sendable {
         text: some Collection<UInt8>, sign: (([UInt8]) -> [UInt8])? = nil,
         requiresSignature: Bool = false
     ) throws(Fault) {
+        try self.init(text: Array(text).span, sign: sign, requiresSignature: requiresSignature)
+    }
+
+    /// As above, of text that lies in one piece: every request for a link comes through here.
+    package init(
+        text: Span<UInt8>, sign: (([UInt8]) -> [UInt8])? = nil, requiresSignature: Bool = false
+    ) throws(Fault) {
         guard var bytes = Base64URL.decode(text), let flags = bytes.first, flags & ~Flag.known == 0
         else { throw .malformed }
         if flags & Flag.signed != 0 {
@@ -141,26 +148,40 @@ package struct Handle: Hashable, Sendable {
             throw .badSignature
         }
         guard bytes.count > 7 else { throw .malformed }
-        session = SessionID(digest: Array(bytes[1..<7]))
-        var rest = bytes[7...]
+        session = SessionID(Self.number(in: bytes, at: 1, count: 6))
+        var start = 7
         if flags & Flag.epoch != 0 {
-            guard rest.count > 4 else { throw .malformed }
-            epoch = Epoch(number: rest.prefix(4).reduce(0) { $0 << 8 | UInt32($1) })
-            rest = rest.dropFirst(4)
+            guard bytes.count > 11 else { throw .malformed }
+            epoch = Epoch(
+                number: UInt32(truncatingIfNeeded: Self.number(in: bytes, at: 7, count: 4)))
+            start = 11
         } else {
             epoch = .first
         }
         if flags & Flag.name != 0 {
-            guard rest.count == 16 else { throw .malformed }
-            target = .name(Array(rest))
+            guard bytes.count == start + 16 else { throw .malformed }
+            target = .name(Array(bytes[start...]))
             return
         }
-        let scheme: Scheme = flags & Flag.https != 0 ? .https : .http
+        var url: [UInt8] = []
+        url.reserveCapacity(bytes.count - start + 8)
+        url.append(contentsOf: flags & Flag.https != 0 ? Self.secureStart : Self.plainStart)
+        url.append(contentsOf: bytes[start...])
         do throws(URIError) {
-            target = .url(try AbsoluteURL(bytes: Array((scheme.name + "://").utf8) + rest))
+            target = .url(try AbsoluteURL(bytes: url))
         } catch {
             throw .malformed
         }
+    }
+
+    private static let plainStart = Array("http://".utf8)
+    private static let secureStart = Array("https://".utf8)
+
+    /// The number that bytes stand for, the most significant first.
+    private static func number(in bytes: [UInt8], at start: Int, count: Int) -> UInt64 {
+        var number: UInt64 = 0
+        for index in start..<(start + count) { number = number << 8 | UInt64(bytes[index]) }
+        return number
     }
 
     /// Compares without telling by its time where two MACs differ.

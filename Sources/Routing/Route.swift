@@ -84,32 +84,53 @@ package struct Router: Sendable {
 
     /// The route of a request target.
     package func route(_ head: RequestHead) -> Route {
+        // The commonest forms first.
+        if let link = Self.link(in: head.target) { return link }
+        if let url = Self.rawURL(in: head.target) { return Self.entry(bytes: url) }
         let path = head.path
-        let utf8 = path.utf8
-        let second = utf8.dropFirst().first
-        // The commonest form first: /s/<handle>/<name>
-        if let letter = second, utf8.dropFirst(2).first == 0x2F,
-            let role = ResourceRole(letter: letter)
-        {
-            return rewritten(role, path.dropFirst(3), head)
-        }
+        // A link in absolute-form.
+        let originForm = head.query.map { "\(path)?\($0)" } ?? path
+        if let link = Self.link(in: originForm) { return link }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
-        if let url = Self.rawURL(in: head.target) { return Self.entry(url) }
         if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
         if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
         if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
     }
 
-    private func rewritten(_ role: ResourceRole, _ rest: Substring, _ head: RequestHead) -> Route {
-        let handle = rest.prefix { $0 != "/" }
-        guard !handle.isEmpty else { return .refused(.notFound, "the URL lacks its handle") }
-        let items = head.query.map(QueryItem.items(of:)) ?? []
+    /// The route of `/s/<handle>/<name>`; nil for every other form.
+    private static func link(in target: String) -> Route? {
+        let bytes = target.utf8.span
+        guard bytes.count >= 3, bytes[0] == 0x2F, bytes[2] == 0x2F,
+            let role = ResourceRole(letter: bytes[1])
+        else { return nil }
+        var end = 3
+        while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
+            end += 1
+        }
+        guard end > 3 else { return .refused(.notFound, "the URL lacks its handle") }
+        let items = query(of: target, from: end).map { QueryItem.items(of: String($0)) } ?? []
         return .rewritten(
             RewrittenLink(
-                role: role, handle: handle,
-                directives: items.filter { $0.rawName.hasPrefix("_HLS_") },
-                pathway: role == .playlist ? PathwayMove(items) : nil))
+                role: role, handle: part(of: target, 3..<end),
+                directives: items.isEmpty ? [] : items.filter { $0.rawName.hasPrefix("_HLS_") },
+                pathway: role == .playlist && !items.isEmpty ? PathwayMove(items) : nil))
+    }
+
+    /// What stands between `?` and `#` in a target, looked for from a byte in its path on.
+    private static func query(of target: String, from start: Int) -> Substring? {
+        let bytes = target.utf8.span
+        var mark = start
+        while mark < bytes.count, bytes[mark] != 0x3F, bytes[mark] != 0x23 { mark += 1 }
+        guard mark < bytes.count, bytes[mark] == 0x3F else { return nil }
+        var end = mark + 1
+        while end < bytes.count, bytes[end] != 0x23 { end += 1 }
+        return part(of: target, (mark + 1)..<end)
+    }
+
+    private static func part(of text: String, _ range: Range<Int>) -> Substring {
+        let start = text.utf8.index(text.utf8.startIndex, offsetBy: range.lowerBound)
+        return Substring(text.utf8[start..<text.utf8.index(start, offsetBy: range.count)])
     }
 
     private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {
@@ -132,18 +153,38 @@ package struct Router: Sendable {
     /// The URL after the slash of `/https://host/path?query`; nil if there is none.
     ///
     /// A collapsed double slash (`/https:/host`) is mended: proxies and shells do that.
-    private static func rawURL(in target: String) -> String? {
-        for scheme in ["http", "https"] {
-            let start = "/\(scheme):/"
-            if target.hasPrefix(start) {
-                let rest = target.dropFirst(start.count)
-                return "\(scheme)://" + (rest.hasPrefix("/") ? rest.dropFirst() : rest)
-            }
-            if target.lowercased().hasPrefix("/\(scheme)%3a%2f%2f") {
-                return PercentCoding.decode(target.dropFirst())
-            }
+    private static func rawURL(in target: String) -> [UInt8]? {
+        let bytes = target.utf8.span
+        guard begins(bytes, with: slashHTTP, at: 0) else { return nil }
+        var end = slashHTTP.count
+        if end < bytes.count, HTTP.ASCII.lower(bytes[end]) == 0x73 { end += 1 }
+        if begins(bytes, with: encodedSlashes, at: end) {
+            return Array(PercentCoding.decode(target.dropFirst()).utf8)
         }
-        return nil
+        guard begins(bytes, with: colonSlash, at: end) else { return nil }
+        for index in 1..<end where HTTP.ASCII.lower(bytes[index]) != bytes[index] { return nil }
+        let slash = end + colonSlash.count - 1
+        // The second slash, or the first once more where they were collapsed.
+        let rest = slash + 1 < bytes.count && bytes[slash + 1] == 0x2F ? slash + 1 : slash
+        var url: [UInt8] = []
+        url.append(addingCapacity: bytes.count) { url in
+            for index in 1...slash { url.append(bytes[index]) }
+            for index in rest..<bytes.count { url.append(bytes[index]) }
+        }
+        return url
+    }
+
+    private static let slashHTTP = Array("/http".utf8)
+    private static let colonSlash = Array(":/".utf8)
+    private static let encodedSlashes = Array("%3a%2f%2f".utf8)
+
+    /// Whether bytes stand at an offset, in lower case or not.
+    private static func begins(_ bytes: Span<UInt8>, with wanted: [UInt8], at start: Int) -> Bool {
+        guard start + wanted.count <= bytes.count else { return false }
+        let wanted = wanted.span
+        for index in wanted.indices
+        where HTTP.ASCII.lower(bytes[start + index]) != wanted[index] { return false }
+        return true
     }
 
     /// `/dvr=2h/https://host/path?query`: the window stands before the URL, since all behind it
@@ -155,7 +196,7 @@ package struct Router: Sendable {
         guard let url = Self.rawURL(in: String(rest)) else {
             return .refused(.badRequest, "behind dvr= stands the URL: /dvr=2h/https://host/...")
         }
-        return Self.entry(url, window: window)
+        return Self.entry(bytes: url, window: window)
     }
 
     private static let noWindow = Route.refused(
@@ -185,14 +226,15 @@ package struct Router: Sendable {
             return .refused(
                 .badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
         }
-        return Self.entry(url, headers: headers, token: token, window: window)
+        return Self.entry(
+            bytes: Array(url.utf8), headers: headers, token: token, window: window)
     }
 
     private static func entry(
-        _ text: String, headers: [Entry.Header] = [], token: String? = nil, window: Int? = nil
+        bytes: [UInt8], headers: [Entry.Header] = [], token: String? = nil, window: Int? = nil
     ) -> Route {
         do throws(URIError) {
-            let url = Telemetry.stripped(try AbsoluteURL(text))
+            let url = Telemetry.stripped(try AbsoluteURL(bytes: bytes))
             return .entry(Entry(url: url, headers: headers, token: token, window: window))
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")

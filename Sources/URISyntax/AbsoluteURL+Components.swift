@@ -46,6 +46,16 @@ extension AbsoluteURL {
         hasIPv6Host ? host : HostSyntax.asciiName(bytes[hostRange]) ?? host
     }
 
+    /// Whether `asciiHost` is a name; makes no text of a host that plainly is another.
+    package func hasHost(_ name: String) -> Bool {
+        let host = hostRange
+        if host.count == name.utf8.count || hasIPv6Host { return asciiHost == name }
+        // Other scripts have several spellings of one name.
+        let span = bytes.span
+        for index in host where span[index] >= 0x80 { return asciiHost == name }
+        return false
+    }
+
     /// The port that the URL spells out; nil where it names none.
     package var explicitPort: UInt16? { layout.hostEnd + 1 < layout.pathStart ? port : nil }
 

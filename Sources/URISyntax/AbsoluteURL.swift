@@ -149,6 +149,14 @@ package struct AbsoluteURL: Sendable {
         var queryMark: Int?
         var index = start
         while index < span.count {
+            if index &+ 8 <= span.count {
+                let marks = Self.marks(in: EightBytes.load(span, at: index))
+                if marks == 0 {
+                    index &+= 8
+                    continue
+                }
+                index &+= marks.trailingZeroBitCount / 8
+            }
             let byte = span[index]
             if ASCII.isControl(byte) { throw .controlByte(offset: index) }
             if index >= path {
@@ -158,6 +166,21 @@ package struct AbsoluteURL: Sendable {
             index += 1
         }
         return (queryMark ?? index, index)
+    }
+
+    /// The high bit of each of eight bytes that is a control byte, `#` or `?`.
+    ///
+    /// The high bits are taken out first, so that no sum leaves its byte.
+    private static func marks(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let low = word & (ones &* 0x7F)
+        // A byte is zero where it is the one that is looked for, and stays below 128 then.
+        let notHash = (low ^ (ones &* 0x23)) &+ ones &* 0x7F
+        let notQuery = (low ^ (ones &* 0x3F)) &+ ones &* 0x7F
+        let notBelowBlank = low &+ ones &* (0x80 - 0x20)
+        let isDelete = low &+ ones
+        let marks = ~(notHash & notQuery & notBelowBlank) | isDelete
+        return marks & ~word & (ones &* 0x80)
     }
 }
 

@@ -56,11 +56,16 @@ enum HostSyntax {
     /// Labels beyond ASCII are lower-cased and become `xn--` labels (RFC 5891 without its
     /// normalisation to NFC, for which the standard library has no entry).
     static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
-        if bytes.allSatisfy(isNameByte) {
-            if bytes.allSatisfy({ ASCII.lowercased($0) == $0 }) {
-                return String(decoding: bytes, as: UTF8.self)
-            }
-            return String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
+        let span = bytes.span
+        var isName = true
+        var isLower = true
+        for index in span.indices {
+            if !isNameByte(span[index]) { isName = false }
+            if ASCII.lowercased(span[index]) != span[index] { isLower = false }
+        }
+        if isName {
+            if isLower { return PercentEncoding.text(bytes) }
+            return PercentEncoding.text(bytes.map(ASCII.lowercased)[...])
         }
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         // The full stops of Chinese, Japanese and half-width script separate labels too (UTS 46).

@@ -45,7 +45,7 @@ package enum PercentEncoding {
 
     /// Bytes as text: valid UTF-8 as it is, every other byte as `%XX`, so that nothing is lost.
     package static func text(_ bytes: ArraySlice<UInt8>) -> String {
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        if let valid = try? UTF8Span(validating: bytes.span) { return String(copying: valid) }
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 16)
         var index = bytes.startIndex

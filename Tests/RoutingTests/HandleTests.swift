@@ -82,5 +82,19 @@ import URISyntax
         #expect(Base64URL.decode(Array("AA".utf8)) == [0])
         #expect(Base64URL.decode(Array("AB".utf8)) == nil)
         #expect(Base64URL.decode(Array("AA==".utf8)) == nil)
+        #expect(Base64URL.decode(Array("AAA".utf8)) == [0, 0])
+        #expect(Base64URL.decode(Array("AAB".utf8)) == nil)
+    }
+
+    @Test func `a character outside the alphabet spoils the text wherever it stands`() {
+        for length in [2, 3, 4, 6, 7, 8, 11] {
+            for place in 0..<length {
+                for stranger in Array("+/=. ".utf8) + [0, 0x80, 0xFF] {
+                    var text = [UInt8](repeating: 0x41, count: length)
+                    text[place] = stranger
+                    #expect(Base64URL.decode(text) == nil, "\(stranger) at \(place)")
+                }
+            }
+        }
     }
 }

@@ -31,8 +31,14 @@ import URISyntax
         ("/http://h:8080/", "http://h:8080/"),
         ("/https:/h/a.m3u8", "https://h/a.m3u8"),
         ("/https%3A%2F%2Fh%2Fa.m3u8", "https://h/a.m3u8"),
+        ("/HTTP%3a%2F%2fh%2Fa.m3u8", "HTTP://h/a.m3u8"),
+        ("/http:/h", "http://h"),
+        ("/http:///h", nil),
+        ("/HTTPS://h/a.m3u8", nil),
+        ("/http:", nil),
+        ("/httpx://h/", nil),
     ])
-    func `entry forms lead to the same URL`(_ target: String, _ url: String) {
+    func `entry forms lead to the same URL`(_ target: String, _ url: String?) {
         #expect(entryURL(target) == url)
     }
 
@@ -98,6 +104,21 @@ import URISyntax
         #expect(link.role == .playlist && link.pathway == nil)
         #expect(link.handle == "AbC")
         #expect(link.directives.map(\.rawName) == ["_HLS_msn", "_HLS_part"])
+    }
+
+    @Test(arguments: [
+        ("/s/AbC", "AbC", 0), ("/s/AbC/x.ts#_HLS_msn=1", "AbC", 0), ("/s/AbC?_HLS_msn=1", "AbC", 1),
+        ("/s/AbC/x.ts?_HLS_msn=1#?_HLS_part=1", "AbC", 1),
+        ("http://proxy:80/s/AbC/x.ts?_HLS_msn=1", "AbC", 1),
+    ])
+    func `a link ends where its path does`(_ target: String, _ handle: String, _ count: Int) {
+        guard case .rewritten(let link) = route(target) else { return #expect(Bool(false)) }
+        #expect(link.handle == handle && link.directives.count == count)
+    }
+
+    @Test(arguments: ["/s/", "/s//x.ts", "/s/?a=b", "http://proxy/s/"])
+    func `a link without its handle is refused`(_ target: String) {
+        guard case .refused(.notFound, _) = route(target) else { return #expect(Bool(false)) }
     }
 
     @Test(arguments: [

@@ -152,3 +152,37 @@ import URISyntax
         #expect(url.hasQueryItem(startingWith: Array("CMCD".utf8)) == isThere)
     }
 }
+
+@Suite struct `URLs read eight bytes at a time` {
+    @Test func `a control byte is found wherever it stands`() {
+        for place in 0..<20 {
+            for byte in [0x00, 0x0A, 0x1F, 0x7F] as [UInt8] {
+                var bytes = Array("http://h/".utf8) + [UInt8](repeating: 0xC3, count: 20)
+                bytes[9 + place] = byte
+                #expect(throws: URIError.controlByte(offset: 9 + place)) {
+                    try AbsoluteURL(bytes: bytes)
+                }
+            }
+        }
+    }
+
+    @Test func `query and fragment begin where they do`() throws {
+        for length in 0..<20 {
+            let path = "/" + String(repeating: "a", count: length)
+            let url = try AbsoluteURL("http://h\(path)?q?\(path)#f?\(path)")
+            #expect(url.path == path && url.query == "q?\(path)")
+            #expect(url.text == "http://h\(path)?q?\(path)")
+            #expect(try AbsoluteURL("http://h\(path)#f?q").text == "http://h\(path)")
+        }
+    }
+
+    @Test(arguments: [
+        ("http://missing.invalid/1.ts", true), ("http://MISSING.invalid:80/", true),
+        ("http://u@missing.invalid", true), ("http://missing\u{3002}invalid/", true),
+        ("http://missing.invalid.example/", false), ("http://other.invalid/", false),
+        ("http://[::1]/", false),
+    ])
+    func `a host has one name`(_ text: String, _ isIt: Bool) throws {
+        #expect(try AbsoluteURL(text).hasHost("missing.invalid") == isIt)
+    }
+}

@@ -12,7 +12,7 @@ extension TimeShift {
 
     /// Whether a URL stands in a list for a segment that is not kept.
     package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
-        url.asciiHost == placeholderHost
+        url.hasHost(placeholderHost)
     }
 
     /// The number by which the origin knows what a player calls `number`, as in `_HLS_msn`.
