@@ -1,4 +1,5 @@
 // Byte classes and decimal numbers that every parser of this target shares (RFC 9110 section 5.6).
+import URISyntax
 
 /// Named bytes and byte classes of the HTTP grammar.
 package enum ASCII {
@@ -47,6 +48,45 @@ package enum ASCII {
     @inlinable
     package static func isFieldValue(_ byte: UInt8) -> Bool {
         (byte >= 0x20 && byte != 0x7F) || byte == tab
+    }
+
+    /// The high bit of each of eight bytes, out of `EightBytes.load`, that is a control character, be
+    /// it one that may stand in a field value.
+    ///
+    /// The high bits are taken out first, so that no sum leaves its byte.
+    @inlinable
+    package static func controls(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let low = word & (ones &* 0x7F)
+        let isBelowBlank = ~(low &+ ones &* (0x80 - 0x20))
+        let isDelete = low &+ ones
+        return (isBelowBlank | isDelete) & ~word & (ones &* 0x80)
+    }
+
+    /// The high bit of each of eight bytes, out of `EightBytes.load`, that is this one; the byte is below
+    /// 128.
+    static func places(of byte: UInt8, in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let low = (word & (ones &* 0x7F)) ^ (ones &* UInt64(byte))
+        // Zero where it is the byte, and below 128 then.
+        let others = low &+ ones &* 0x7F
+        return ~(others | word) & (ones &* 0x80)
+    }
+
+    /// Whether the bytes may all stand in a field value.
+    static func areFieldValue(_ bytes: Span<UInt8>) -> Bool {
+        var index = 0
+        while index < bytes.count {
+            if index &+ 8 <= bytes.count,
+                controls(in: EightBytes.load(bytes, at: index)) == 0
+            {
+                index &+= 8
+                continue
+            }
+            guard isFieldValue(bytes[index]) else { return false }
+            index &+= 1
+        }
+        return true
     }
 
     /// The byte with `A` to `Z` turned into `a` to `z`; every other byte as it is.

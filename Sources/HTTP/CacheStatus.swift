@@ -77,6 +77,13 @@ package struct CacheStatus: Sendable, Hashable {
         fields.append(.cacheStatus, serialised)
     }
 
+    /// As above, among written lines.
+    ///
+    /// - Throws: Where the member is no field value.
+    package func append(to lines: inout WrittenFields) throws(ResponseHeadError) {
+        try lines.append(.cacheStatus, serialised)
+    }
+
     /// What most answers say.
     private var isPlainHit: Bool {
         hit && cache == "sluice" && forwardStatus == nil && !stored && !collapsed && key == nil

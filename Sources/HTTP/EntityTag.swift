@@ -15,7 +15,15 @@ package struct EntityTag: Sendable, Hashable {
     /// - Returns: Nil where the value is anything else, unquoted tags included. A tag with bytes
     ///   that are not UTF-8 is also none: as text, two of them could seem equal.
     package init?(_ value: String) {
-        var cursor = FieldCursor(value)
+        self.init(bytes: Array(value.utf8)[...])
+    }
+
+    private init?(bytes: ArraySlice<UInt8>) {
+        if Self.isPlain(bytes.span) {
+            self.init(opaque: bytes.dropFirst().dropLast().text)
+            return
+        }
+        var cursor = FieldCursor(bytes)
         guard let tag = EntityTag.next(&cursor), cursor.isAtEnd else { return nil }
         self = tag
     }
@@ -23,7 +31,26 @@ package struct EntityTag: Sendable, Hashable {
     /// The tag of a response; nil where it is absent, repeated or malformed.
     package static func parse(_ fields: Fields) -> EntityTag? {
         guard fields.count(of: .etag) == 1 else { return nil }
-        return fields.first(.etag).flatMap { EntityTag($0) }
+        return fields.valueBytes(.etag).flatMap { EntityTag(bytes: $0) }
+    }
+
+    /// The strong tag of a response as it is written in a field; nil where there is none.
+    package static func strongText(_ fields: Fields) -> String? {
+        guard fields.count(of: .etag) == 1, let value = fields.valueBytes(.etag) else { return nil }
+        if isPlain(value.span) { return value.text }
+        guard let tag = EntityTag(bytes: value), !tag.isWeak else { return nil }
+        return tag.description
+    }
+
+    /// Whether bytes are a strong tag of ASCII, as most are.
+    private static func isPlain(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.count >= 2, bytes[0] == ASCII.quote, bytes[bytes.count - 1] == ASCII.quote
+        else { return false }
+        for index in 1..<(bytes.count - 1) {
+            let byte = bytes[index]
+            guard byte > ASCII.space, byte < 0x7F, byte != ASCII.quote else { return false }
+        }
+        return true
     }
 
     static func next(_ cursor: inout FieldCursor) -> EntityTag? {

@@ -4,11 +4,14 @@ package struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral {
     package let spelling: String
     /// The bytes that names are compared by.
     let lowercased: [UInt8]
+    /// What a line of this field starts with: the name, a colon and a space.
+    let lineStart: [UInt8]
 
     /// A name from any spelling; it is not checked to be a token.
     package init(_ spelling: String) {
         self.spelling = spelling
         lowercased = spelling.utf8.map(ASCII.lower)
+        lineStart = Array(spelling.utf8) + [ASCII.colon, ASCII.space]
     }
 
     package init(stringLiteral value: String) {
@@ -49,6 +52,7 @@ extension FieldName {
     package static let cacheControl: FieldName = "Cache-Control"
     package static let cacheStatus: FieldName = "Cache-Status"
     package static let cdnCacheControl: FieldName = "CDN-Cache-Control"
+    package static let cdnLoop: FieldName = "CDN-Loop"
     package static let connection: FieldName = "Connection"
     package static let contentEncoding: FieldName = "Content-Encoding"
     package static let contentLanguage: FieldName = "Content-Language"

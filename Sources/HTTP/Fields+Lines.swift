@@ -1,4 +1,5 @@
 /// Fields that are kept as lines, read back where they stand.
+import URISyntax
 
 extension Fields {
     /// Lines such as `Content-Type: video/mp2t` that stand behind one another in `bytes`, from an
@@ -11,8 +12,7 @@ extension Fields {
         let span = bytes.span
         var lineStart = start
         while lineStart < span.count {
-            var end = lineStart
-            while end < span.count, span[end] != ASCII.lineFeed { end += 1 }
+            let end = Self.lineEnd(span, from: lineStart)
             if end > lineStart {
                 guard let entry = Self.entry(span, lineStart..<end) else { return nil }
                 entries.append(entry)
@@ -20,6 +20,24 @@ extension Fields {
             lineStart = end + 1
         }
         self.init(storage: bytes, entries: entries)
+    }
+
+    /// Where the next line feed is, or the end.
+    private static func lineEnd(_ bytes: Span<UInt8>, from start: Int) -> Int {
+        var index = start
+        while index < bytes.count {
+            if index &+ 8 <= bytes.count {
+                let controls = ASCII.controls(in: EightBytes.load(bytes, at: index))
+                if controls == 0 {
+                    index &+= 8
+                    continue
+                }
+                index &+= controls.trailingZeroBitCount / 8
+            }
+            if bytes[index] == ASCII.lineFeed { return index }
+            index &+= 1
+        }
+        return index
     }
 
     private static func entry(_ bytes: Span<UInt8>, _ line: Range<Int>) -> Entry? {
@@ -33,7 +51,7 @@ extension Fields {
         if bytes[end - 1] == ASCII.carriageReturn { end -= 1 }
         while start < end, ASCII.isOWS(bytes[start]) { start += 1 }
         while end > start, ASCII.isOWS(bytes[end - 1]) { end -= 1 }
-        for index in start..<end where !ASCII.isFieldValue(bytes[index]) { return nil }
+        guard ASCII.areFieldValue(bytes.extracting(start..<end)) else { return nil }
         return Entry(
             nameStart: UInt32(line.lowerBound), nameEnd: UInt32(nameEnd),
             valueStart: UInt32(start), valueEnd: UInt32(end))

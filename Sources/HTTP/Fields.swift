@@ -19,6 +19,9 @@ package struct Fields: Sendable {
 
     private(set) var storage: [UInt8]
     private(set) var entries: [Entry]
+    /// A bit for each length that a name may have, the last for all longer ones: nearly every look-up
+    /// is for a field that is not there, and ends here.
+    private var nameLengths: UInt64 = 0
     /// Bytes in `storage` that no entry points to any more, counting only removed fields.
     private var unusedBytes = 0
 
@@ -32,6 +35,7 @@ package struct Fields: Sendable {
     init(storage: [UInt8], entries: [Entry]) {
         self.storage = storage
         self.entries = entries
+        for entry in entries { noteName(of: Int(entry.nameEnd) - Int(entry.nameStart)) }
     }
 
     /// The number of field lines.
@@ -39,6 +43,15 @@ package struct Fields: Sendable {
 
     /// Whether there is no field.
     package var isEmpty: Bool { entries.isEmpty }
+
+    private mutating func noteName(of length: Int) {
+        nameLengths |= 1 << UInt64(Swift.min(length, 63))
+    }
+
+    /// Whether a name may be as long; false is certain.
+    private func mayHaveName(of length: Int) -> Bool {
+        nameLengths >> UInt64(Swift.min(length, 63)) & 1 == 1
+    }
 }
 
 // MARK: - Adding and removing
@@ -69,6 +82,7 @@ extension Fields {
         let nameEnd = UInt32(storage.count)
         storage.append(contentsOf: valueBytes)
         let valueEnd = UInt32(storage.count)
+        noteName(of: Int(nameEnd - nameStart))
         entries.append(
             Entry(
                 nameStart: nameStart, nameEnd: nameEnd, valueStart: nameEnd, valueEnd: valueEnd))
@@ -116,12 +130,14 @@ extension Fields {
 
     /// Removes every field of this name.
     package mutating func remove(_ name: String) {
+        guard mayHaveName(of: name.utf8.count) else { return }
         let before = self
         remove { before.matches($0, name.utf8.span) }
     }
 
     /// Removes every field of this name.
     package mutating func remove(_ name: FieldName) {
+        guard mayHaveName(of: name.lowercased.count) else { return }
         let before = self
         remove { before.matches($0, name.lowercased.span) }
     }
@@ -200,6 +216,7 @@ extension Fields {
 
     /// The number of field lines of this name.
     package func count(of name: FieldName) -> Int {
+        guard mayHaveName(of: name.lowercased.count) else { return 0 }
         let name = name.lowercased.span
         var count = 0
         for entry in entries where matches(entry, name) { count += 1 }
@@ -244,6 +261,7 @@ extension Fields {
 
     private func values(of name: Span<UInt8>) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
+        guard mayHaveName(of: name.count) else { return ranges }
         for entry in entries where matches(entry, name) {
             ranges.append(entry.value)
         }
@@ -251,6 +269,7 @@ extension Fields {
     }
 
     private func index(of name: Span<UInt8>) -> Int? {
+        guard mayHaveName(of: name.count) else { return nil }
         for index in entries.indices where matches(entries[index], name) {
             return index
         }

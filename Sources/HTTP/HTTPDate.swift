@@ -72,6 +72,8 @@ package enum HTTPDate {
             time: hour * 3600 + minute * 60 + min(second, 59))
     }
 
+    // Inlined, so that the places are constants and a check of the length is all there is.
+    @inline(__always)
     private static func packed(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt32 {
         var packed: UInt32 = 0
         for index in start..<(start + count) {
@@ -80,6 +82,7 @@ package enum HTTPDate {
         return packed
     }
 
+    @inline(__always)
     private static func number(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> Int64? {
         var value: Int64 = 0
         for index in start..<(start + count) {

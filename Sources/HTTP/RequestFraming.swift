@@ -56,6 +56,6 @@ extension Fields {
         guard count(of: .host) == 1 else {
             throw .badRequest("Host is given more than once.")
         }
-        guard RequestTarget.isHost(host) else { throw .badRequest("Host is malformed.") }
+        guard RequestTarget.isHost(host.span) else { throw .badRequest("Host is malformed.") }
     }
 }

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// How the content of a request is delimited (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Hashable {
     /// No content.
@@ -81,10 +83,22 @@ package struct RequestHead: Sendable, Equatable {
     package func targetContains(_ wanted: [UInt8]) -> Bool {
         let bytes = target.utf8.span
         guard let first = wanted.first, bytes.count >= wanted.count else { return wanted.isEmpty }
-        for start in 0...(bytes.count - wanted.count) where bytes[start] == first {
-            var matched = 1
+        let wanted = wanted.span
+        var start = 0
+        while start <= bytes.count - wanted.count {
+            if start &+ 8 <= bytes.count {
+                let firsts = ASCII.places(of: first, in: EightBytes.load(bytes, at: start))
+                if firsts == 0 {
+                    start &+= 8
+                    continue
+                }
+                start &+= firsts.trailingZeroBitCount / 8
+                guard start <= bytes.count - wanted.count else { return false }
+            }
+            var matched = 0
             while matched < wanted.count, bytes[start + matched] == wanted[matched] { matched += 1 }
             if matched == wanted.count { return true }
+            start += 1
         }
         return false
     }

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// The first line of a request (RFC 9112 section 3): method, target and version with exactly one
 /// space between them.
 struct RequestLine: Sendable {
@@ -17,6 +19,14 @@ struct RequestLine: Sendable {
         index = targetStart
         var isVisible = true
         while index < line.count, line[index] != ASCII.space, line[index] != ASCII.tab {
+            if index &+ 8 <= line.count {
+                let word = EightBytes.load(line, at: index)
+                let stops = ASCII.controls(in: word) | ASCII.places(of: ASCII.space, in: word)
+                if stops == 0, word & 0x8080_8080_8080_8080 == 0 {
+                    index += 8
+                    continue
+                }
+            }
             if line[index] > 0x7E { isVisible = false }
             index += 1
         }

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// What a call of `RequestParser.parse` came to.
 package enum ParseOutcome: Sendable, Equatable {
     /// The head does not end in the input. The first `examined` bytes have been looked at and
@@ -72,6 +74,14 @@ package struct RequestParser: Sendable {
         let end = min(input.count, cap)
         var index = progress.position
         while index < end {
+            if index &+ 8 <= end {
+                let controls = ASCII.controls(in: EightBytes.load(input, at: index))
+                if controls == 0 {
+                    index &+= 8
+                    continue
+                }
+                index &+= controls.trailingZeroBitCount / 8
+            }
             let byte = input[index]
             if ASCII.isFieldValue(byte) {
                 index += 1
@@ -184,7 +194,8 @@ package struct RequestParser: Sendable {
             throw .badRequest("There is no request line.")
         }
         let section = input.extracting(progress.fieldsStart..<emptyLine.lowerBound)
-        let storage = [UInt8](capacity: section.count) { bytes in
+        var storage: [UInt8] = []
+        storage.append(addingCapacity: section.count) { bytes in
             for index in section.indices { bytes.append(section[index]) }
         }
         let fields = Fields(storage: storage, entries: progress.entries)

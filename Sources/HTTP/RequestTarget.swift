@@ -67,16 +67,26 @@ struct RequestTarget {
             return "The request target is neither a path nor an http URL."
         }
         if authority.isEmpty { return "The request target names no host." }
-        return isHost(authority.utf8) ? nil : "The host in the request target is malformed."
+        return isHost(authority.utf8.span) ? nil : "The host in the request target is malformed."
     }
 
     /// Whether the bytes can be a `uri-host [ ":" port ]` (RFC 3986 section 3.2.2), user
     /// information excluded; empty is one.
-    static func isHost(_ bytes: some Collection<UInt8>) -> Bool {
+    static func isHost(_ bytes: Span<UInt8>) -> Bool {
+        // Names and addresses of version 4, with or without a port, are nearly all there are.
+        var end = 0
+        while end < bytes.count, isNameByte(bytes[end]) { end += 1 }
+        if end == bytes.count { return true }
+        if end > 0, bytes[end] == ASCII.colon {
+            for index in (end + 1)..<bytes.count where !ASCII.isDigit(bytes[index]) { return false }
+            return true
+        }
+        let allowed = PercentCoding.Allowed.host
         var inBrackets = false
         var isClosed = false
         var inPort = false
-        for (offset, byte) in bytes.enumerated() {
+        for offset in bytes.indices {
+            let byte = bytes[offset]
             switch byte {
             case 0x5B where offset == 0:  // [
                 inBrackets = true
@@ -91,11 +101,15 @@ struct RequestTarget {
                 guard ASCII.isDigit(byte) else { return false }
             default:
                 guard !isClosed,
-                    PercentCoding.Allowed.host.contains(byte) || byte == ASCII.percent
+                    allowed.contains(byte) || byte == ASCII.percent
                 else { return false }
             }
         }
         return !inBrackets
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        ASCII.isAlpha(byte) || ASCII.isDigit(byte) || byte == 0x2D || byte == 0x2E
     }
 }
 

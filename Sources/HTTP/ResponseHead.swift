@@ -34,12 +34,20 @@ package enum ResponseHeadError: Error, Sendable, Hashable {
 package func serialise(
     _ head: ResponseHead, into bytes: inout [UInt8]
 ) throws(ResponseHeadError) {
+    try serialiseLines(head, into: &bytes)
+    appendLineEnd(to: &bytes)
+}
+
+/// As `serialise`, without the empty line: for who has lines to add.
+package func serialiseLines(
+    _ head: ResponseHead, into bytes: inout [UInt8]
+) throws(ResponseHeadError) {
     guard (100...999).contains(head.status.rawValue) else {
         throw .invalidStatus(head.status.rawValue)
     }
     try head.fields.checkWritable()
     if head.status == .ok, head.version != .http10 {
-        bytes.append(contentsOf: "HTTP/1.1 200 OK\r\n".utf8)
+        bytes.append(contentsOf: usualStart)
     } else {
         bytes.append(contentsOf: head.version == .http10 ? "HTTP/1.0 ".utf8 : "HTTP/1.1 ".utf8)
         appendDecimal(Int64(head.status.rawValue), to: &bytes)
@@ -49,18 +57,20 @@ package func serialise(
     }
     if let written = head.written { bytes.append(contentsOf: written.bytes) }
     head.fields.appendLines(to: &bytes)
-    appendLineEnd(to: &bytes)
 }
+
+private let usualStart = Array("HTTP/1.1 200 OK\r\n".utf8)
 
 extension Fields {
     /// Checks that no field can break out of its line.
     func checkWritable() throws(ResponseHeadError) {
+        if isEmpty { return }
         let bytes = storage.span
         for entry in entries {
             var isName = !entry.name.isEmpty
             for index in entry.name where !ASCII.isToken(bytes[index]) { isName = false }
             guard isName else { throw .invalidName(storage[entry.name].text) }
-            for index in entry.value where !ASCII.isFieldValue(bytes[index]) {
+            guard ASCII.areFieldValue(bytes.extracting(entry.value)) else {
                 throw .invalidValue(name: storage[entry.name].text)
             }
         }
@@ -93,10 +103,15 @@ func appendLineEnd(to bytes: inout [UInt8]) {
 package func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
     if number < 0 { bytes.append(0x2D) }
     let magnitude = number.magnitude
-    var unit: UInt64 = 1
-    while magnitude / unit >= 10 { unit *= 10 }
-    while unit > 0 {
-        bytes.append(0x30 + UInt8(magnitude / unit % 10))
-        unit /= 10
+    // From the last digit on: one division each, by a constant.
+    var digits = InlineArray<20, UInt8>(repeating: 0x30)
+    var first = digits.count - 1
+    var rest = magnitude
+    while rest > 9 {
+        digits[first] = 0x30 + UInt8(rest % 10)
+        rest /= 10
+        first -= 1
     }
+    digits[first] = 0x30 + UInt8(rest)
+    for index in first..<digits.count { bytes.append(digits[index]) }
 }

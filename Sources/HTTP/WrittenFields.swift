@@ -6,7 +6,19 @@ package struct WrittenFields: Sendable, Equatable {
     /// The lines, each with its CRLF.
     private(set) var bytes: [UInt8]
     /// Whether `Date` is among them.
-    package let isDated: Bool
+    package private(set) var isDated: Bool
+
+    /// Lines that were written before, and room for more behind them.
+    ///
+    /// - Parameters:
+    ///   - count: the bytes that there is room for behind `lines`.
+    ///   - lines: what goes before all others.
+    package init(reserving count: Int, behind lines: WrittenFields) {
+        bytes = []
+        bytes.reserveCapacity(lines.bytes.count + count)
+        bytes.append(contentsOf: lines.bytes)
+        isDated = lines.isDated
+    }
 
     /// No lines yet, and room for so many bytes of them.
     package init(reserving count: Int) {
@@ -22,20 +34,35 @@ package struct WrittenFields: Sendable, Equatable {
     package mutating func append(
         _ name: FieldName, _ value: ArraySlice<UInt8>
     ) throws(ResponseHeadError) {
-        let checked = value.span
-        for index in checked.indices where !ASCII.isFieldValue(checked[index]) {
-            throw .invalidValue(name: name.spelling)
-        }
-        bytes.append(contentsOf: name.spelling.utf8)
-        bytes.append(ASCII.colon)
-        bytes.append(ASCII.space)
+        try check(value.span, name)
+        bytes.append(contentsOf: name.lineStart)
         bytes.append(contentsOf: value)
         appendLineEnd(to: &bytes)
     }
 
     /// As above, of text.
     package mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError) {
-        try append(name, Array(value.utf8)[...])
+        try check(value.utf8.span, name)
+        bytes.append(contentsOf: name.lineStart)
+        bytes.append(contentsOf: value.utf8)
+        appendLineEnd(to: &bytes)
+    }
+
+    /// As above, of a number.
+    package mutating func append(_ name: FieldName, _ number: Int64) {
+        bytes.append(contentsOf: name.lineStart)
+        appendDecimal(number, to: &bytes)
+        appendLineEnd(to: &bytes)
+    }
+
+    /// Writes lines that were written before.
+    package mutating func append(_ others: WrittenFields) {
+        bytes.append(contentsOf: others.bytes)
+        isDated = isDated || others.isDated
+    }
+
+    private func check(_ value: Span<UInt8>, _ name: FieldName) throws(ResponseHeadError) {
+        guard ASCII.areFieldValue(value) else { throw .invalidValue(name: name.spelling) }
     }
 
     /// Writes the fields, except those that speak of one connection or frame one message: these
@@ -57,13 +84,6 @@ package struct WrittenFields: Sendable, Equatable {
     func adding(_ fields: Fields) throws(ResponseHeadError) -> WrittenFields {
         let more = try WrittenFields(fields)
         return WrittenFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
-    }
-
-    /// These lines, and after them others; nil where there are none of them.
-    package func adding(_ others: WrittenFields?) -> WrittenFields? {
-        others.map {
-            WrittenFields(bytes: bytes + $0.bytes, isDated: isDated || $0.isDated)
-        }
     }
 
     private init(bytes: [UInt8], isDated: Bool) {

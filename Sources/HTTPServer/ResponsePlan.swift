@@ -72,22 +72,26 @@ struct ResponsePlan: Equatable {
     func append(
         _ head: ResponseHead, dateLine: [UInt8], to bytes: inout [UInt8]
     ) throws(ResponseHeadError) {
-        var head = head
-        for name in Self.ours where head.fields.contains(name) { head.fields.remove(name) }
-        if !keepsLength { head.fields.remove(.contentLength) }
         // A passed-on answer keeps the time of its origin (RFC 9110 section 6.6.1).
-        let isDated = head.written?.isDated ?? false || head.fields.contains(.date)
-        head.version = .http11
-        try serialise(head, into: &bytes)
-        // Our lines go before the empty line that ends the head.
-        bytes.removeLast(2)
+        var isDated = head.written?.isDated ?? false
+        if head.fields.isEmpty, head.version == .http11 {
+            // Hits have all their lines written already.
+            try serialiseLines(head, into: &bytes)
+        } else {
+            var head = head
+            for name in Self.ours where head.fields.contains(name) { head.fields.remove(name) }
+            if !keepsLength { head.fields.remove(.contentLength) }
+            isDated = isDated || head.fields.contains(.date)
+            head.version = .http11
+            try serialiseLines(head, into: &bytes)
+        }
         if !isDated { bytes.append(contentsOf: dateLine) }
         switch told {
         case .none, .untilClose: break
         case .length(let length):
-            bytes.append(contentsOf: "Content-Length: ".utf8)
+            bytes.append(contentsOf: Self.lengthStart)
             appendDecimal(length, to: &bytes)
-            bytes.append(contentsOf: "\r\n".utf8)
+            bytes.append(contentsOf: Self.lineEnd)
         case .chunked: bytes.append(contentsOf: "Transfer-Encoding: chunked\r\n".utf8)
         }
         if closes {
@@ -95,8 +99,11 @@ struct ResponsePlan: Equatable {
         } else if version < .http11 {
             bytes.append(contentsOf: "Connection: keep-alive\r\n".utf8)
         }
-        bytes.append(contentsOf: "\r\n".utf8)
+        bytes.append(contentsOf: Self.lineEnd)
     }
+
+    private static let lengthStart = Array("Content-Length: ".utf8)
+    private static let lineEnd = Array("\r\n".utf8)
 
     private static let ours: [FieldName] = [
         .connection, .keepAlive, .transferEncoding,

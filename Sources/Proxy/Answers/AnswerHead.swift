@@ -52,52 +52,6 @@ enum CrossOrigin {
     }
 }
 
-/// Content types by role, for what the origin mislabels.
-enum ContentTypes {
-    static let playlist = "application/vnd.apple.mpegurl"
-
-    /// The type of a media answer.
-    ///
-    /// The place in the playlist comes first, then what the origin said, then the file name; markup
-    /// is never passed on as such, since it would run as ours.
-    static func media(_ resource: Resource, stated: String?) -> String {
-        let type = stated.flatMap { MediaType($0) }
-        if resource.isMounted { return stated ?? "application/octet-stream" }
-        switch resource.role {
-        case .key?: return "application/octet-stream"
-        case .subtitle?: return "text/vtt; charset=utf-8"
-        case .json?: return "application/json"
-        case .playlist?: return playlist
-        default: break
-        }
-        // An SVG is markup too, and may hold scripts.
-        if let stated, let type, ["video", "audio", "image"].contains(type.type),
-            type.subtype != "svg+xml"
-        {
-            return stated
-        }
-        return byName[resource.nameExtension] ?? fallback(resource.role)
-    }
-
-    private static func fallback(_ role: ResourceRole?) -> String {
-        switch role {
-        case .segment?, .part?: "video/mp2t"
-        case .initialization?: "video/mp4"
-        default: "application/octet-stream"
-        }
-    }
-
-    private static let byName = [
-        "ts": "video/mp2t", "m2ts": "video/mp2t", "mp4": "video/mp4", "m4s": "video/iso.segment",
-        "m4v": "video/mp4", "cmfv": "video/mp4", "m4a": "audio/mp4", "cmfa": "audio/mp4",
-        "aac": "audio/aac", "mp3": "audio/mpeg", "ac3": "audio/ac3", "ec3": "audio/eac3",
-        "vtt": "text/vtt; charset=utf-8", "webvtt": "text/vtt; charset=utf-8",
-        "key": "application/octet-stream",
-        "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webm": "video/webm",
-        "mkv": "video/x-matroska", "mov": "video/quicktime",
-    ]
-}
-
 /// Builds the heads of answers from stored heads.
 struct AnswerHead {
     let request: RequestHead
@@ -121,9 +75,13 @@ struct AnswerHead {
         if resource.kind != nil {
             head.fields = fieldsUnderRules(facts, how)
         } else {
-            head.written = facts.lines(for: resource) { lastingLines(facts) }
-            if head.written == nil { head.fields = lastingFields(facts) }
-            addAge(&head.fields, facts, how)
+            if let lines = facts.lines(for: resource, { lastingLines(facts) }) {
+                head.written = try? aged(lines, facts, how)
+            }
+            if head.written == nil {
+                head.fields = lastingFields(facts)
+                addAge(&head.fields, facts, how)
+            }
             if !core.settings.credentialedOrigins.isEmpty {
                 CrossOrigin.append(to: &head.fields, for: request, settings: settings)
             }
@@ -137,7 +95,25 @@ struct AnswerHead {
         guard !resource.isMounted, core.settings.credentialedOrigins.isEmpty else {
             return try? WrittenFields(lastingFields(facts))
         }
-        return try? ownLines(facts).adding(Self.fixedLines)
+        guard let fixed = Self.fixedLines, var lines = try? ownLines(facts) else { return nil }
+        lines.append(fixed)
+        return lines
+    }
+
+    /// Lasting lines with those that change from answer to answer.
+    private func aged(
+        _ lines: WrittenFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) throws(ResponseHeadError) -> WrittenFields {
+        var lines = WrittenFields(reserving: 96, behind: lines)
+        lines.append(.age, facts.rules.age(at: now))
+        if case .hit = how.disposition, how.ttl == nil, how.status == nil,
+            let plain = Self.plainHitLine
+        {
+            lines.append(plain)
+            return lines
+        }
+        try how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &lines)
+        return lines
     }
 
     /// What `ownFields` gives for a playback URL, written at once: every hit on what is not open
@@ -182,6 +158,13 @@ struct AnswerHead {
         var fields = fixedFields(isMounted: false)
         CrossOrigin.appendPublic(to: &fields)
         return try? WrittenFields(fields)
+    }()
+
+    /// What is said of nearly every hit.
+    private static let plainHitLine: WrittenFields? = {
+        var lines = WrittenFields(reserving: 32)
+        let status = Disposition.hit.cacheStatus(ttl: nil, status: nil)
+        return (try? status.append(to: &lines)).map { lines }
     }()
 
     /// The fields that differ from response to response.

@@ -30,12 +30,13 @@ final class ObjectFacts: Sendable {
     init(head: StoredHead, generation: UInt64) {
         self.head = head
         rules = ReuseRules(head, kind: head.kind ?? .private)
-        let given = EntityTag.parse(head.fields)
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
         // the generation is one, where the origin gives none. Under HTTP's rules a tag is the
         // origin's to give (RFC 9110 section 8.8.3).
-        if head.kind != nil || given?.isWeak == false {
-            entityTag = given?.description ?? ""
+        if head.kind != nil {
+            entityTag = EntityTag.parse(head.fields)?.description ?? ""
+        } else if let given = EntityTag.strongText(head.fields) {
+            entityTag = given
         } else {
             entityTag = "\"sluice-\(String(generation, radix: 16))\""
         }

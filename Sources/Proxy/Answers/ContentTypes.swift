@@ -1,0 +1,50 @@
+/// Content types of answers: what the place, the origin and the file name say.
+import HLS
+import HTTP
+
+/// Content types by role, for what the origin mislabels.
+enum ContentTypes {
+    static let playlist = "application/vnd.apple.mpegurl"
+
+    /// The type of a media answer.
+    ///
+    /// The place in the playlist comes first, then what the origin said, then the file name; markup
+    /// is never passed on as such, since it would run as ours.
+    static func media(_ resource: Resource, stated: String?) -> String {
+        if resource.isMounted { return stated ?? "application/octet-stream" }
+        switch resource.role {
+        case .key?: return "application/octet-stream"
+        case .subtitle?: return "text/vtt; charset=utf-8"
+        case .json?: return "application/json"
+        case .playlist?: return playlist
+        default: break
+        }
+        if let stated, stated == "video/mp2t" || isMedia(stated) { return stated }
+        return byName[resource.nameExtension] ?? fallback(resource.role)
+    }
+
+    /// Whether a stated type is that of something to be seen or heard; an SVG is markup, and may hold
+    /// scripts.
+    private static func isMedia(_ stated: String) -> Bool {
+        guard let type = MediaType(stated) else { return false }
+        return ["video", "audio", "image"].contains(type.type) && type.subtype != "svg+xml"
+    }
+
+    private static func fallback(_ role: ResourceRole?) -> String {
+        switch role {
+        case .segment?, .part?: "video/mp2t"
+        case .initialization?: "video/mp4"
+        default: "application/octet-stream"
+        }
+    }
+
+    private static let byName = [
+        "ts": "video/mp2t", "m2ts": "video/mp2t", "mp4": "video/mp4", "m4s": "video/iso.segment",
+        "m4v": "video/mp4", "cmfv": "video/mp4", "m4a": "audio/mp4", "cmfa": "audio/mp4",
+        "aac": "audio/aac", "mp3": "audio/mpeg", "ac3": "audio/ac3", "ec3": "audio/eac3",
+        "vtt": "text/vtt; charset=utf-8", "webvtt": "text/vtt; charset=utf-8",
+        "key": "application/octet-stream",
+        "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webm": "video/webm",
+        "mkv": "video/x-matroska", "mov": "video/quicktime",
+    ]
+}
