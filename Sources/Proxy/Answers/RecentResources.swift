@@ -1,5 +1,6 @@
 /// What was asked for lately on one loop: players ask for one URL again and again.
 import HTTP
+import URISyntax
 
 /// Request targets and the resources that they led to.
 ///
@@ -29,7 +30,7 @@ struct RecentResources {
             table.removeAll(keepingCapacity: true)
             version = current
         }
-        guard let known = table[request.target.hashValue], known.target == request.target,
+        guard let known = table[Self.hash(request.target)], known.target == request.target,
             Self.isPlain(request),
             known.resource.forwardedFields.valueBytes(.userAgent)
                 == request.fields.valueBytes(.userAgent)
@@ -39,7 +40,7 @@ struct RecentResources {
 
     /// Notes where a request led, if its target came before.
     mutating func remember(_ resource: Resource, for request: RequestHead) {
-        let hash = request.target.hashValue
+        let hash = Self.hash(request.target)
         let place = hash & (marks.count - 1)
         let mark = UInt32(truncatingIfNeeded: hash >> 32)
         guard marks[place] == mark else {
@@ -51,8 +52,28 @@ struct RecentResources {
         table[hash] = Known(target: request.target, resource: resource)
     }
 
+    /// Whoever finds collisions gains that targets are read, as they are without this table.
+    private static func hash(_ target: String) -> Int {
+        let bytes = target.utf8.span
+        var hash = UInt64(truncatingIfNeeded: bytes.count)
+        var offset = 0
+        while offset < bytes.count {
+            var word: UInt64 = 0
+            if bytes.count >= 8 {
+                // The last word overlaps the one before it.
+                word = EightBytes.load(bytes, at: min(offset, bytes.count - 8))
+            } else {
+                for index in bytes.indices { word = word << 8 | UInt64(bytes[index]) }
+            }
+            let product = (hash ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+            hash = product.high ^ product.low
+            offset += 8
+        }
+        return Int(truncatingIfNeeded: hash)
+    }
+
     /// Whether nothing but target and User-Agent decides what goes to the origin.
     private static func isPlain(_ request: RequestHead) -> Bool {
-        !request.fields.contains("CDN-Loop")
+        !request.fields.contains(.cdnLoop)
     }
 }

@@ -101,7 +101,7 @@ extension CachingProxy {
         // The access token is ours and no origin's.
         if core.settings.token != nil, bearer(request) != nil { forwarded.remove(.authorization) }
         Telemetry.strip(&forwarded)
-        forwarded.set("CDN-Loop", core.cdnLoop(after: request))
+        forwarded.set(.cdnLoop, core.cdnLoop(after: request))
         forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
         return forwarded
     }

@@ -14,9 +14,12 @@ import URISyntax
 package final class CachingProxy: RequestHandler {
     let core: ProxyCore
     private let pages: OwnPages
-    private var recent = RecentResources()
+    // Values, looked into and changed by calls that lead nowhere else.
+    @exclusivity(unchecked) private var recent = RecentResources()
     /// The last `Host` that was found to be ours, as it came.
-    private var ownHost: ArraySlice<UInt8>?
+    @exclusivity(unchecked) private var ownHost: ArraySlice<UInt8>?
+    /// What was forwarded last, with the `User-Agent` that it came from: one player sends the same.
+    @exclusivity(unchecked) private var forwarded: (agent: ArraySlice<UInt8>?, fields: Fields)?
 
     package init(core: ProxyCore, status: StatusSource) {
         self.core = core
@@ -131,8 +134,8 @@ package final class CachingProxy: RequestHandler {
         var entry = entry
         entry.url = entry.url.withoutDirectives
         let session = core.sessions.session(for: entry)
-        let role: ResourceRole? =
-            ["m3u8", "m3u"].contains(entry.url.nameExtension) ? .playlist : nil
+        let name = entry.url.nameExtension
+        let role: ResourceRole? = name == "m3u8" || name == "m3u" ? .playlist : nil
         let directives =
             request.targetContains(Self.directivePrefix)
             ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
@@ -162,7 +165,7 @@ package final class CachingProxy: RequestHandler {
         let signer = core.signer
         do throws(Handle.Fault) {
             return try Handle(
-                text: text.utf8, sign: signer.map { signer in { signer.sign($0) } },
+                text: text.utf8.span, sign: signer.map { signer in { signer.sign($0) } },
                 requiresSignature: signer != nil)
         } catch {
             switch error {
@@ -226,12 +229,24 @@ package final class CachingProxy: RequestHandler {
         let directives = core.timeShift.translated(target.directives, for: target.url, session)
         let target = PlaybackTarget(
             url: target.url, role: target.role, directives: directives, epoch: target.epoch)
-        guard let resource = core.resource(for: target, session: session, exchange.request) else {
+        let resource = core.resource(
+            for: target, session: session, exchange.request,
+            forwarded: forwardedFields(exchange.request))
+        guard let resource else {
             refuse(
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
             return nil
         }
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
         return resource.isSteady ? resource : nil
+    }
+    private func forwardedFields(_ request: RequestHead) -> Fields {
+        // A proxy before us adds to the field by which loops are found.
+        guard !request.fields.contains(.cdnLoop) else { return core.forwardedFields(request) }
+        let agent = request.fields.valueBytes(.userAgent)
+        if let forwarded, forwarded.agent == agent { return forwarded.fields }
+        let fields = core.forwardedFields(request)
+        forwarded = (agent, fields)
+        return fields
     }
 }

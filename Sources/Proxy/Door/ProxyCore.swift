@@ -56,6 +56,8 @@ package final class ProxyCore: Sendable {
     private struct Own {
         var hosts: Set<String> = []
         var authorities: Set<String> = []
+        /// Of the authorities: hardly a URL has one of them, and no text need be made of the others.
+        var ports: [UInt16] = []
     }
 
     private let own = Mutex(Own())
@@ -132,7 +134,8 @@ package final class ProxyCore: Sendable {
         for address in addresses {
             for host in hosts { authorities.insert("\(host):\(address.port)") }
         }
-        own.withLock { $0 = Own(hosts: hosts, authorities: authorities) }
+        let ports = addresses.map(\.port)
+        own.withLock { $0 = Own(hosts: hosts, authorities: authorities, ports: ports) }
         feedDesk.restore(self)
     }
 
@@ -151,6 +154,7 @@ package final class ProxyCore: Sendable {
 
     /// Whether a URL leads back to this daemon.
     func isOwn(_ url: AbsoluteURL) -> Bool {
+        guard own.withLock({ $0.ports.contains(url.port) }) else { return false }
         let host =
             url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
         return own.withLock { $0.authorities.contains("\(host):\(url.port)") }
@@ -169,13 +173,13 @@ package final class ProxyCore: Sendable {
     /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if
     /// it is a proxy itself, and us.
     func cdnLoop(after request: RequestHead) -> String {
-        let before = request.fields.combined("CDN-Loop").map { $0 + ", " } ?? ""
+        let before = request.fields.combined(.cdnLoop).map { $0 + ", " } ?? ""
         return before + loopMark
     }
 
     /// Whether a request is one of our own that came back to us over others.
     func isLooped(_ request: RequestHead) -> Bool {
-        request.fields.combined("CDN-Loop")?.contains(loopMark) ?? false
+        request.fields.combined(.cdnLoop)?.contains(loopMark) ?? false
     }
 
     /// The handle of a URL in a session; long URLs go to the persistent table.

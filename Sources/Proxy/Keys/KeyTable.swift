@@ -62,6 +62,16 @@ package final class KeyTable: Sendable {
         /// Why what came last for a key was not kept.
         var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
         fileprivate var answers: [Question: InForce] = [:]
+        /// The last of them for each place.
+        fileprivate var latest: [Latest] = []
+    }
+
+    /// What holds for an origin, and a URL of it: players ask one origin again and again, and to compare
+    /// URLs takes less than to make an origin of one.
+    fileprivate struct Latest {
+        let place: KeyPlace
+        let url: AbsoluteURL
+        let answer: InForce
     }
 
     /// The last answer of an origin that was not kept.
@@ -107,6 +117,7 @@ package final class KeyTable: Sendable {
         let result = state.withLock { state in
             let result = body(&state)
             state.answers = [:]
+            state.latest = []
             return result
         }
         changes.add(1, ordering: .releasing)
@@ -130,13 +141,21 @@ package final class KeyTable: Sendable {
 
     /// What holds for a URL.
     package func inForce(for url: AbsoluteURL, in place: KeyPlace) -> InForce {
+        let latest = state.withLock { state -> InForce? in
+            let index = state.latest.indices.first {
+                state.latest[$0].place == place && state.latest[$0].url.sharesAuthority(with: url)
+            }
+            return index.map { state.latest[$0].answer }
+        }
+        if let latest { return latest }
         let question = Question(origin: url.origin, place: place)
         return state.withLock { state in
-            if let known = state.answers[question] { return known }
-            let made = Self.answer(question, state)
+            let answer = state.answers[question] ?? Self.answer(question, state)
             if state.answers.count >= 512 { state.answers = [:] }
-            state.answers[question] = made
-            return made
+            state.answers[question] = answer
+            state.latest.removeAll { $0.place == place }
+            state.latest.append(Latest(place: place, url: url, answer: answer))
+            return answer
         }
     }
 
@@ -151,7 +170,17 @@ package final class KeyTable: Sendable {
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> String {
         let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
-        let text = KeyMaker.text(of: url, rules: inForce(for: url, in: place).rules)
+        return text(
+            of: url, session: session, role: role, isMounted: isMounted,
+            by: inForce(for: url, in: place))
+    }
+
+    /// As above, by what holds for the URL.
+    func text(
+        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
+        by inForce: InForce
+    ) -> String {
+        let text = KeyMaker.text(of: url, rules: inForce.rules)
         guard !isMounted, role == nil || role == .playlist else { return text }
         return CacheKeyText.text(text, session: session.viewer(of: url))
     }

@@ -16,25 +16,39 @@ struct PlaybackTarget {
 }
 
 extension ProxyCore {
-    /// The resource that a player asks for; nil where its directives make no URL.
-    func resource(
-        for target: PlaybackTarget, session: Session, _ request: RequestHead
-    ) -> Resource? {
-        guard let url = target.url.adding(target.directives) else { return nil }
+    /// The fields that go to the origin with a request for a playback URL.
+    func forwardedFields(_ request: RequestHead) -> Fields {
         var forwarded = Fields()
         if let agent = request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
-        forwarded.append("CDN-Loop", cdnLoop(after: request))
+        forwarded.append(.cdnLoop, cdnLoop(after: request))
+        return forwarded
+    }
+
+    /// The resource that a player asks for; nil where its directives make no URL.
+    ///
+    /// - Parameters:
+    ///   - target: what it asks for.
+    ///   - session: whose it is.
+    ///   - request: the request, for what a link says of itself.
+    ///   - forwarded: what `forwardedFields` gave for it.
+    /// - Returns: the resource.
+    func resource(
+        for target: PlaybackTarget, session: Session, _ request: RequestHead, forwarded: Fields
+    ) -> Resource? {
+        guard let url = target.url.adding(target.directives) else { return nil }
         var live = LiveTerms(epoch: target.epoch)
         var keyed = url
         if target.role == .playlist || target.role == nil {
             live.delivery = DeliveryDirectives(target.directives)
             if live.delivery != nil { keyed = target.url }
         }
-        var text = keyText(keyed, session: session, role: target.role)
+        // Policies hold in all scopes, and directives change no origin.
+        let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
+        var text = keys.text(of: keyed, session: session, role: target.role, by: inForce)
         if let delivery = live.delivery { text = delivery.keyText(text) }
         let resource = Resource(
             url: url, keyText: live.epoch.keyText(text), session: session, role: target.role,
-            policy: keeper.isOver(session) ? .offline : keys.policy(of: url, in: KeyPlace()),
+            policy: keeper.isOver(session) ? .offline : inForce.policy,
             mayStore: (target.directives.isEmpty || live.delivery != nil)
                 && !KeptHead.isUnkept(request),
             forwardedFields: forwarded, isMounted: false, live: live)

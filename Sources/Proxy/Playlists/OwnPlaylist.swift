@@ -46,7 +46,7 @@ extension ProxyCore {
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole?, forwarding fields: Fields
     ) -> Resource {
         var fields = fields
-        fields.set("CDN-Loop", loopMark)
+        fields.set(.cdnLoop, loopMark)
         let text = keyText(url, session: session, role: role)
         let epoch = role == .playlist ? .first : live.epoch(of: ObjectKey(sha256Of: text))
         return Resource(
