@@ -89,6 +89,8 @@ final class LookaheadTap: Sendable {
     /// A player was answered with media, from this byte on.
     func read(_ resource: Resource, from start: Int64, _ exchange: Exchange, _ core: ProxyCore) {
         guard isOn, resource.kind == nil, resource.role != .part else { return }
+        // What an entry itself leads to is named by no list of its session; feeds name entries.
+        if resource.session.isOfEntry, !hasFeeds.load(ordering: .relaxed) { return }
         guard isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange) else {
             return
         }

@@ -30,6 +30,8 @@ package final class Session: Sendable {
     }
 
     private let name: Mutex<Name>
+    /// Whether it was made for what its entry URL itself leads to.
+    let isOfEntry: Bool
     /// Headers given at entry, sent with every request of the session.
     package let fields: Fields
     /// True when responses may differ by who asks: credentials were given at entry.
@@ -53,6 +55,7 @@ package final class Session: Sendable {
 
     package init(id: SessionID, fields: Fields, shift: Shift = .none) {
         name = Mutex(.made(id))
+        isOfEntry = false
         self.fields = fields
         self.shift = shift
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
@@ -61,6 +64,7 @@ package final class Session: Sendable {
     /// A session without headers and of the origin's own window, by what it started from.
     init(startingAt url: AbsoluteURL) {
         name = Mutex(.ofEntry(url))
+        isOfEntry = true
         fields = Fields()
         shift = .none
         hasCredentials = false
