@@ -49,7 +49,12 @@ struct TableShard: Sendable {
     private var absent: Set<UInt128> = []
 
     mutating func note(_ use: Use, of key: ObjectKey) {
-        uses[key] = uses[key].map { Use.merge($0, use) } ?? use
+        // In place: the key is hashed once.
+        if let known = uses.index(forKey: key) {
+            uses.values[known] = Use.merge(uses.values[known], use)
+        } else {
+            uses[key] = use
+        }
     }
 
     /// The open object of a key, marked as used.
@@ -80,14 +85,15 @@ struct TableShard: Sendable {
     /// Puts an object in place of what the key had.
     mutating func put(_ object: StoredObject) -> StoredObject? {
         clock += 1
-        absent.remove(object.key.name)
-        if let slot = slots[object.key.name] {
+        if !absent.isEmpty { absent.remove(object.key.name) }
+        // Nearly always there is none, and then the name is hashed once.
+        if let slot = slots.updateValue(entries.count, forKey: object.key.name) {
+            slots[object.key.name] = slot
             let old = entries[slot].object
             entries[slot].object = object
             entries[slot].lastUse = clock
             return old
         }
-        slots[object.key.name] = entries.count
         entries.append(Entry(key: object.key, object: object, lastUse: clock))
         return nil
     }

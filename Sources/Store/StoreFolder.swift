@@ -32,7 +32,8 @@ final class StoreFolder: Sendable {
     private let lost = Atomic<Bool>(false)
 
     var newFolder: String { path + "/new" }
-    var objectsFolder: String { path + "/objects" }
+    /// Made once: every lookup of an object that is not open makes a path of it.
+    let objectsFolder: String
     var indexPath: String { path + "/index.sqlite" }
     var pinsPath: String { path + "/pins" }
     private var cleanPath: String { path + "/clean" }
@@ -51,8 +52,14 @@ final class StoreFolder: Sendable {
         let folder = objectsFolder.utf8
         let start = folder.count
         return String(unsafeUninitializedCapacity: start + 66) { buffer in
-            _ = UnsafeMutableBufferPointer(rebasing: buffer[..<start]).update(
-                fromContentsOf: folder)
+            let room = UnsafeMutableRawBufferPointer(
+                rebasing: UnsafeMutableRawBufferPointer(buffer)[..<start])
+            // At once: every lookup of an object that is not open makes a path.
+            if folder.withContiguousStorageIfAvailable({
+                room.copyMemory(from: UnsafeRawBufferPointer($0))
+            }) == nil {
+                room.copyBytes(from: folder)
+            }
             key.writeHex(into: UnsafeMutableBufferPointer(rebasing: buffer[(start + 2)...]))
             // The first two digits name the folder.
             buffer[start] = 0x2F
@@ -70,6 +77,7 @@ final class StoreFolder: Sendable {
     /// Whatever speaks against it is found before anything in it is changed but the lock's file.
     init(_ path: String) throws(StoreError) {
         self.path = path
+        objectsFolder = path + "/objects"
         do throws(SystemError) {
             try makeFolder(path)
         } catch {
