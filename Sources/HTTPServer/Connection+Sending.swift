@@ -179,6 +179,7 @@ extension Connection {
     private func end(_ source: any BodySource) -> Turn {
         guard let response, response.mayEnd else { return .broken }
         if response.framing == .chunked { ChunkedEncoding.appendLastChunk(to: &output) }
+        // It goes when nothing is being changed: `source` holds it until then.
         self.response?.source = nil
         source.wake = nil
         source.cancel()

@@ -21,8 +21,8 @@ final class Connection: ReadinessHandler {
     @exclusivity(unchecked) var state: ConnectionState
     @exclusivity(unchecked) var reader: RequestReader
     /// The exchange that is open; nil between requests and for answers to no request.
-    var exchange: Exchange?
-    var response: ResponseInFlight?
+    @exclusivity(unchecked) var exchange: Exchange?
+    @exclusivity(unchecked) var response: ResponseInFlight?
     /// Heads, framing and short content on their way out, from `outputStart` on.
     @exclusivity(unchecked) var output: [UInt8] = []
     @exclusivity(unchecked) var outputStart = 0
@@ -36,9 +36,9 @@ final class Connection: ReadinessHandler {
     @exclusivity(unchecked) var madeProgress = false
 
     private var socket: OwnedDescriptor?
-    private var registration: Registration?
+    @exclusivity(unchecked) private var registration: Registration?
     @exclusivity(unchecked) private var watched: Readiness
-    private var timer: TimerID?
+    @exclusivity(unchecked) private var timer: TimerID?
     @exclusivity(unchecked) private var timerDue = Monotonic(nanoseconds: 0)
     private var lingered = 0
 

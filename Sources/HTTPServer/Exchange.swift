@@ -8,6 +8,9 @@ package import Reactor
 /// It belongs to its loop; carry it through other threads in a `LoopBound`. It may be kept longer
 /// than the connection lives: every call is then without effect.
 ///
+/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that accesses
+/// cannot overlap.
+///
 /// Life: open, until `respond`; responding, until the body is out; over.
 package final class Exchange {
     package let request: RequestHead
@@ -20,20 +23,20 @@ package final class Exchange {
     package let receivedAt: Monotonic
 
     /// Called once, on the loop, when the client is gone before the response was complete.
-    package var onCancel: (() -> Void)?
+    @exclusivity(unchecked) package var onCancel: (() -> Void)?
     /// Called once, on the loop, when the response is over, in whichever way.
-    package var onFinish: ((ResponseOutcome) -> Void)?
+    @exclusivity(unchecked) package var onFinish: ((ResponseOutcome) -> Void)?
 
     /// The head among those that come again and again; nil where it is none of them.
     package let repeated: RepeatedHead?
 
     /// What is written down about the exchange; told of its end after `onFinish`.
-    package var record: (any ExchangeRecord)?
+    @exclusivity(unchecked) package var record: (any ExchangeRecord)?
 
     /// What the framing of the answer goes by.
     let asked: ResponsePlan.Asked
-    private var connection: Connection?
-    private var hasResponded = false
+    @exclusivity(unchecked) private var connection: Connection?
+    @exclusivity(unchecked) private var hasResponded = false
 
     init(
         _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,

@@ -11,7 +11,7 @@ package final class RepeatedHead {
     package let head: RequestHead
     /// What the handler found out when it answered the head; whether that still holds is the
     /// handler's to judge.
-    package var finding: AnyObject?
+    @exclusivity(unchecked) package var finding: AnyObject?
 
     let asked: ResponsePlan.Asked
     fileprivate let bytes: [UInt8]

@@ -178,7 +178,9 @@ extension OriginExchange {
         if case .parts(let multipart) = part {
             return send(object, facts, multipart, builder, how)
         }
-        if how.disposition == .hit, !isPresent(object, start, end) { how.disposition = .partial }
+        if case .hit = how.disposition, !isPresent(object, start, end) {
+            how.disposition = .partial
+        }
         if isForbidden(how) { return }
         if how.status == nil, request.method != .head, fetchFirstHole(of: object, start, end) {
             return
@@ -219,12 +221,13 @@ extension OriginExchange {
 
     /// Fails where a part is missing that nobody may be asked for.
     private func isForbidden(_ how: Serving) -> Bool {
-        how.disposition == .partial && how.status == nil && failPartOfMissing()
+        guard case .partial = how.disposition, how.status == nil else { return false }
+        return failPartOfMissing()
     }
 
     /// Counts the bytes of an answer once it is out.
     func countBytes(_ how: Serving) {
-        let isHit = how.disposition == .hit
+        let isHit = if case .hit = how.disposition { true } else { false }
         let told = core.tap.isOn ? (resource, exchange) : nil
         exchange.onFinish = { [core] outcome in
             if outcome.ending == .aborted, let told { core.tap.left(told.0, told.1, core) }

@@ -13,20 +13,23 @@ import URISyntax
 
 /// Conducts one exchange.
 ///
+/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that accesses
+/// cannot overlap.
+///
 /// Bound to its server loop.
 final class OriginExchange {
     let core: ProxyCore
     let exchange: Exchange
     /// Changes once where a playlist turns out to be its viewer's own.
-    var resource: Resource
+    @exclusivity(unchecked) var resource: Resource
     /// What the request itself asks for.
     let asked: Resource
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
-    private(set) var wish: FetchID?
+    @exclusivity(unchecked) private(set) var wish: FetchID?
     /// What is stored and may serve if the origin does not work.
-    var fallback: StoredObject?
-    var staleReason: Freshness.StaleReason?
-    var isPartlyStored = false
+    @exclusivity(unchecked) var fallback: StoredObject?
+    @exclusivity(unchecked) var staleReason: Freshness.StaleReason?
+    @exclusivity(unchecked) var isPartlyStored = false
     /// What the playlist is without the network, once that was asked for.
     var offline: OfflineForm?
     /// How often the resource was looked for because its token had died.
@@ -150,6 +153,7 @@ final class OriginExchange {
 
     private func freshness(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Freshness {
         if playlist == nil, isOfFormerEpoch(facts) { return .stale(.epoch) }
+        if playlist == nil, resource.holdsWhileKept { return .fresh(seconds: nil) }
         return Freshness.decide(freshnessQuestion(facts, playlist))
     }
 

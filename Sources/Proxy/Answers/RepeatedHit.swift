@@ -31,8 +31,8 @@ final class RepeatedHit {
     private let content: Content
     private let makeHead: (WallTime, OriginExchange.Serving) -> ResponseHead
     /// The head as of a second: nothing in it changes faster.
-    private var head: ResponseHead?
-    private var second: Int64 = 0
+    @exclusivity(unchecked) private var head: ResponseHead?
+    @exclusivity(unchecked) private var second: Int64 = 0
 
     /// - Parameters:
     ///   - conductor: of the exchange that was answered.
@@ -101,7 +101,7 @@ extension OriginExchange {
     ) {
         // Only what the request itself leads to: HTTP's rules choose among variants, and what stands
         // for something else may have to give way to it.
-        guard let repeated = exchange.repeated, how.disposition == .hit, how.status == nil,
+        guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
             resource === asked, resource.kind == nil, !core.logsAnswers
         else { return }
         repeated.finding = RepeatedHit(

@@ -28,6 +28,17 @@ extension Resource {
         return .media
     }
 
+    /// Whether what is no playlist is reusable for as long as it is kept, told without the question
+    /// that `Freshness` would answer so: nearly every hit is one of those.
+    var holdsWhileKept: Bool {
+        guard case .media = policy else { return false }
+        switch role {
+        // HTTP decides of these, always or in live streams.
+        case .json?, .key?: return false
+        default: return true
+        }
+    }
+
     /// The question of what may serve where the origin fails.
     func question(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
         -> Freshness.Question
