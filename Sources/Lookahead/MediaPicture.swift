@@ -59,6 +59,9 @@ package struct MediaPicture: Sendable {
         private var context: SegmentContext?
         private var structure: [MediaPiece] = []
         private var segments: [Segment] = []
+        /// The last segment's playing time, as that of most others is: to divide durations takes more
+        /// than all else that is done with a segment.
+        private var latest = (duration: Duration.zero, seconds: 0.0)
 
         package init() {}
 
@@ -69,11 +72,15 @@ package struct MediaPicture: Sendable {
                 context = reference.context
                 structure = Self.structure(reference)
             }
+            let duration = reference.duration ?? .zero
+            if duration != latest.duration {
+                latest = (duration, max(0, duration / .seconds(1)))
+            }
             segments.append(
                 Segment(
                     piece: MediaPiece(
                         reference.url, range: reference.byteRange?.bytes, role: reference.role),
-                    seconds: max(0, reference.duration.map { $0 / .seconds(1) } ?? 0),
+                    seconds: latest.seconds,
                     sequence: reference.mediaSequence, structure: structure))
         }
 

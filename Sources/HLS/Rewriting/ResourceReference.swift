@@ -23,6 +23,14 @@ package struct ResourceReference: Sendable {
             }
         }
 
+        /// What a URL in two pieces has in common with others; nil for one in one piece.
+        package var folder: URLFolder? {
+            switch self {
+            case .whole: nil
+            case .joined(let joined): joined.folder
+            }
+        }
+
         /// The last byte of the file name; 0 for none.
         var lastOfName: UInt8 {
             switch self {

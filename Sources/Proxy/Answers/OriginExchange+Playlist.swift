@@ -110,14 +110,25 @@ extension OriginExchange {
         var head = KeptHead(core.settings, count: core.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
-        let map = { (reference: ResourceReference, output: inout [UInt8]) -> Bool in
-            let isOwn: Bool
-            let neighbour = reference.place.neighbour
-            if let judged, judged.url.sharesAuthority(with: neighbour) {
-                isOwn = judged.isOwn
-            } else {
-                isOwn = self.core.isOwn(neighbour)
-                judged = (neighbour, isOwn)
+        // And one folder, which is nobody's that leads to us.
+        var others: URLFolder?
+        var options = known
+        // Links hold no quotes and no control bytes: their prefix is a checked host and path.
+        options.trustsMap = true
+        // Handed over where it stands, so that what it remembers need not be checked for overlapping
+        // accesses a thousand times.
+        let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
+            (reference, output) -> Bool in
+            var isOwn = false
+            if others == nil || reference.place.folder !== others {
+                let neighbour = reference.place.neighbour
+                if let judged, judged.url.sharesAuthority(with: neighbour) {
+                    isOwn = judged.isOwn
+                } else {
+                    isOwn = core.isOwn(neighbour)
+                    judged = (neighbour, isOwn)
+                }
+                others = isOwn ? nil : reference.place.folder
             }
             // What leads to us already is left alone: a second handle around it would loop.
             if isOwn { return false }
@@ -134,10 +145,6 @@ extension OriginExchange {
             links.append(reference, in: epoch, to: &output)
             return true
         }
-        var options = known
-        // Links hold no quotes and no control bytes: their prefix is a checked host and path.
-        options.trustsMap = true
-        let made = try PlaylistRewriter.rewrite(body, base: base, options: options, map: map)
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
             core.revival.remember(resource)

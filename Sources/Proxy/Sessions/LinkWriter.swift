@@ -11,7 +11,8 @@ package final class LinkWriter {
     private let prefix: [UInt8]
     private let sign: (([UInt8]) -> [UInt8])?
     private let handle: (AbsoluteURL, SessionID, Epoch) -> Handle
-    private var folderLinks: FolderLinks?
+    // Read and replaced as a whole, so that accesses cannot overlap.
+    @exclusivity(unchecked) private var folderLinks: FolderLinks?
 
     /// - Parameters:
     ///   - session: what the links belong to.
