@@ -134,7 +134,7 @@ package struct StoredHead: Sendable, Equatable {
         for number in [
             1, Int64(status.rawValue), requestTime.nanoseconds, responseTime.nanoseconds,
         ] {
-            Self.append(number, to: &bytes)
+            appendDecimal(number, to: &bytes)
             bytes.append(HTTP.ASCII.space)
         }
         if let kind {
@@ -164,20 +164,6 @@ package struct StoredHead: Sendable, Equatable {
             count += line.name.count + line.value.count + 3
         }
         return count
-    }
-
-    /// Appends a number in decimal digits: every miss writes four, and text costs ten times as much.
-    private static func append(_ number: Int64, to bytes: inout [UInt8]) {
-        var digits = InlineArray<20, UInt8>(repeating: 0x30)
-        var start = digits.count
-        var rest = number.magnitude
-        repeat {
-            start -= 1
-            digits[start] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
-        } while rest > 0
-        if number < 0 { bytes.append(0x2D) }
-        for index in start..<digits.count { bytes.append(digits[index]) }
     }
 
     /// Reads what `encoded` gave; nil for anything else.

@@ -49,7 +49,7 @@ extension StoreWorker {
             do throws(SystemError) {
                 try writeHeader(header, of: object)
             } catch {
-                putOff(object, error)
+                commitLater(object, error)
                 continue
             }
             core.table.withName(of: object.key) {
@@ -79,7 +79,7 @@ extension StoreWorker {
 
     /// After a failed write the body is what it was, and can be read on; its header is written again
     /// later, as when a full disk has room.
-    private func putOff(_ object: StoredObject, _ error: SystemError) {
+    private func commitLater(_ object: StoredObject, _ error: SystemError) {
         noteFailure(of: object, error)
         refusedAt = .now()
         let mustQueue = object.state.withLock { state in

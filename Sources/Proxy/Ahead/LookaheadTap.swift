@@ -89,12 +89,9 @@ final class LookaheadTap: Sendable {
     /// A player was answered with media, from this byte on.
     func read(_ resource: Resource, from start: Int64, _ exchange: Exchange, _ core: ProxyCore) {
         guard isOn, resource.kind == nil, resource.role != .part else { return }
-        // What an entry itself leads to is named by no list of its session; feeds name entries.
-        if resource.session.isOfEntry, !hasFeeds.load(ordering: .relaxed) { return }
-        guard isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange) else {
-            return
-        }
-        guard concernsPlanner(resource) else { return }
+        guard concernsPlanner(resource),
+            isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange)
+        else { return }
         let (player, hints) = Self.identify(resource, exchange, core)
         enqueue(core) { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }
@@ -121,9 +118,13 @@ final class LookaheadTap: Sendable {
     }
 
     /// Whether anybody could make something of what a player does with a resource.
+    ///
+    /// What an entry itself leads to is named by no list of its session, which is told without making
+    /// the session's number; feeds name entries.
     private func concernsPlanner(_ resource: Resource) -> Bool {
-        hasFeeds.load(ordering: .relaxed)
-            || listed.withLock { $0.mayContain(resource.session.id.number) }
+        if hasFeeds.load(ordering: .relaxed) { return true }
+        guard !resource.session.isOfEntry else { return false }
+        return listed.withLock { $0.mayContain(resource.session.id.number) }
     }
 
     private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
