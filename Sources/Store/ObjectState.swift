@@ -68,6 +68,8 @@ struct ObjectState: Sendable {
     var sequence: UInt64 = 0
     /// True once that header is on the disk for certain; the store thread's.
     var isHeaderSynced = false
+    /// True once a header of the file claims bytes; the store thread's.
+    var hasClaims = false
     /// True while a header that was written with its body waits to be synced with it.
     var isClaimedEarly = false
     /// True when the file's header has no room for all there is; the store thread's.

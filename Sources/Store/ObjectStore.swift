@@ -1,8 +1,9 @@
 /// Objects on disk, found by key.
 ///
 /// The files describe themselves: a lookup opens a file and verifies its header, and the index is
-/// only for order, listing and counts. A header claims bytes only after they were synced, so
-/// neither a killed process nor a power cut leaves an object that says more than it has.
+/// only for order, listing and counts. A header claims bytes only after they were written, and what
+/// a power cut leaves is compared with checksums, so neither it nor a killed process makes an object
+/// say more than it has.
 import Glibc
 package import Logging
 package import Posix
@@ -16,6 +17,7 @@ import Synchronization
 package final class ObjectStore: Sendable {
     let core: StoreCore
     private let thread: LoopThread
+    private let syncer: Syncer
     private let checker: PosixThread?
     private let isClosed = Atomic<Bool>(false)
     /// Long URLs on their way into the index.
@@ -59,8 +61,10 @@ package final class ObjectStore: Sendable {
         }
         do throws(SystemError) {
             let isConnected = try Latch()
+            let syncer = try Syncer(folder: folder)
+            self.syncer = syncer
             thread = try LoopThread(name: "store") { loop in
-                let worker = StoreWorker(core: core)
+                let worker = StoreWorker(core: core, syncer: syncer)
                 core.channel.connect(LoopBound(worker, to: loop))
                 isConnected.open()
                 worker.startComparing(leftovers: leftovers, isRebuilt: isRebuilt, on: loop)
@@ -117,6 +121,7 @@ package final class ObjectStore: Sendable {
             if worker.finishAll(by: deadline) { finished.raise() }
         }
         thread.stopAndJoin()
+        syncer.stop()
         core.channel.disconnect()
         do {
             try core.index.close()

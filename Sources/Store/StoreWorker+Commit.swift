@@ -1,13 +1,10 @@
-/// Bringing headers up to date, after the data that they claim.
+/// Bringing headers up to date: the first that claims bytes at once, later ones after what they claim.
 import Glibc
 import Logging
 import Posix
 import Synchronization
 
 extension StoreWorker {
-    /// From this many files on, one wait for the whole file system is shorter than one for each:
-    /// measured on ext4, 512 new files take 0.09 ms each instead of 4.
-    private static let together = 8
     /// Headers that are held in memory at once.
     private static let batch = 256
 
@@ -23,31 +20,32 @@ extension StoreWorker {
         }
     }
 
-    /// Writes the headers of current objects, after the data that they claim and the headers before
-    /// them are on the disk.
+    /// Writes the headers of current objects.
+    ///
+    /// The first of an object that claims bytes is not made to wait for them: until both are synced
+    /// nothing was promised, and what a power cut leaves of them is compared. A later one waits, since
+    /// it replaces a claim that was certain, and its stretches hold bytes that were.
     private func commit(_ objects: ArraySlice<StoredObject>) {
-        var due: [(object: StoredObject, header: ObjectHeader, mustSync: Bool)] = []
+        var due: [DueHeader] = []
         for object in objects {
             object.sumUp()
             noteEarlyClaim(of: object)
-            guard let (header, mustSync) = object.snapshot(epoch: core.folder.epoch) else {
-                continue
-            }
-            due.append((object, header, mustSync))
+            if let next = object.dueHeader(epoch: core.folder.epoch) { due.append(next) }
         }
         // Where that fails, each file says for itself what is the matter.
         let isSynced =
-            due.count { $0.mustSync } >= Self.together
+            due.count { $0.mustSync } >= SyncBatch.together
             && (try? core.folder.syncEverything()) != nil
-        for (object, header, mustSync) in due {
+        for next in due {
+            let object = next.object
             do throws(SystemError) {
-                if mustSync, !isSynced { try syncData(object.descriptor.number) }
+                if next.mustSync, !isSynced { try syncData(object.descriptor.number) }
             } catch {
                 giveUp(object, error)
                 continue
             }
             do throws(SystemError) {
-                try writeHeader(header, of: object)
+                try writeHeader(next)
             } catch {
                 commitLater(object, error)
                 continue
@@ -59,9 +57,8 @@ extension StoreWorker {
         }
     }
 
-    private func writeHeader(
-        _ header: ObjectHeader, of object: StoredObject
-    ) throws(SystemError) {
+    private func writeHeader(_ next: DueHeader) throws(SystemError) {
+        let (object, header) = (next.object, next.header)
         // Written over the only header of a file of format 1, a torn one would be the end of it.
         let isCramped = object.state.withLock { $0.isCramped && $0.sequence == 0 }
         guard !isCramped, let encoded = header.encoded() else {
@@ -71,9 +68,10 @@ extension StoreWorker {
         object.state.withLock { state in
             state.sequence = header.sequence
             state.isHeaderSynced = false
+            state.hasClaims = state.hasClaims || !header.spans.isEmpty
             state.isCramped = state.isCramped || !encoded.isWhole
         }
-        noteUnsynced(object)
+        noteUnsynced(object, isClaimedEarly: next.isClaimedEarly)
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
@@ -127,98 +125,34 @@ extension StoreWorker {
             state.hasNewFacts = true
         }
     }
+}
 
-    // MARK: Certainty
-
-    /// An object that was written whole has its header already; it only has to be certain.
-    private func noteEarlyClaim(of object: StoredObject) {
-        let isClaimed = object.state.withLock { state in
-            defer { state.isClaimedEarly = false }
-            return state.isClaimedEarly && state.place == .current && !state.isDiscarded
-        }
-        guard isClaimed else { return }
-        noteUnsynced(object, isClaimedEarly: true)
-        core.counters.commits.add(1, ordering: .relaxed)
-    }
-
-    private func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool = false) {
-        let isEarly = isClaimedEarly || unsynced[object.key]?.isClaimedEarly == true
-        unsynced[object.key] = Remembered(object: object, isClaimedEarly: isEarly)
-        if unsyncedSince == nil { unsyncedSince = .now() }
-    }
-
-    /// Waits until headers and names are on the disk, or until a deadline; blocks.
-    ///
-    /// - Returns: true when nothing is left to sync.
-    @discardableResult
-    func syncAll(by deadline: Monotonic) -> Bool {
-        if unsynced.count + unsyncedFolders.count >= Self.together, syncTogether() { return true }
-        for (key, known) in unsynced {
-            guard .now() < deadline else { break }
-            sync(key, known)
-            unsynced[key] = nil
-        }
-        for byte in unsyncedFolders {
-            guard .now() < deadline else { break }
-            do throws(SystemError) {
-                try syncFolder(core.folder.objectsFolder(of: byte))
-                unsyncedFolders.remove(byte)
-            } catch {
-                // Gone with everything in it, there is nothing to sync.
-                if error.code == ENOENT { unsyncedFolders.remove(byte) }
-                core.channel.noteStorageFailure(error)
-            }
-        }
-        let isDone = unsynced.isEmpty && unsyncedFolders.isEmpty
-        unsyncedSince = isDone ? nil : .now()
-        return isDone
-    }
-
-    private func syncTogether() -> Bool {
-        guard (try? core.folder.syncEverything()) != nil else { return false }
-        for known in unsynced.values {
-            known.object?.state.withLock { $0.isHeaderSynced = true }
-        }
-        unsynced = [:]
-        unsyncedFolders = []
-        unsyncedSince = nil
-        return true
-    }
-
-    private func sync(_ key: ObjectKey, _ known: Remembered) {
-        let object = known.object
-        do throws(SystemError) {
-            if let object {
-                try syncData(object.descriptor.number)
-                object.state.withLock { $0.isHeaderSynced = true }
-            } else {
-                // Closed by now: the kernel knows by the file what is not written yet.
-                let file = try openFile(core.folder.objectPath(key), flags: O_RDONLY)
-                try syncData(file.number)
-            }
-        } catch {
-            guard error.code != ENOENT else { return }
-            if let object { return giveUp(object, error) }
-            core.channel.noteStorageFailure(error)
-            // Its header says more than what may be on the disk, unless it was not even asked.
-            if known.isClaimedEarly, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
-        }
-    }
+/// A header to be written.
+struct DueHeader {
+    let object: StoredObject
+    let header: ObjectHeader
+    /// Whether what it claims, and the header before it, must be on the disk first.
+    let mustSync: Bool
+    /// Whether it may come to the disk before what it claims.
+    let isClaimedEarly: Bool
 }
 
 extension StoredObject {
-    /// What a header written now may say once the data is synced, and whether there is anything to
-    /// sync; nil unless the object is current and has something to say.
-    fileprivate func snapshot(epoch: UInt64) -> (header: ObjectHeader, mustSync: Bool)? {
+    /// The header that says what there is now; nil unless the object is current and has something to
+    /// say.
+    func dueHeader(epoch: UInt64) -> DueHeader? {
         state.withLock { state in
             guard state.place == .current, !state.isDiscarded,
                 state.uncommittedBytes > 0 || state.hasNewFacts
             else { return nil }
-            let header = self.header(state, epoch: epoch)
-            let mustSync = state.uncommittedBytes > 0 || !state.isHeaderSynced
+            let isBehind = state.uncommittedBytes > 0 || !state.isHeaderSynced
+            let next = DueHeader(
+                object: self, header: header(state, epoch: epoch),
+                mustSync: state.hasClaims && isBehind,
+                isClaimedEarly: !state.hasClaims && state.uncommittedBytes > 0)
             state.uncommittedBytes = 0
             state.hasNewFacts = false
-            return (header, mustSync)
+            return next
         }
     }
 

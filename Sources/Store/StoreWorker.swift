@@ -1,4 +1,4 @@
-/// The store thread: commits headers, makes them certain, writes the index in batches, evicts, and
+/// The store thread: commits headers, has them made certain, writes the index in batches, evicts, and
 /// compares index and folder after a start.
 import Logging
 import Posix
@@ -26,6 +26,11 @@ final class StoreWorker {
     var unsyncedFolders: Set<UInt8> = []
     /// Since when there is something to sync.
     var unsyncedSince: Monotonic?
+    /// What is being synced.
+    var syncing: [ObjectKey: Remembered] = [:]
+    /// True from when the syncing thread was given something until its word on that was taken.
+    var isSyncing = false
+    let syncer: Syncer
     /// True when objects were let go that the table may close now.
     var mayTrim = false
 
@@ -60,8 +65,9 @@ final class StoreWorker {
     private var commitsBefore = 0
     private static let muchWork = 1_000
 
-    init(core: StoreCore) {
+    init(core: StoreCore, syncer: Syncer) {
         self.core = core
+        self.syncer = syncer
         policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
     }
 
@@ -157,8 +163,7 @@ final class StoreWorker {
         commitDue(at: loop.now)
         flushIndex(isTick: true)
         if let since = unsyncedSince, loop.now - since >= core.configuration.syncInterval {
-            syncAll(by: loop.now + .milliseconds(100))
-            lookForFolder(loop)
+            beginSync(on: loop)
         }
         // Objects are let go by readers too, who tell of it only as a use.
         core.table.trimAll()

@@ -77,6 +77,7 @@ package final class StoredObject: Sendable {
         initial.sequence = parts.header.sequence
         initial.isCramped = parts.header.isCramped
         initial.content = parts.content
+        initial.hasClaims = !parts.header.spans.isEmpty
         initial.isClaimedEarly = parts.isClaimedEarly
         state = Mutex(initial)
     }

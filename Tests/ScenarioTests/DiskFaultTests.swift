@@ -97,6 +97,30 @@ extension Stories {
             }
         }
 
+        @Test
+        func `objects of the same seconds share one wait for the disk, and no kill costs them`()
+            throws
+        {
+            let disk = try FailingDisk(isLogged: true)
+            let story = disk.story
+            let began = ContinuousClock.now
+            let paths = (0..<20).map { segment("shared\($0)", 200_000) }
+            for path in paths { _ = try story.get(path) }
+            // Longer than a header waits to be written.
+            usleep(500_000)
+            try story.restart(SIGKILL)
+            let syncs = try disk.syncsOfObjects()
+            #expect(syncs <= Int((.now - began) / .seconds(5)), "each object was waited for")
+            for path in paths {
+                #expect(isContent(try story.get(path).body, of: path))
+                #expect(story.cdn.requestCount(path) == 1)
+            }
+            // One wait for all of them, in the end.
+            for path in paths { _ = try story.get(path + "?again") }
+            let before = try disk.syncsOfObjects()
+            #expect(eventually(within: .seconds(60)) { (try? disk.syncsOfObjects()) ?? 0 > before })
+        }
+
         @Test(arguments: [64, 100])
         func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
             descriptors: Int
@@ -154,13 +178,13 @@ private final class FailingDisk {
     private let slow = segment("slow", 900_000)
     private var failing: [DiskRecorder.Fault] = []
 
-    init() throws {
+    init(isLogged: Bool = false) throws {
         folder = try TemporaryFolder()
         recorder = try DiskRecorder()
         let path = folder.makeFolder("cache")
         story = try Story(
             ["--min-free", "0"], cacheFolder: path,
-            environment: recorder.environment(path, isLogged: false))
+            environment: recorder.environment(path, isLogged: isLogged))
         story.cdn.setBehaviour("chunked=1&norange=1", for: chunked)
     }
 
@@ -170,6 +194,22 @@ private final class FailingDisk {
         let stream = try story.open(slow)
         _ = try stream.read(300_000)
         return stream
+    }
+
+    /// How often objects, alone or all together, were waited for until now.
+    func syncsOfObjects() throws -> Int {
+        let log = try recorder.log()
+        var objects: Set<UInt64> = []
+        var count = 0
+        for record in log.records {
+            switch record.kind {
+            case .create where log.paths(record)[0].contains("/new/"): objects.insert(record.inode)
+            case .syncBegin where objects.contains(record.inode): count += 1
+            case .allBegin: count += 1
+            default: continue
+            }
+        }
+        return count
     }
 
     /// Lets it go on to its end; true when that was right.

@@ -85,7 +85,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let worker = StoreWorker(core: store.core)
+        let worker = try store.makeWorker()
         let now = WallTime.now()
         for number in 0..<6_000 {
             let key = ObjectKey(sha256Of: "\(number)")
@@ -106,7 +106,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let worker = StoreWorker(core: store.core)
+        let worker = try store.makeWorker()
         for number in 0..<StoreWorker.heldUses {
             worker.uses[ObjectKey(sha256Of: "held \(number)")] = Use(time: .now(), bytes: 1)
         }

@@ -1,0 +1,141 @@
+/// Making headers, bodies and names certain, on a thread of its own: a disk may take seconds for what
+/// a few seconds brought, and commits and evictions go on meanwhile.
+import Glibc
+import Posix
+import Reactor
+import Synchronization
+
+/// What is made certain together.
+struct SyncBatch: Sendable {
+    /// One object's file.
+    struct Entry: Sendable {
+        let key: ObjectKey
+        /// The open file; nil once the object was let go.
+        let file: SharedDescriptor?
+        /// The number of its last header.
+        let sequence: UInt64
+        /// True where the header may be on the disk without the body that it claims.
+        let isClaimedEarly: Bool
+    }
+
+    /// From this many files on, one wait for the whole file system is shorter than one for each:
+    /// measured on ext4, 512 new files take 0.09 ms each instead of 4.
+    static let together = 8
+
+    var entries: [Entry] = []
+    /// First bytes of the keys whose names may not be on the disk yet.
+    var folders: Set<UInt8> = []
+
+    var isEmpty: Bool { entries.isEmpty && folders.isEmpty }
+}
+
+/// What came of a batch.
+struct SyncOutcome: Sendable {
+    /// What is certain now; a file that is gone needs nothing to be.
+    var synced: [SyncBatch.Entry] = []
+    var refused: [(entry: SyncBatch.Entry, error: SystemError)] = []
+    /// Folders that could not be synced, with the last error.
+    var refusal: SystemError?
+    /// What is to be tried again, or was not come to.
+    var left = SyncBatch()
+}
+
+extension SyncBatch {
+    /// Waits until all of it is on the disk (syncfs(2), fdatasync(2), fsync(2)); blocks.
+    ///
+    /// - Parameters:
+    ///   - folder: where closed files and folders are found.
+    ///   - deadline: nothing more is begun after it.
+    /// - Returns: what is certain, what the disk refused, and what is left for the next time.
+    func sync(in folder: StoreFolder, by deadline: Monotonic) -> SyncOutcome {
+        var outcome = SyncOutcome()
+        if entries.count + folders.count >= Self.together,
+            (try? folder.syncEverything()) != nil
+        {
+            outcome.synced = entries
+            return outcome
+        }
+        // Where that failed, each file says for itself what is the matter. One commit of the journal
+        // serves them all once their data is on its way.
+        for entry in entries { if let file = entry.file { startWriteback(file.number) } }
+        for entry in entries {
+            guard .now() < deadline else {
+                outcome.left.entries.append(entry)
+                continue
+            }
+            do throws(SystemError) {
+                try Self.sync(entry, in: folder)
+                outcome.synced.append(entry)
+            } catch {
+                if error.code != ENOENT { outcome.refused.append((entry, error)) }
+            }
+        }
+        for byte in folders {
+            guard .now() < deadline else {
+                outcome.left.folders.insert(byte)
+                continue
+            }
+            do throws(SystemError) {
+                try syncFolder(folder.objectsFolder(of: byte))
+            } catch {
+                // Gone with everything in it, there is nothing to sync.
+                if error.code != ENOENT { outcome.left.folders.insert(byte) }
+                outcome.refusal = error
+            }
+        }
+        return outcome
+    }
+
+    private static func sync(_ entry: Entry, in folder: StoreFolder) throws(SystemError) {
+        if let file = entry.file { return try syncData(file.number) }
+        // Closed by now: the kernel knows by the file what is not written yet.
+        let file = try openFile(folder.objectPath(entry.key), flags: O_RDONLY)
+        try syncData(file.number)
+    }
+}
+
+/// The thread; one batch at a time.
+final class Syncer: Sendable {
+    private let folder: StoreFolder
+    private let thread: LoopThread
+    private let outcome = Mutex<SyncOutcome?>(nil)
+
+    /// Starts the thread.
+    init(folder: StoreFolder) throws(SystemError) {
+        self.folder = folder
+        thread = try LoopThread(name: "sync") { _ in }
+    }
+
+    /// Begins with a batch; the one before it must be over, and its outcome taken.
+    ///
+    /// - Parameters:
+    ///   - batch: what is made certain.
+    ///   - whenDone: called on the thread once there is an outcome.
+    func begin(_ batch: SyncBatch, whenDone: @escaping @Sendable () -> Void) {
+        thread.handle.enqueue { [self] _ in
+            let made = batch.sync(in: folder, by: Monotonic(nanoseconds: .max))
+            outcome.withLock { $0 = made }
+            whenDone()
+        }
+    }
+
+    /// What came of the last batch; nil while it runs, and when it was taken before.
+    func takeOutcome() -> SyncOutcome? {
+        outcome.withLock { outcome in
+            defer { outcome = nil }
+            return outcome
+        }
+    }
+
+    /// Waits for the end of the batch that runs; blocks.
+    ///
+    /// - Returns: false when the time was up first.
+    func settle(by deadline: Monotonic) -> Bool {
+        guard let latch = try? Latch() else { return false }
+        thread.handle.enqueue { _ in latch.open() }
+        return latch.wait(atMost: max(.zero, deadline - .now()))
+    }
+
+    /// Ends the thread after what it is doing; blocks.
+    func stop() { thread.stopAndJoin() }
+}

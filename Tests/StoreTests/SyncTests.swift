@@ -1,0 +1,147 @@
+/// What is made certain, and what is believed to be.
+import Glibc
+import Posix
+import Reactor
+import Retention
+import Synchronization
+import Testing
+
+@testable import Store
+
+extension ObjectStore {
+    /// A worker beside the store's own, for what can be asked of it without a loop.
+    func makeWorker() throws -> StoreWorker {
+        StoreWorker(core: core, syncer: try Syncer(folder: core.folder))
+    }
+}
+
+@Suite struct SyncTests {
+    private func entry(of object: StoredObject, isOpen: Bool = true) -> SyncBatch.Entry {
+        SyncBatch.Entry(
+            key: object.key, file: isOpen ? object.descriptor : nil,
+            sequence: object.state.withLock { $0.sequence }, isClaimedEarly: true)
+    }
+
+    @Test func `a complete object is found after a kill before anything was synced`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path + "/store") {
+            $0.syncInterval = .seconds(1_000 as Int64)
+            $0.commitInterval = .seconds(1_000 as Int64)
+        }
+        defer { store.close() }
+        let made = try store.add("a", total: 300_000)
+        try eventually { store.statistics().commits > 0 }
+        #expect(!made.state.withLock { $0.isHeaderSynced })
+        let copy = folder.path + "/copy"
+        try copyFolder(folder.path + "/store", to: copy)
+        let second = try openStore(copy)
+        defer { second.close() }
+        let object = try #require(second.find("a"))
+        #expect(object.isComplete)
+        #expect(try read(object, 0..<300_000) == body(0..<300_000))
+    }
+
+    @Test func `only the first header that claims bytes may come before them`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.syncInterval = .seconds(1_000 as Int64)
+            $0.commitInterval = .seconds(1_000 as Int64)
+        }
+        defer { store.close() }
+        let early = try store.create(describe("a", total: 300_000))
+        try store.publish(early)
+        try fill(early, 0..<100_000)
+        let first = try #require(early.dueHeader(epoch: 1))
+        #expect(first.isClaimedEarly && !first.mustSync)
+        // What is certain by then lies in the same stretch as what comes next.
+        let late = try store.add("b", total: 300_000, filled: 0..<100_000)
+        try eventually { store.statistics().commits > 0 }
+        try fill(late, 100_000..<200_000)
+        let second = try #require(late.dueHeader(epoch: 1))
+        #expect(second.mustSync && !second.isClaimedEarly)
+    }
+
+    @Test func `files, folders and what is gone are synced one by one`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let (open, closed, gone) = (
+            try store.add("a", total: 10), try store.add("b", total: 10),
+            try store.add("c", total: 10)
+        )
+        unlink(objectPath(folder.path, "c"))
+        let batch = SyncBatch(
+            entries: [
+                entry(of: open), entry(of: closed, isOpen: false), entry(of: gone, isOpen: false),
+            ], folders: [open.key.firstByte])
+        let outcome = batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64))
+        #expect(outcome.synced.map(\.key) == [open.key, closed.key])
+        #expect(outcome.refused.isEmpty && outcome.refusal == nil && outcome.left.isEmpty)
+    }
+
+    @Test func `what a deadline leaves is synced the next time`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        let worker = try store.makeWorker()
+        worker.noteUnsynced(made, isClaimedEarly: true)
+        worker.unsyncedFolders = [made.key.firstByte]
+        #expect(!worker.syncAll(by: .now()))
+        #expect(worker.unsynced[made.key]?.isClaimedEarly == true)
+        #expect(worker.unsyncedFolders == [made.key.firstByte] && worker.unsyncedSince != nil)
+        #expect(worker.syncAll(by: .now() + .seconds(100 as Int64)))
+        #expect(worker.unsynced.isEmpty && worker.unsyncedSince == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `only the header that was there is certain`(isWrittenMeanwhile: Bool) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        try eventually { store.statistics().commits > 0 }
+        let worker = try store.makeWorker()
+        worker.noteUnsynced(made, isClaimedEarly: true)
+        let batch = worker.takeUnsynced()
+        if isWrittenMeanwhile { made.state.withLock { $0.sequence += 1 } }
+        worker.absorb(batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64)))
+        #expect(made.state.withLock { $0.isHeaderSynced } == !isWrittenMeanwhile)
+    }
+
+    @Test(arguments: [true, false])
+    func `what the disk refused to keep is gone, open or not`(isOpen: Bool) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        var made: StoredObject? = try store.add("a", total: 10)
+        let key = ObjectKey(sha256Of: "a")
+        let worker = try store.makeWorker()
+        if let made { worker.noteUnsynced(made, isClaimedEarly: true) }
+        var outcome = SyncOutcome()
+        let error = SystemError("fdatasync", code: EIO)
+        outcome.refused = worker.takeUnsynced().entries.map { ($0, error) }
+        if !isOpen {
+            made = nil
+            worker.syncing[key]?.object = nil
+        }
+        worker.absorb(outcome)
+        try eventually { store.find("a") == nil }
+        #expect(made?.isDiscarded != false)
+    }
+
+    @Test func `the thread does one batch and tells of it once`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        let syncer = try Syncer(folder: store.core.folder)
+        defer { syncer.stop() }
+        let told = try Latch()
+        syncer.begin(SyncBatch(entries: [entry(of: made)])) { told.open() }
+        #expect(told.wait(atMost: .seconds(100 as Int64)))
+        #expect(syncer.takeOutcome()?.synced.map(\.key) == [made.key])
+        #expect(syncer.takeOutcome() == nil)
+        #expect(syncer.settle(by: .now() + .seconds(100 as Int64)))
+    }
+}
