@@ -97,6 +97,13 @@ extension UpstreamError {
 }
 
 extension UpstreamClient {
+    /// Notes what has come of a body in this round.
+    func measureBytes(_ transfer: Transfer) {
+        let count = transfer.bytesReceived - transfer.bytesMeasured
+        transfer.bytesMeasured = transfer.bytesReceived
+        if count > 0, aheadInFlight > 0 { meter.add(bytes: Int(count), from: transfer.host) }
+    }
+
     /// Notes how long a head took that has just come.
     func measureAnswer(_ transfer: Transfer) {
         guard transfer.lane >= .prefetch else { return }

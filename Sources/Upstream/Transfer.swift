@@ -37,7 +37,9 @@ package final class Transfer {
     @exclusivity(unchecked) package internal(set) var isPaused = false
 
     weak var client: UpstreamClient?
-    var delegate: (any TransferDelegate)?
+    /// The client's.
+    let loop: EventLoop
+    @exclusivity(unchecked) var delegate: (any TransferDelegate)?
     var hop: Hop {
         didSet {
             origin = hop.url.origin
@@ -74,9 +76,13 @@ package final class Transfer {
     var avoidsKeptConnections = false
     /// Interim responses so far.
     var interims = 0
-    var isDirty = false
+    @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
     var decodes = false
+    /// What of the body is taken at most, in bytes after decoding.
+    @exclusivity(unchecked) var bodyLimit = Int64.max
+    /// What of `bytesReceived` was measured already.
+    var bytesMeasured: Int64 = 0
     /// The connection its request went out on.
     var connection: UpstreamClient.Connection?
     /// Waited once already for the first connection to an origin.
@@ -98,6 +104,7 @@ package final class Transfer {
         self.request = request
         self.id = id
         self.client = client
+        loop = client.loop
         self.delegate = delegate
         lane = request.lane
         hop = Hop(request)

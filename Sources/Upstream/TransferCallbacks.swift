@@ -39,10 +39,14 @@ private func bytesArrived(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    switch transfer(context).take(body: body) {
-    case .taken: return body.count
-    case .held: return 0x1000_0001  // CURL_WRITEFUNC_PAUSE
-    case .aborted: return body.count + 1
+    guard let context else { preconditionFailure("libcurl lost a transfer's context") }
+    // The client keeps it while libcurl runs, which spares this one's own hold on it each time.
+    return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { transfer in
+        switch transfer.take(body: body) {
+        case .taken: body.count
+        case .held: 0x1000_0001  // CURL_WRITEFUNC_PAUSE
+        case .aborted: body.count + 1
+        }
     }
 }
 
@@ -123,16 +127,16 @@ extension Transfer {
     }
 
     fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
-        guard !isFailing, let client else { return .aborted }
-        lastByteAt = client.loop.now
+        guard !isFailing else { return .aborted }
         if case .redirect = phase {
+            lastByteAt = loop.now
             // Read to keep the connection, unless that costs more than a new one.
             discarded += bytes.count
             return discarded <= 64 << 10 ? .taken : .aborted
         }
         guard !bytes.isEmpty else { return .taken }
         if isPaused { return hold() }
-        guard bytesReceived + Int64(bytes.count) <= bodyLimit(client.configuration) else {
+        guard bytesReceived + Int64(bytes.count) <= bodyLimit else {
             _ = abort(.tooLarge)
             return .aborted
         }
@@ -142,19 +146,15 @@ extension Transfer {
             return hold()
         }
         bytesReceived += Int64(bytes.count)
-        if client.aheadInFlight > 0 { client.meter.add(bytes: bytes.count, from: host) }
-        client.didReceiveBytes(self)
+        // The rest of a round brings nothing new but bytes.
+        if !isDirty { client?.didReceiveBytes(self) }
         return isFailing ? .aborted : .taken
     }
 
     private func hold() -> Taken {
+        lastByteAt = loop.now
         isHeld = true
         return .held
-    }
-
-    private func bodyLimit(_ configuration: UpstreamConfiguration) -> Int64 {
-        let decoded = decodes ? configuration.maxDecodedBytes : .max
-        return min(request.bodyLimit ?? .max, decoded)
     }
 
     private func abort(_ kind: UpstreamError.Kind) -> Bool {

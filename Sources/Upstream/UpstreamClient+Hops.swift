@@ -34,6 +34,7 @@ extension UpstreamClient {
     func didReceiveBytes(_ transfer: Transfer) {
         guard !transfer.isDirty else { return }
         transfer.isDirty = true
+        transfer.lastByteAt = loop.now
         dirty.append(transfer)
         setNeedsSettle()
     }
@@ -122,6 +123,9 @@ extension UpstreamClient {
         transfer.discarded = 0
         transfer.refusedAddress = nil
         transfer.decodes = transfer.request.decodesContent
+        transfer.bodyLimit = min(
+            transfer.request.bodyLimit ?? .max,
+            transfer.decodes ? configuration.maxDecodedBytes : .max)
         transfer.hopStartedAt = loop.now
         transfer.lastByteAt = loop.now
         easy.prepare(transfer, configuration)

@@ -222,6 +222,7 @@ extension UpstreamClient {
         dirty = []
         for transfer in touched {
             transfer.isDirty = false
+            measureBytes(transfer)
             transfer.delegate?.transferRoundDidEnd(transfer)
         }
         let finished = ended

@@ -20,13 +20,17 @@ extension Flight {
     /// The first ones of a response are written at once: players wait for them.
     func gather(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
-        while !rest.isEmpty, let writer {
-            if gathered.capacity == 0 { gathered = table.takeBuffer() }
-            let room = writer.bytesToCut(every: Self.gatherLimit) - gathered.count
-            let count = min(room, rest.count)
+        while !rest.isEmpty {
+            if roomInPiece == 0 {
+                guard let writer else { return }
+                if gathered.capacity == 0 { gathered = table.takeBuffer() }
+                roomInPiece = writer.bytesToCut(every: Self.gatherLimit) - gathered.count
+            }
+            let count = min(roomInPiece, rest.count)
             gathered.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+            roomInPiece -= count
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            if count == room || isExpected { flush() }
+            if roomInPiece == 0 || isExpected { flush() }
         }
     }
 
@@ -34,6 +38,7 @@ extension Flight {
     ///
     /// Large pieces of the middle of a body are put off: what fails with them is heard of later.
     func flush() {
+        roomInPiece = 0
         guard !gathered.isEmpty, writer != nil else { return }
         guard !putOff() else { return didWrite() }
         isExpected = false

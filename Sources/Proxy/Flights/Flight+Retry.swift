@@ -115,6 +115,7 @@ extension Flight {
             object = nil
             outcome = nil
             gathered.removeAll()
+            roomInPiece = 0
             prefix = []
             wanted = .whole
         }

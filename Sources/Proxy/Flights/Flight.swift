@@ -56,16 +56,20 @@ final class Flight {
     let begunAt: Monotonic
     let terms: FetchRequest.Terms
     var object: StoredObject?
-    var writer: FillWriter?
+    @exclusivity(unchecked) var writer: FillWriter?
     var outcome: FetchOutcome?
     var waiters: [Waiting] = []
-    var transfer: Transfer?
+    @exclusivity(unchecked) var transfer: Transfer?
+    // What each piece of a body asks for is read and replaced as a whole, or changed by calls that lead
+    // nowhere else, so that accesses cannot overlap; checking that costs a hundred instructions each.
     /// Bytes of this round, not in the file yet.
-    var gathered: [UInt8] = []
+    @exclusivity(unchecked) var gathered: [UInt8] = []
+    /// What of the piece that is being gathered is still to come, in bytes; 0 until that is known.
+    @exclusivity(unchecked) var roomInPiece = 0
     /// A response whose short body may be here in a moment, and with it the object is made.
-    var heldHead: HeldHead?
+    @exclusivity(unchecked) var heldHead: HeldHead?
     /// True until the first bytes of a response have come, which readers are waiting for.
-    var isExpected = false
+    @exclusivity(unchecked) var isExpected = false
     var requestTime = WallTime.now()
     /// True once storing failed before anybody was told of the object: the body is passed on only.
     var keepsNothing = false
@@ -87,7 +91,7 @@ final class Flight {
     /// When somebody was told of the object last.
     var answeredAt = Monotonic(nanoseconds: 0)
     /// The status that made this response useless; its body is not read.
-    var refusal: (status: HTTPStatus, retryAfter: Interval?)?
+    @exclusivity(unchecked) var refusal: (status: HTTPStatus, retryAfter: Interval?)?
     /// Whether URLs that differ in more than spelling may have this one's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)
     /// Whether the origin said, or showed, that it answers range requests.
@@ -96,7 +100,7 @@ final class Flight {
     var heldSince: Monotonic?
     var failuresInARow = 0
     /// True while only fetches ahead of players want it.
-    var isAhead: Bool
+    @exclusivity(unchecked) var isAhead: Bool
     /// Whether its viewer is known to have gone on, so that it may end as soon as nobody reads it.
     var isLetGo = false
     /// True where it was begun so: it may have been paused, and its time says nothing of the line.
