@@ -148,6 +148,17 @@ package final class ObjectStore: Sendable {
         return latch.wait(atMost: limit) && finished.isRaised
     }
 
+    /// Has all that was committed until now synced at once instead of within half a minute; does not
+    /// wait for it.
+    ///
+    /// For what somebody was told is kept: a download that is complete.
+    package func makeCertain() {
+        core.channel.worker?.enqueue { worker, loop in
+            worker.catchUp(loop)
+            worker.syncSoon(loop)
+        }
+    }
+
     /// Has the index tell of all that has arrived by now; blocks, for at most `limit`.
     ///
     /// For listings: unlike `flush(within:)` it does not wait for the disk.

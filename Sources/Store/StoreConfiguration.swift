@@ -20,11 +20,12 @@ package struct StoreConfiguration: Sendable {
     /// Then those of a while share one wait for the disk, and the store thread one waking.
     package var settleInterval: Interval = .milliseconds(50)
     /// Making certain what was written (syncfs(2), fdatasync(2), fsync(2)) begins so long after it, at
-    /// the latest: the interval of ext4's journal, too.
+    /// the latest: as long as the kernel leaves what any program writes in memory
+    /// (`vm.dirty_expire_centisecs`).
     ///
-    /// Many files share one wait then, and what is evicted before costs the disk nothing. Syncing each
-    /// object as it was complete took cold media a seventh to a third of their rate.
-    package var syncInterval: Interval = .seconds(5 as Int64)
+    /// Many files share one wait then, and what is evicted before costs the disk nothing; see decision
+    /// 0012.
+    package var syncInterval: Interval = .seconds(30 as Int64)
     /// Index writes are gathered for so long.
     package var indexInterval: Interval = .milliseconds(200)
     /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at

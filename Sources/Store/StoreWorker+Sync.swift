@@ -18,28 +18,36 @@ extension StoreWorker {
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
+    /// Notes that an object's last header, and what it claims, may not be on the disk.
+    ///
+    /// By its key only: many may wait, and a weak reference would make every use of the object slower.
     func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool) {
-        let isEarly = isClaimedEarly || unsynced[object.key]?.isClaimedEarly == true
-        unsynced[object.key] = Remembered(object: object, isClaimedEarly: isEarly)
+        unsynced[object.key, default: false] = isClaimedEarly || unsynced[object.key] == true
         if unsyncedSince == nil { unsyncedSince = .now() }
     }
 
     /// All that waits, which counts as being synced from now on.
     func takeUnsynced() -> SyncBatch {
         var batch = SyncBatch(folders: unsyncedFolders)
-        for (key, known) in unsynced {
-            let object = known.object
-            batch.entries.append(
-                SyncBatch.Entry(
-                    key: key, file: object?.descriptor,
-                    sequence: object?.state.withLock { $0.sequence } ?? 0,
-                    isClaimedEarly: known.isClaimedEarly))
+        for key in unsynced.keys {
+            if let object = openObject(of: key) {
+                batch.open.append(
+                    SyncBatch.Entry(
+                        key: key, generation: object.generation, file: object.descriptor,
+                        sequence: object.state.withLock { $0.sequence }))
+            } else {
+                batch.closed.insert(key)
+            }
         }
         syncing = unsynced
         unsynced = [:]
         unsyncedFolders = []
         unsyncedSince = nil
         return batch
+    }
+
+    private func openObject(of key: ObjectKey) -> StoredObject? {
+        core.table.withShard(of: key) { $0.look(key) }
     }
 
     // MARK: Syncing
@@ -55,6 +63,12 @@ extension StoreWorker {
                 worker.lookForFolder(loop)
             }
         }
+    }
+
+    /// As `beginSync`; where the thread is busy, it is asked again at the next tick.
+    func syncSoon(_ loop: EventLoop) {
+        guard isSyncing else { return beginSync(on: loop) }
+        unsyncedSince = Monotonic(nanoseconds: 0)
     }
 
     private func takeSyncOutcome() {
@@ -82,27 +96,28 @@ extension StoreWorker {
         let known = syncing
         syncing = [:]
         for entry in outcome.synced {
-            known[entry.key]?.object?.state.withLock { state in
+            guard let object = openObject(of: entry.key), object.generation == entry.generation
+            else { continue }
+            object.state.withLock { state in
                 // A header that was written meanwhile is another one.
                 if state.sequence == entry.sequence { state.isHeaderSynced = true }
             }
         }
-        for (entry, error) in outcome.refused {
-            if let object = known[entry.key]?.object {
+        for (key, error) in outcome.refused {
+            if let object = openObject(of: key) {
                 giveUp(object, error)
                 continue
             }
             core.channel.noteStorageFailure(error)
             // Its header says more than what may be on the disk, unless it was not even asked.
-            if entry.isClaimedEarly, error.code != EMFILE, error.code != ENFILE {
-                core.remove(entry.key)
-            }
+            if known[key] == true, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
-        for entry in outcome.left.entries where unsynced[entry.key] == nil {
-            unsynced[entry.key] = known[entry.key]
+        for key in outcome.left {
+            unsynced[key, default: false] = known[key] == true || unsynced[key] == true
         }
-        unsyncedFolders.formUnion(outcome.left.folders)
-        if !outcome.left.isEmpty, unsyncedSince == nil { unsyncedSince = .now() }
+        unsyncedFolders.formUnion(outcome.leftFolders)
+        let isDone = outcome.left.isEmpty && outcome.leftFolders.isEmpty
+        if !isDone, unsyncedSince == nil { unsyncedSince = .now() }
     }
 }

@@ -8,26 +8,20 @@ import Synchronization
 
 /// Owned by the store thread's loop.
 final class StoreWorker {
-    /// An object that may be let go meanwhile.
-    struct Remembered {
-        weak var object: StoredObject?
-        /// True where the header may be on the disk without the body that it claims.
-        var isClaimedEarly = false
-    }
-
     let core: StoreCore
     /// Objects whose header on disk is behind, with the time of their last commit.
     var dirty: [(object: StoredObject, since: Monotonic)] = []
     /// When the disk refused a header last; for a while no other is tried.
     var refusedAt: Monotonic?
-    /// Objects whose last header may not be on the disk yet.
-    var unsynced: [ObjectKey: Remembered] = [:]
+    /// Keys of objects whose last header may not be on the disk yet; true where it may come there
+    /// without the body that it claims.
+    var unsynced: [ObjectKey: Bool] = [:]
     /// First bytes of the keys whose names may not be on the disk yet.
     var unsyncedFolders: Set<UInt8> = []
     /// Since when there is something to sync.
     var unsyncedSince: Monotonic?
     /// What is being synced.
-    var syncing: [ObjectKey: Remembered] = [:]
+    var syncing: [ObjectKey: Bool] = [:]
     /// True from when the syncing thread was given something until its word on that was taken.
     var isSyncing = false
     let syncer: Syncer

@@ -16,10 +16,10 @@ extension ObjectStore {
 }
 
 @Suite struct SyncTests {
-    private func entry(of object: StoredObject, isOpen: Bool = true) -> SyncBatch.Entry {
+    private func entry(of object: StoredObject) -> SyncBatch.Entry {
         SyncBatch.Entry(
-            key: object.key, file: isOpen ? object.descriptor : nil,
-            sequence: object.state.withLock { $0.sequence }, isClaimedEarly: true)
+            key: object.key, generation: object.generation, file: object.descriptor,
+            sequence: object.state.withLock { $0.sequence })
     }
 
     @Test func `a complete object is found after a kill before anything was synced`() throws {
@@ -71,12 +71,12 @@ extension ObjectStore {
         )
         unlink(objectPath(folder.path, "c"))
         let batch = SyncBatch(
-            entries: [
-                entry(of: open), entry(of: closed, isOpen: false), entry(of: gone, isOpen: false),
-            ], folders: [open.key.firstByte])
+            open: [entry(of: open)], closed: [closed.key, gone.key],
+            folders: [open.key.firstByte])
         let outcome = batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64))
-        #expect(outcome.synced.map(\.key) == [open.key, closed.key])
-        #expect(outcome.refused.isEmpty && outcome.refusal == nil && outcome.left.isEmpty)
+        #expect(outcome.synced.map(\.key) == [open.key])
+        #expect(outcome.refused.isEmpty && outcome.refusal == nil)
+        #expect(outcome.left.isEmpty && outcome.leftFolders.isEmpty)
     }
 
     @Test func `what a deadline leaves is synced the next time`() throws {
@@ -88,7 +88,7 @@ extension ObjectStore {
         worker.noteUnsynced(made, isClaimedEarly: true)
         worker.unsyncedFolders = [made.key.firstByte]
         #expect(!worker.syncAll(by: .now()))
-        #expect(worker.unsynced[made.key]?.isClaimedEarly == true)
+        #expect(worker.unsynced[made.key] == true)
         #expect(worker.unsyncedFolders == [made.key.firstByte] && worker.unsyncedSince != nil)
         #expect(worker.syncAll(by: .now() + .seconds(100 as Int64)))
         #expect(worker.unsynced.isEmpty && worker.unsyncedSince == nil)
@@ -114,20 +114,32 @@ extension ObjectStore {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        var made: StoredObject? = try store.add("a", total: 10)
-        let key = ObjectKey(sha256Of: "a")
+        let made = try store.add("a", total: 10)
         let worker = try store.makeWorker()
-        if let made { worker.noteUnsynced(made, isClaimedEarly: true) }
+        worker.noteUnsynced(made, isClaimedEarly: true)
+        _ = worker.takeUnsynced()
+        if !isOpen { _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) } }
         var outcome = SyncOutcome()
-        let error = SystemError("fdatasync", code: EIO)
-        outcome.refused = worker.takeUnsynced().entries.map { ($0, error) }
-        if !isOpen {
-            made = nil
-            worker.syncing[key]?.object = nil
-        }
+        outcome.refused = [(made.key, SystemError("fdatasync", code: EIO))]
         worker.absorb(outcome)
         try eventually { store.find("a") == nil }
-        #expect(made?.isDiscarded != false)
+        #expect(made.isDiscarded == isOpen)
+    }
+
+    @Test func `what a caller wants certain does not wait for its time`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let made = try store.add("a", total: 300_000)
+        store.makeCertain()
+        try eventually { made.state.withLock { $0.isHeaderSynced } }
+        // Asked for while one is under way, as often as not.
+        let others = try (0..<20).map { number in
+            let other = try store.add("\(number)", total: 300_000)
+            store.makeCertain()
+            return other
+        }
+        try eventually { others.allSatisfy { $0.state.withLock { $0.isHeaderSynced } } }
     }
 
     @Test func `the thread does one batch and tells of it once`() throws {
@@ -138,7 +150,7 @@ extension ObjectStore {
         let syncer = try Syncer(folder: store.core.folder)
         defer { syncer.stop() }
         let told = try Latch()
-        syncer.begin(SyncBatch(entries: [entry(of: made)])) { told.open() }
+        syncer.begin(SyncBatch(open: [entry(of: made)])) { told.open() }
         #expect(told.wait(atMost: .seconds(100 as Int64)))
         #expect(syncer.takeOutcome()?.synced.map(\.key) == [made.key])
         #expect(syncer.takeOutcome() == nil)

@@ -252,6 +252,7 @@ final class DownloadTable {
         } catch {
             download.fail("the title cannot be pinned: \(error)")
         }
+        core.store.makeCertain()
         core.log.notice(
             "a download is complete",
             metadata: [
