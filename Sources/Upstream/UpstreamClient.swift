@@ -90,6 +90,9 @@ package final class UpstreamClient {
         return transfer
     }
 
+    /// Transfers that libcurl works on now.
+    package var transfersInFlight: Int { attached.count }
+
     /// Counters and gauges of this moment.
     package func statistics() -> UpstreamStatistics {
         var now = counters

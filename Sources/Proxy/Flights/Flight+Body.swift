@@ -74,8 +74,12 @@ extension Flight {
     private static let leastPutOff = 64 << 10
 
     /// Has another thread write what was gathered, where nobody waits for just that.
+    ///
+    /// A single transfer is not helped by that: the other processor is its player's, and handing over
+    /// costs more than it saves.
     private func putOff() -> Bool {
         guard !isExpected, !isSniffing, object?.isStorable == true, let bodies = table.bodies,
+            table.client.transfersInFlight > 1,
             let behind = writer.map({ $0.written < $0.offset }),
             behind || gathered.count >= Self.leastPutOff
         else { return false }
