@@ -26,6 +26,8 @@ package struct StoreConfiguration: Sendable {
     /// Many files share one wait then, and what is evicted before costs the disk nothing; see decision
     /// 0012.
     package var syncInterval: Interval = .seconds(30 as Int64)
+    /// Once so many objects wait for that, it begins at once: each takes some 60 bytes meanwhile.
+    package var mostUnsynced = 1 << 17
     /// Index writes are gathered for so long.
     package var indexInterval: Interval = .milliseconds(200)
     /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at

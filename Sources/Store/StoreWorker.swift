@@ -156,7 +156,10 @@ final class StoreWorker {
     private func tick(_ loop: EventLoop) {
         commitDue(at: loop.now)
         flushIndex(isTick: true)
-        if let since = unsyncedSince, loop.now - since >= core.configuration.syncInterval {
+        if let since = unsyncedSince,
+            loop.now - since >= core.configuration.syncInterval
+                || unsynced.count >= core.configuration.mostUnsynced
+        {
             beginSync(on: loop)
         }
         // Objects are let go by readers too, who tell of it only as a use.

@@ -142,6 +142,21 @@ extension ObjectStore {
         try eventually { others.allSatisfy { $0.state.withLock { $0.isHeaderSynced } } }
     }
 
+    @Test func `very many that wait are not made to wait longer`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.syncInterval = .seconds(1_000 as Int64)
+            $0.mostUnsynced = 10
+        }
+        defer { store.close() }
+        let few = try store.add("few", total: 10)
+        try eventually { store.statistics().commits == 1 }
+        usleep(500_000)
+        #expect(!few.state.withLock { $0.isHeaderSynced })
+        for number in 0..<9 { try store.add("\(number)", total: 10) }
+        try eventually { few.state.withLock { $0.isHeaderSynced } }
+    }
+
     @Test func `the thread does one batch and tells of it once`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
