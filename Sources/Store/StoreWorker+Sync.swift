@@ -71,28 +71,35 @@ extension StoreWorker {
         unsyncedSince = Monotonic(nanoseconds: 0)
     }
 
-    private func takeSyncOutcome() {
-        guard let outcome = syncer.takeOutcome() else { return }
+    /// - Returns: true when the disk refused nothing.
+    @discardableResult
+    private func takeSyncOutcome() -> Bool {
+        guard let outcome = syncer.takeOutcome() else { return true }
         isSyncing = false
-        absorb(outcome)
+        return absorb(outcome)
     }
 
     /// Waits until headers and names are on the disk, or until a deadline; blocks.
     ///
-    /// - Returns: true when nothing is left to sync.
+    /// - Returns: true when nothing is left to sync, and the disk refused nothing: what it refused may
+    ///   be found at the next start, and must be compared then.
     @discardableResult
     func syncAll(by deadline: Monotonic) -> Bool {
+        var isSound = true
         if isSyncing {
             // What it is told of a failing disk, nobody else is told again.
             guard syncer.settle(by: deadline) else { return false }
-            takeSyncOutcome()
+            isSound = takeSyncOutcome()
         }
-        absorb(takeUnsynced().sync(in: core.folder, by: deadline))
-        return unsynced.isEmpty && unsyncedFolders.isEmpty
+        isSound = absorb(takeUnsynced().sync(in: core.folder, by: deadline)) && isSound
+        return isSound && unsynced.isEmpty && unsyncedFolders.isEmpty
     }
 
     /// Goes by what the disk said of the batch that was taken last.
-    func absorb(_ outcome: SyncOutcome) {
+    ///
+    /// - Returns: true when it refused no file.
+    @discardableResult
+    func absorb(_ outcome: SyncOutcome) -> Bool {
         let known = syncing
         syncing = [:]
         for entry in outcome.synced {
@@ -104,13 +111,17 @@ extension StoreWorker {
             }
         }
         for (key, error) in outcome.refused {
+            // In a folder that was made anew meanwhile the key is another object's.
+            guard let isClaimedEarly = known[key] else { continue }
             if let object = openObject(of: key) {
                 giveUp(object, error)
+                // Now, because a stop may be all that follows.
+                _ = core.remove(key, only: object)
                 continue
             }
             core.channel.noteStorageFailure(error)
             // Its header says more than what may be on the disk, unless it was not even asked.
-            if known[key] == true, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
+            if isClaimedEarly, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
         for key in outcome.left {
@@ -119,5 +130,6 @@ extension StoreWorker {
         unsyncedFolders.formUnion(outcome.leftFolders)
         let isDone = outcome.left.isEmpty && outcome.leftFolders.isEmpty
         if !isDone, unsyncedSince == nil { unsyncedSince = .now() }
+        return outcome.refused.isEmpty
     }
 }

@@ -285,6 +285,7 @@ final class StoreWorker {
         for object in dirty { object.object.state.withLock { $0.isQueued = false } }
         dirty = []
         unsynced = [:]
+        syncing = [:]
         unsyncedFolders = []
         rows = [:]
         uses = [:]
