@@ -17,7 +17,7 @@ package struct StoreConfiguration: Sendable {
     package var commitInterval: Interval = .seconds(1 as Int64)
     /// Objects that are whole, or that no fill works on any more, are committed so long after.
     ///
-    /// Then those of a while share one wait for the disk, and the store thread one waking.
+    /// Then those of a while share one waking of the store thread.
     package var settleInterval: Interval = .milliseconds(50)
     /// Making certain what was written (syncfs(2), fdatasync(2), fsync(2)) begins so long after it, at
     /// the latest: as long as the kernel leaves what any program writes in memory

@@ -1,5 +1,4 @@
 /// What of objects and names is not certain yet, and what is made of the disk's word.
-import Glibc
 import Posix
 import Reactor
 import Synchronization
@@ -120,8 +119,8 @@ extension StoreWorker {
                 continue
             }
             core.channel.noteStorageFailure(error)
-            // Its header says more than what may be on the disk, unless it was not even asked.
-            if isClaimedEarly, error.code != EMFILE, error.code != ENFILE { core.remove(key) }
+            // Its header says more than what may be on the disk.
+            if isClaimedEarly { core.remove(key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
         for key in outcome.left {

@@ -25,8 +25,6 @@ struct SyncBatch: Sendable {
     var closed: Set<ObjectKey> = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var folders: Set<UInt8> = []
-
-    var isEmpty: Bool { open.isEmpty && closed.isEmpty && folders.isEmpty }
 }
 
 /// What came of a batch.
@@ -39,58 +37,41 @@ struct SyncOutcome: Sendable {
     /// What is to be tried again, or was not come to.
     var left: Set<ObjectKey> = []
     var leftFolders: Set<UInt8> = []
-
-    /// Notes how the sync of a file ended; one that is gone needs none.
-    fileprivate mutating func note(
-        _ key: ObjectKey, _ sync: () throws(SystemError) -> Void
-    ) -> Bool {
-        do throws(SystemError) {
-            try sync()
-            return true
-        } catch {
-            if error.code != ENOENT { refused.append((key, error)) }
-            return false
-        }
-    }
 }
 
 extension SyncBatch {
     /// Waits until all of it is on the disk (syncfs(2), fdatasync(2), fsync(2)); blocks.
     ///
     /// - Parameters:
-    ///   - folder: where closed files and folders are found.
+    ///   - folder: the store's.
     ///   - deadline: nothing more is begun after it.
     /// - Returns: what is certain, what the disk refused, and what is left for the next time.
     func sync(in folder: StoreFolder, by deadline: Monotonic) -> SyncOutcome {
         var outcome = SyncOutcome()
-        if open.count + closed.count + folders.count >= Self.together,
-            (try? folder.syncEverything()) != nil
-        {
-            outcome.synced = open
-            return outcome
+        // The kernel may have forgotten a file that was let go, and with it that it failed; of the file
+        // system it tells that in any case.
+        if open.count + folders.count >= Self.together || !closed.isEmpty {
+            do throws(SystemError) {
+                try folder.syncEverything()
+                outcome.synced = open
+                return outcome
+            } catch {
+                outcome.refused = closed.map { ($0, error) }
+            }
         }
-        // Where that failed, each file says for itself what is the matter. One commit of the journal
-        // serves them all once their data is on its way.
+        // Where that failed, each open file says for itself what is the matter. One commit of the
+        // journal serves them all once their data is on its way.
         for entry in open { startWriteback(entry.file.number) }
         for entry in open {
             guard .now() < deadline else {
                 outcome.left.insert(entry.key)
                 continue
             }
-            let isSynced = outcome.note(entry.key) { () throws(SystemError) in
+            do throws(SystemError) {
                 try syncData(entry.file.number)
-            }
-            if isSynced { outcome.synced.append(entry) }
-        }
-        for key in closed {
-            guard .now() < deadline else {
-                outcome.left.insert(key)
-                continue
-            }
-            _ = outcome.note(key) { () throws(SystemError) in
-                // The kernel knows by the file what is not written yet.
-                let file = try openFile(folder.objectPath(key), flags: O_RDONLY)
-                try syncData(file.number)
+                outcome.synced.append(entry)
+            } catch {
+                outcome.refused.append((entry.key, error))
             }
         }
         for byte in folders {

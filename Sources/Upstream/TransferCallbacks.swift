@@ -18,9 +18,13 @@ extension CurlEasy {
     }
 }
 
-private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer {
+private func unmanaged(_ context: UnsafeMutableRawPointer?) -> Unmanaged<Transfer> {
     guard let context else { preconditionFailure("libcurl lost a transfer's context") }
-    return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return Unmanaged.fromOpaque(context)
+}
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer {
+    unmanaged(context).takeUnretainedValue()
 }
 
 /// CURLOPT_HEADERFUNCTION: one line with its line end; any other answer than its length aborts.
@@ -39,9 +43,8 @@ private func bytesArrived(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    guard let context else { preconditionFailure("libcurl lost a transfer's context") }
     // The client keeps it while libcurl runs, which spares this one's own hold on it each time.
-    return Unmanaged<Transfer>.fromOpaque(context)._withUnsafeGuaranteedRef { transfer in
+    return unmanaged(context)._withUnsafeGuaranteedRef { transfer in
         switch transfer.take(body: body) {
         case .taken: body.count
         case .held: 0x1000_0001  // CURL_WRITEFUNC_PAUSE

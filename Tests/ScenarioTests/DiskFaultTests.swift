@@ -117,6 +117,23 @@ extension Stories {
             }
         }
 
+        /// A few files are open and asked one by one, many were let go and are asked together.
+        @Test(arguments: [6, 700])
+        func `what the disk refuses to sync at a stop is fetched again`(count: Int) throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let paths = (0..<count).map { segment("unsynced\($0)", 20_000) }
+            for path in paths { _ = try story.get(path) }
+            // Longer than a header waits to be written.
+            usleep(500_000)
+            try disk.fail(DiskFault(calls: [.sync], error: EIO))
+            story.stop()
+            try disk.heal()
+            try story.restart()
+            for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
+            #expect(paths.allSatisfy { story.cdn.requestCount($0) == 2 })
+        }
+
         @Test(arguments: [64, 100])
         func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
             descriptors: Int
