@@ -19,39 +19,61 @@ package struct MediaPiece: Sendable, Hashable {
 /// The segments of a list with what each needs to be played.
 package struct MediaPicture: Sendable {
     /// One media segment.
-    package struct Segment: Sendable, Hashable {
-        package let piece: MediaPiece
+    package struct Segment: Sendable {
+        /// As the list names it: most segments of a long list are asked for by nobody, and need no
+        /// URL in one piece.
+        fileprivate let place: ResourceReference.Place
+        package let role: ResourceRole
+        /// Bytes of the resource; nil for the whole of it.
+        package let range: Range<Int64>?
         /// Playing time.
         package let seconds: Double
         /// Its media sequence number.
         package let sequence: Int
         /// The key and the initialization section in force.
         package let structure: [MediaPiece]
+
+        fileprivate init(
+            _ reference: ResourceReference, seconds: Double, structure: [MediaPiece]
+        ) {
+            place = reference.place
+            role = reference.role
+            range = reference.byteRange?.bytes
+            self.seconds = seconds
+            sequence = reference.mediaSequence
+            self.structure = structure
+        }
+
+        package init(
+            piece: MediaPiece, seconds: Double, sequence: Int, structure: [MediaPiece]
+        ) {
+            place = .whole(piece.url)
+            role = piece.role
+            range = piece.range
+            self.seconds = seconds
+            self.sequence = sequence
+            self.structure = structure
+        }
+
+        /// What playing it needs; makes its URL.
+        package var piece: MediaPiece { MediaPiece(place.url, range: range, role: role) }
+
+        fileprivate var start: Int64 { range?.lowerBound ?? 0 }
     }
 
     /// In their order; announced gaps are left out.
     package let segments: [Segment]
     /// Whether the list goes on growing.
     package let isLive: Bool
-    private let places: [Place: Int]
-
-    private struct Place: Hashable {
-        let url: AbsoluteURL
-        let start: Int64
-    }
+    /// Of each segment's URL, by which it is found: a live list changes every few seconds and is asked
+    /// once or twice, which is too seldom for a table.
+    private let digests: [UInt32]
 
     /// A picture of given segments.
     package init(segments: [Segment], isLive: Bool) {
         self.segments = segments
         self.isLive = isLive
-        var places: [Place: Int] = [:]
-        places.reserveCapacity(segments.count)
-        // From the end, so that of equal places the first one stays.
-        for index in segments.indices.reversed() {
-            let piece = segments[index].piece
-            places[Place(url: piece.url, start: piece.range?.lowerBound ?? 0)] = index
-        }
-        self.places = places
+        digests = segments.map(\.place.tailDigest)
     }
 
     /// Draws the picture of a media playlist while that is read.
@@ -77,11 +99,7 @@ package struct MediaPicture: Sendable {
                 latest = (duration, max(0, duration / .seconds(1)))
             }
             segments.append(
-                Segment(
-                    piece: MediaPiece(
-                        reference.url, range: reference.byteRange?.bytes, role: reference.role),
-                    seconds: latest.seconds,
-                    sequence: reference.mediaSequence, structure: structure))
+                Segment(reference, seconds: latest.seconds, structure: structure))
         }
 
         private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
@@ -109,7 +127,16 @@ package struct MediaPicture: Sendable {
 
     /// Where a segment stands by its URL and, where several share one, by its first byte.
     package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
-        places[Place(url: url, start: start)] ?? (start == 0 ? nil : index(of: url))
+        let digest = url.tailDigest
+        var atStart: Int?
+        for index in digests.indices where digests[index] == digest {
+            let segment = segments[index]
+            guard segment.start == start || segment.start == 0, segment.place.isSame(as: url)
+            else { continue }
+            if segment.start == start { return index }
+            atStart = atStart ?? index
+        }
+        return atStart
     }
 
     /// The first segment that comes behind a media sequence number.

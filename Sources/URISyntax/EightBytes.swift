@@ -16,4 +16,23 @@ package enum EightBytes {
             | UInt32(bytes[7]) << 24
         return UInt64(low) | UInt64(high) << 32
     }
+
+    /// A number that depends on every byte of a stretch and on its length, for tables that compare
+    /// the bytes as well.
+    static func digest(_ span: Span<UInt8>, _ stretch: Range<Int>) -> UInt32 {
+        var value = UInt64(truncatingIfNeeded: stretch.count)
+        var index = stretch.lowerBound
+        while index &+ 8 <= stretch.upperBound {
+            value = (value ^ load(span, at: index)) &* 0x9E37_79B9_7F4A_7C15
+            value ^= value >> 32
+            index &+= 8
+        }
+        var last: UInt64 = 0
+        while index < stretch.upperBound {
+            last = last << 8 | UInt64(span[index])
+            index &+= 1
+        }
+        value = (value ^ last) &* 0x9E37_79B9_7F4A_7C15
+        return UInt32(truncatingIfNeeded: value >> 32)
+    }
 }

@@ -29,6 +29,27 @@ package struct JoinedURL: Sendable {
 
     /// The number of bytes of the URL.
     package var count: Int { folder.bytes.count + rest.count }
+
+    /// What `AbsoluteURL.tailDigest` is for this URL.
+    package var tailDigest: UInt32 {
+        EightBytes.digest(document.span, name.lowerBound..<rest.upperBound)
+    }
+
+    /// Whether this is `url`; copies nothing.
+    package func isSame(as url: AbsoluteURL) -> Bool {
+        let start = folder.bytes.count
+        return url.bytes.count == count && url.bytes[start...].elementsEqual(document[rest])
+            && url.bytes[..<start].elementsEqual(folder.bytes)
+    }
+}
+
+extension AbsoluteURL {
+    /// A number of what follows the path's last slash, so that unequal URLs can be told apart quickly.
+    ///
+    /// Equal URLs have equal ones; no secret, and anybody can make two that collide.
+    package var tailDigest: UInt32 {
+        EightBytes.digest(bytes.span, lastPathSegmentRange.lowerBound..<bytes.count)
+    }
 }
 
 /// What the URLs of one folder have in common.
@@ -43,7 +64,7 @@ package final class URLFolder: Sendable {
     /// The document that is read.
     ///
     /// Here, so that each of its URLs counts one reference only.
-    let document: [UInt8]
+    package let document: [UInt8]
 
     init(of url: AbsoluteURL, in document: [UInt8]) {
         member = url

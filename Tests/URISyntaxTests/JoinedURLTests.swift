@@ -41,8 +41,38 @@ import URISyntax
             let name = expected.map { Array($0.bytes[$0.lastPathSegmentRange]) }
             #expect(Array(document[joined.name]) == name, "\(text)")
             #expect(joined.url.query == expected?.query, "\(text)")
+            #expect(joined.tailDigest == expected?.tailDigest, "\(text)")
+            #expect(expected.map(joined.isSame) == true, "\(text)")
         }
         #expect(joinedCount > 1_000)
+    }
+
+    @Test(arguments: [
+        "http://h/d/x2.ts?a=1", "http://h/d/x1.ts?a=2", "http://h/e/x1.ts?a=1", "http://h/d/x1.ts",
+        "https://h/d/x1.ts?a=1", "http://h/d/x1.ts?a=1&", "http://g/d/x1.ts?a=1",
+    ])
+    func `a joined URL is not the same as one that differs anywhere`(_ other: String) throws {
+        let document = Array("x0.tsx1.ts?a=1".utf8)
+        var memory = FolderMemory(document: document)
+        memory.learn(0..<5, as: try AbsoluteURL("http://h/d/x0.ts"))
+        let joined = try #require(memory.join(5..<document.count))
+        #expect(joined.isSame(as: try AbsoluteURL("http://h/d/x1.ts?a=1")))
+        #expect(!joined.isSame(as: try AbsoluteURL(other)))
+    }
+
+    @Test func `names of one length have different digests, wherever they differ`() throws {
+        var digests: Set<UInt32> = []
+        var count = 0
+        for length in 1..<40 {
+            for place in 0..<length {
+                var name = Array(repeating: UInt8(ascii: "a"), count: length)
+                name[place] = UInt8(ascii: "b")
+                let url = try AbsoluteURL(bytes: Array("http://h/".utf8) + name)
+                digests.insert(url.tailDigest)
+                count += 1
+            }
+        }
+        #expect(digests.count == count)
     }
 
     @Test(arguments: [

@@ -15,6 +15,22 @@ package struct ResourceReference: Sendable {
             }
         }
 
+        /// What `AbsoluteURL.tailDigest` is for the URL.
+        package var tailDigest: UInt32 {
+            switch self {
+            case .whole(let url): url.tailDigest
+            case .joined(let joined): joined.tailDigest
+            }
+        }
+
+        /// Whether the URL is `other`; copies nothing.
+        package func isSame(as other: AbsoluteURL) -> Bool {
+            switch self {
+            case .whole(let url): url == other
+            case .joined(let joined): joined.isSame(as: other)
+            }
+        }
+
         /// A URL of the same scheme and authority, without a copy.
         package var neighbour: AbsoluteURL {
             switch self {

@@ -39,18 +39,17 @@ extension ResourceRole {
     package func appendSafeFileName(
         for url: JoinedURL, in document: [UInt8], hasMap: Bool, to output: inout [UInt8]
     ) {
-        let name = document[url.name]
-        if url.hasSafeName, isCommon(name) {
-            output.append(contentsOf: name)
+        if url.hasSafeName, isCommon(document.span.extracting(url.name)) {
+            output.append(contentsOf: document[url.name])
         } else {
-            appendSafeFileName(for: name, isSafe: url.hasSafeName, hasMap: hasMap, to: &output)
+            appendSafeFileName(
+                for: document[url.name], isSafe: url.hasSafeName, hasMap: hasMap, to: &output)
         }
     }
 
     /// Whether a name of safe bytes is a segment's as most are, so that it may be used as it is.
-    private func isCommon(_ name: ArraySlice<UInt8>) -> Bool {
+    private func isCommon(_ span: Span<UInt8>) -> Bool {
         guard self == .segment || self == .part else { return false }
-        let span = name.span
         let count = span.count
         guard count > 4, count <= Self.maximumFileNameLength, span[0] != 0x2E else { return false }
         // `.ts` or `.m4s`; the others are looked up.

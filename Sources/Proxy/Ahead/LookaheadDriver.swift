@@ -75,7 +75,10 @@ final class LookaheadDriver {
     /// How long after a hang-up a player that asks for nothing has stopped.
     private static let hangUp = Interval.milliseconds(100)
 
-    func list(_ resource: Resource, _ object: StoredObject, by player: PlayerID) {
+    /// A player got a list; `drawn` is what was learnt of it where it was read for that.
+    func list(
+        _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, by player: PlayerID
+    ) {
         players[player] = resource
         guard !feedsTake(resource) else { return }
         let id = ListID(session: resource.session.id.number, url: resource.url)
@@ -88,32 +91,21 @@ final class LookaheadDriver {
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(resource.url, by: player, at: now)) }
         generations[id] = object.generation
+        if let drawn, drawn.summary.kind == .media { return learn(drawn, id, resource) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
-        learn(body, base, id, resource)
-    }
-
-    /// Reads a list that a player got.
-    private func learn(
-        _ body: [UInt8], _ base: AbsoluteURL, _ id: ListID, _ resource: Resource
-    ) {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
         options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
-        options.trustsMap = true
-        var sketch = MediaPicture.Sketch()
-        let list = try? PlaylistRewriter.rewrite(body, base: base, options: options) {
-            reference, _ in
-            sketch.add(reference)
-            return false
-        }
-        guard let list else { return }
-        guard list.summary.kind == .media else {
-            let outline = try? PlaylistOutline(body, base: base)
-            if let outline { graphs[id.session] = StreamGraph(outline) }
-            return
-        }
+        guard let drawn = DrawnList(body, base: base, options) else { return }
+        guard drawn.summary.kind == .multivariant else { return learn(drawn, id, resource) }
+        let outline = try? PlaylistOutline(body, base: base)
+        if let outline { graphs[id.session] = StreamGraph(outline) }
+    }
+
+    /// Takes up a media playlist that a player got.
+    private func learn(_ list: DrawnList, _ id: ListID, _ resource: Resource) {
         // A delta update leaves out what it is about; parts are the player's to ask for.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly else { return }
         let graph = graphs[id.session]
@@ -121,7 +113,7 @@ final class LookaheadDriver {
             kind: graph?.kind(of: resource.url) ?? .picture,
             mode: mode(of: resource.url, id.session), bandwidth: graph?.bandwidth(of: resource.url),
             reach: list.summary.isLive ? nil : core.keepHead(of: resource.url))
-        perform(planner.saw(sketch.picture(list.summary), of: id, terms, at: now))
+        perform(planner.saw(list.picture, of: id, terms, at: now))
     }
 
     /// How far to run ahead with a list.
@@ -180,6 +172,33 @@ final class LookaheadDriver {
             isTicking = false
             perform(planner.tick(at: now))
         }
+    }
+}
+
+/// What was learnt of a playlist while it was read for something else.
+struct DrawnList: Sendable {
+    let summary: PlaylistSummary
+    let sketch: MediaPicture.Sketch
+
+    var picture: MediaPicture { sketch.picture(summary) }
+
+    init(_ summary: PlaylistSummary, _ sketch: MediaPicture.Sketch) {
+        self.summary = summary
+        self.sketch = sketch
+    }
+
+    /// Reads a playlist for this alone; nil for one that cannot be read.
+    init?(_ body: [UInt8], base: AbsoluteURL, _ options: PlaylistRewriter.Options) {
+        var options = options
+        options.trustsMap = true
+        var sketch = MediaPicture.Sketch()
+        let list = try? PlaylistRewriter.rewrite(body, base: base, options: options) {
+            reference, _ in
+            sketch.add(reference)
+            return false
+        }
+        guard let list else { return nil }
+        self.init(list.summary, sketch)
     }
 }
 

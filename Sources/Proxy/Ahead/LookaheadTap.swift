@@ -96,18 +96,26 @@ final class LookaheadTap: Sendable {
         enqueue(core) { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }
 
-    /// A player was answered with a playlist.
+    /// Whether a list that is read for a player is to be drawn on the way, so that it need not be read
+    /// again.
+    func draws(_ resource: Resource) -> Bool { runsAhead && mayBeList(resource) }
+
+    private func mayBeList(_ resource: Resource) -> Bool {
+        resource.kind == nil && (resource.role == .playlist || resource.role == nil)
+    }
+
+    /// A player was answered with a playlist; `drawn` is what was learnt of the origin's text if that
+    /// was read for it.
     func list(
-        _ resource: Resource, _ object: StoredObject, _ exchange: Exchange, _ core: ProxyCore
+        _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, _ exchange: Exchange,
+        _ core: ProxyCore
     ) {
-        guard isOn, resource.kind == nil, resource.role == .playlist || resource.role == nil else {
-            return
-        }
+        guard isOn, mayBeList(resource) else { return }
         let mark = resource.key.hashValue ^ Int(truncatingIfNeeded: object.generation)
         guard isNews(mark, exchange) else { return }
         let (player, _) = Self.identify(resource, exchange, core)
         listed.withLock { $0.insert(player.session) }
-        enqueue(core) { driver, _ in driver.list(resource, object, by: player) }
+        enqueue(core) { driver, _ in driver.list(resource, object, drawn, by: player) }
     }
 
     /// A player cut off a body.

@@ -40,7 +40,8 @@ extension OriginExchange {
     ) {
         if let playlist {
             count(how.disposition)
-            core.tap.list(resource, object, exchange, core)
+            let drawn = drawn.flatMap { $0.generation == object.generation ? $0.list : nil }
+            core.tap.list(resource, object, drawn, exchange, core)
             return servePlaylist(playlist, facts, how)
         }
         serveMedia(object, facts, how)

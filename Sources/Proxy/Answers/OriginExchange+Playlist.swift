@@ -3,6 +3,7 @@ import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
+import Lookahead
 import Posix
 import Reactor
 import Routing
@@ -81,7 +82,7 @@ extension OriginExchange {
             let prepared =
                 resource.role == .json
                 ? try rewriteJSON(text, base: base)
-                : try rewrite(text, base: base, to: key, options)
+                : try rewrite(text, base: base, to: key, options, of: object.generation)
             facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
@@ -100,7 +101,7 @@ extension OriginExchange {
 
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistRewriter.Options
+        _ known: PlaylistRewriter.Options, of generation: UInt64
     ) throws(PlaylistError) -> PreparedPlaylist {
         let form = key.form
         let links = linkWriter(prefix: key.prefix)
@@ -112,6 +113,9 @@ extension OriginExchange {
         var judged: (url: AbsoluteURL, isOwn: Bool)?
         // And one folder, which is nobody's that leads to us.
         var others: URLFolder?
+        // Other forms than the origin's have other segments.
+        var sketch =
+            form == .origin && core.tap.draws(resource) ? MediaPicture.Sketch() : nil
         var options = known
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
@@ -119,6 +123,7 @@ extension OriginExchange {
         // accesses a thousand times.
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
             (reference, output) -> Bool in
+            sketch?.add(reference)
             var isOwn = false
             if others == nil || reference.place.folder !== others {
                 let neighbour = reference.place.neighbour
@@ -145,6 +150,7 @@ extension OriginExchange {
             links.append(reference, in: epoch, to: &output)
             return true
         }
+        drawn = sketch.map { (generation, DrawnList(made.summary, $0)) }
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
             core.revival.remember(resource)

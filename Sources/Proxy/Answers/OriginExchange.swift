@@ -32,6 +32,9 @@ final class OriginExchange {
     @exclusivity(unchecked) var isPartlyStored = false
     /// What the playlist is without the network, once that was asked for.
     var offline: OfflineForm?
+    /// What look-ahead learns of a playlist, where one was rewritten for this exchange, with the
+    /// generation of its object.
+    var drawn: (generation: UInt64, list: DrawnList)?
     /// How often the resource was looked for because its token had died.
     var revivals = 0
     /// Fields of the answer that were not kept.
