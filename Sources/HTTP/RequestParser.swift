@@ -195,8 +195,11 @@ package struct RequestParser: Sendable {
         }
         let section = input.extracting(progress.fieldsStart..<emptyLine.lowerBound)
         var storage: [UInt8] = []
-        storage.append(addingCapacity: section.count) { bytes in
-            for index in section.indices { bytes.append(section[index]) }
+        // Appending nothing would write the count that all empty arrays share, beside other threads.
+        if !section.isEmpty {
+            storage.append(addingCapacity: section.count) { bytes in
+                for index in section.indices { bytes.append(section[index]) }
+            }
         }
         let fields = Fields(storage: storage, entries: progress.entries)
         try fields.checkHost(version: line.version)

@@ -41,6 +41,8 @@ package enum Base64URL {
         _ input: Span<UInt8>, after carry: Carry, to output: inout [UInt8]
     ) {
         let length = ((carry.count + input.count) * 8 + 5) / 6
+        // Appending nothing would write the count that all empty arrays share, beside other threads.
+        guard length > 0 else { return }
         var place = output.count
         let end = place + length
         output.append(addingCapacity: length) { $0.append(repeating: 0, count: length) }
