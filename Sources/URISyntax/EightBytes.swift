@@ -17,6 +17,27 @@ package enum EightBytes {
         return UInt64(low) | UInt64(high) << 32
     }
 
+    /// Whether the bytes of a stretch stand in another text too, from `start` on; traps where that ends
+    /// before.
+    @inline(__always)
+    static func agree(
+        _ span: Span<UInt8>, _ stretch: Range<Int>, _ other: Span<UInt8>, from start: Int
+    ) -> Bool {
+        var index = stretch.lowerBound
+        var place = start
+        while index &+ 8 <= stretch.upperBound {
+            guard load(span, at: index) == load(other, at: place) else { return false }
+            index &+= 8
+            place &+= 8
+        }
+        while index < stretch.upperBound {
+            guard span[index] == other[place] else { return false }
+            index &+= 1
+            place &+= 1
+        }
+        return true
+    }
+
     /// A number that depends on every byte of a stretch and on its length, for tables that compare
     /// the bytes as well.
     static func digest(_ span: Span<UInt8>, _ stretch: Range<Int>) -> UInt32 {

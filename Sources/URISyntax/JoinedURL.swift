@@ -35,6 +35,19 @@ package struct JoinedURL: Sendable {
         EightBytes.digest(document.span, name.lowerBound..<rest.upperBound)
     }
 
+    /// Whether this is the same URL as `other`, which may stand in another document; copies nothing.
+    package func isSame(as other: JoinedURL) -> Bool {
+        // Folders that were learnt from other documents are other objects.
+        folder === other.folder || folder.isSame(as: other.folder)
+            ? isSameRest(as: other) : isSame(as: other.url)
+    }
+
+    private func isSameRest(as other: JoinedURL) -> Bool {
+        rest.count == other.rest.count
+            && EightBytes.agree(
+                document.span, rest, other.document.span, from: other.rest.lowerBound)
+    }
+
     /// Whether this is `url`; copies nothing.
     package func isSame(as url: AbsoluteURL) -> Bool {
         let start = folder.bytes.count
@@ -71,6 +84,11 @@ package final class URLFolder: Sendable {
         self.document = document
         bytes = Array(url.bytes[..<url.lastPathSegmentRange.lowerBound])
     }
+
+    fileprivate func isSame(as other: URLFolder) -> Bool {
+        let (own, its) = (bytes, other.bytes)
+        return own.count == its.count && EightBytes.agree(own.span, own.indices, its.span, from: 0)
+    }
 }
 
 /// Remembers what the folder of a document's last reference came to.
@@ -104,21 +122,9 @@ package struct FolderMemory: Sendable {
     package func join(_ range: Range<Int>) -> JoinedURL? {
         guard let folder, range.count > prefix.count else { return nil }
         let span = document.span
-        var index = range.lowerBound
-        var known = prefix.lowerBound
-        while known &+ 8 <= prefix.upperBound {
-            guard EightBytes.load(span, at: index) == EightBytes.load(span, at: known) else {
-                return nil
-            }
-            index &+= 8
-            known &+= 8
-        }
-        while known < prefix.upperBound {
-            guard span[index] == span[known] else { return nil }
-            index &+= 1
-            known &+= 1
-        }
-        var tail = Tail(index..<range.upperBound, isWhole: prefix.isEmpty)
+        guard EightBytes.agree(span, prefix, span, from: range.lowerBound) else { return nil }
+        let start = range.lowerBound + prefix.count
+        var tail = Tail(start..<range.upperBound, isWhole: prefix.isEmpty)
         guard tail.read(span), folder.bytes.count + tail.rest.count <= AbsoluteURL.maximumLength
         else { return nil }
         return JoinedURL(

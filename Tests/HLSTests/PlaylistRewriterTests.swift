@@ -18,6 +18,40 @@ import URISyntax
         try rewrite(text).references
     }
 
+    @Test func `dates are given with the number of the segment that follows`() throws {
+        let list = try Self.rewrite(
+            """
+            #EXTM3U
+            #EXT-X-MEDIA-SEQUENCE:40
+            #EXTINF:1,
+            a.ts
+              #EXT-X-PROGRAM-DATE-TIME: 1970-01-01T00:00:01Z
+            #EXTINF:1,
+            b.ts
+            #EXT-X-PROGRAM-DATE-TIME:no date
+            #EXTINF:1,
+            c.ts
+            """
+        ) { $0.collectsDates = true }
+        #expect(list.dates.map(\.mediaSequence) == [41])
+        #expect(list.dates.map(\.date.milliseconds) == [1_000])
+    }
+
+    @Test func `a hint says whether it announces a resource from an offset on`() throws {
+        let hints = try Self.references(
+            """
+            #EXTM3U
+            #EXTINF:1,
+            a.ts
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="b.ts"
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="b.ts",BYTERANGE-START=0
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="b.ts",BYTERANGE-START=7,BYTERANGE-LENGTH=9
+            """
+        ).filter { $0.tag == .preloadHint }
+        #expect(hints.map(\.startsInside) == [false, true, true])
+        #expect(hints.map(\.byteRange) == [nil, nil, SubRange(offset: 7, length: 9)])
+    }
+
     // Trap 22.
     @Test func `an omitted offset continues the range before of the same resource`() throws {
         let ranges = try Self.references(

@@ -164,6 +164,20 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v1.ts", "v2.ts", "v3.ts"])
     }
 
+    @Test func `a segment is found by its whole URL, and of equal ones the first`() {
+        let names = ["a/1.ts", "b/1.ts", "b/1.ts?x", "b/1.ts"]
+        let picture = MediaPicture(
+            segments: names.enumerated().map { number, name in
+                MediaPicture.Segment(
+                    piece: MediaPiece(LookaheadStory.url(name), role: .segment), seconds: 4,
+                    sequence: number, structure: [])
+            }, isLive: false)
+        #expect(picture.index(of: LookaheadStory.url("a/1.ts")) == 0)
+        #expect(picture.index(of: LookaheadStory.url("b/1.ts"), from: 500) == 1)
+        #expect(picture.index(of: LookaheadStory.url("b/1.ts?x")) == 2)
+        #expect(picture.index(of: LookaheadStory.url("c/1.ts")) == nil)
+    }
+
     @Test func `byte ranges of one file are told apart`() {
         let url = LookaheadStory.url("film.mp4")
         let segments = (0..<9).map { number in

@@ -29,13 +29,14 @@ import URISyntax
             try LiveReading(
                 Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
                 options: PlaylistRewriter.Options()))
-        var keys: [AbsoluteURL: ObjectKey] = [:]
-        for name in names { keys[try AbsoluteURL("http://h/\(name)")] = Self.key(name) }
+        let window = WindowNames(
+            reading, known: ledger.knownNames(of: list ?? self.list, version: 0)
+        ) { url, _ in ObjectKey(sha256Of: url.text) }
         generation += 1
         let at = WallTime(seconds: 1_800_000_000 + time)
         return ledger.take(
             reading, generation: generation,
-            EpochLedger.Times(requested: at, received: at), at: (list ?? self.list, keys, 0)
+            EpochLedger.Times(requested: at, received: at), at: (list ?? self.list, window, 0)
         ).relation
     }
 

@@ -20,6 +20,8 @@ package enum PlaylistRewriter {
         package var inheritedVariables: [String: String] = [:]
         /// Whether `RewrittenPlaylist.references` is filled; costs memory on long lists.
         package var collectsReferences = false
+        /// Whether `RewrittenPlaylist.dates` is filled.
+        package var collectsDates = false
         /// The role of this playlist's segments where the parent playlist tells, as for subtitles
         /// and images; otherwise it is read off each segment's name.
         package var segmentRole: ResourceRole?
@@ -65,6 +67,9 @@ package struct RewrittenPlaylist: Sendable {
     package let summary: PlaylistSummary
     /// Every reference in the order of the list; empty unless asked for.
     package let references: [ResourceReference]
+    /// The dates that are written (EXT-X-PROGRAM-DATE-TIME), each with the media sequence number of
+    /// the next segment; empty unless asked for.
+    package let dates: [(mediaSequence: Int, date: DateTime)]
     /// At most `Diagnostic.maximumCount` oddities.
     package let diagnostics: [Diagnostic]
     /// The variables in force at the end, for the playlists that this one names.

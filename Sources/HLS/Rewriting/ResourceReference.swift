@@ -31,6 +31,19 @@ package struct ResourceReference: Sendable {
             }
         }
 
+        /// Whether the URL is `other`'s; copies nothing, and compares next to nothing where both
+        /// come from one text.
+        package func isSame(as other: Place) -> Bool {
+            switch other {
+            case .whole(let url): isSame(as: url)
+            case .joined(let joined):
+                switch self {
+                case .whole(let url): joined.isSame(as: url)
+                case .joined(let own): own.isSame(as: joined)
+                }
+            }
+        }
+
         /// A URL of the same scheme and authority, without a copy.
         package var neighbour: AbsoluteURL {
             switch self {
@@ -86,6 +99,8 @@ package struct ResourceReference: Sendable {
     package let duration: Duration?
     /// The sub-range of the resource; nil for the whole, and for a hint without a length.
     package let byteRange: SubRange?
+    /// Whether a hint announces a resource from an offset on (BYTERANGE-START) that need not be 0.
+    package let startsInside: Bool
     /// Whether the segment or part is announced as missing (EXT-X-GAP, GAP=YES).
     package let isGap: Bool
     /// BANDWIDTH of a variant stream in bits per second; nil where there is none.

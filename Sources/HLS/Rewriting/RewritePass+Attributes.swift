@@ -95,9 +95,11 @@ extension RewritePass {
             }
         case .preloadHint:
             if role == .part { particulars.partIndex = partIndex }
+            let start = list.bytes(of: "BYTERANGE-START")
+            particulars.startsInside = start != nil
             if let length = list.bytes(of: "BYTERANGE-LENGTH").flatMap(DecimalNumber.integer) {
-                let start = list.bytes(of: "BYTERANGE-START").flatMap(DecimalNumber.integer)
-                particulars.byteRange = SubRange(offset: start ?? 0, length: length)
+                particulars.byteRange = SubRange(
+                    offset: start.flatMap(DecimalNumber.integer) ?? 0, length: length)
             }
         case .iFrameStreamInf, .imageStreamInf:
             particulars.bandwidth = list.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer)

@@ -8,6 +8,7 @@ extension RewritePass {
         let tag: Tag.Name
         let line: Int
         var byteRange: SubRange?
+        var startsInside = false
         var duration: Duration?
         var isGap = false
         var partIndex: Int?
@@ -75,7 +76,8 @@ extension RewritePass {
             line: particulars.line,
             mediaSequence: mediaSequence, partIndex: particulars.partIndex,
             discontinuitySequence: discontinuitySequence, duration: particulars.duration,
-            byteRange: particulars.byteRange, isGap: particulars.isGap,
+            byteRange: particulars.byteRange, startsInside: particulars.startsInside,
+            isGap: particulars.isGap,
             bandwidth: particulars.bandwidth, context: context)
     }
 
@@ -136,7 +138,8 @@ extension RewritePass {
                 place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
                 mediaSequence: mediaSequence, partIndex: nil,
                 discontinuitySequence: discontinuitySequence, duration: pending.duration,
-                byteRange: byteRange, isGap: pending.isGap, bandwidth: nil, context: context)
+                byteRange: byteRange, startsInside: false, isGap: pending.isGap, bandwidth: nil,
+                context: context)
             write(reference, insteadOf: range, map)
         } else {
             copy(range)

@@ -68,6 +68,7 @@ struct RewritePass {
     var summary = PlaylistSummary()
     var variables = Variables()
     private var references: [ResourceReference] = []
+    private var dates: [(mediaSequence: Int, date: DateTime)] = []
     private(set) var diagnostics: [Diagnostic] = []
 
     private var isKindKnown = false
@@ -113,8 +114,8 @@ struct RewritePass {
             diagnose(max(reader.number, 1), .targetDuration, "is missing")
         }
         return RewrittenPlaylist(
-            bytes: output, summary: summary, references: references, diagnostics: diagnostics,
-            definedVariables: variables.values)
+            bytes: output, summary: summary, references: references, dates: dates,
+            diagnostics: diagnostics, definedVariables: variables.values)
     }
 
     // MARK: Lines
@@ -157,6 +158,9 @@ struct RewritePass {
         } else if Self.isDate(span, lower, range.upperBound) {
             // Every segment of a long window may have one.
             note(scope: .media, of: .programDateTime, line: line.number)
+            if options.collectsDates, let date = DateTime(body[lower + 25..<range.upperBound]) {
+                dates.append((mediaSequence, date))
+            }
             copy(range)
         } else if let (tag, value) = parseTag(range) {
             note(scope: tag.scope, of: tag.name, line: line.number)

@@ -64,8 +64,8 @@ struct EpochLedger: Sendable {
     private struct Reading: Sendable {
         var generation: UInt64 = 0
         var relation = Relation.first
-        /// Keys of the last window's names, so that only new ones are hashed.
-        var keys: [AbsoluteURL: ObjectKey] = [:]
+        /// The last window's names, so that only new ones are hashed.
+        var names = WindowNames()
         var keyVersion: UInt64 = 0
     }
 
@@ -106,18 +106,23 @@ struct EpochLedger: Sendable {
     /// The epochs of the names in a list's last window, without those that are in their first.
     func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard hasEpochs, let reading = readings[list] else { return [:] }
-        return reading.keys.compactMapValues { key in
-            names[key].flatMap { $0.epoch == .first ? nil : $0.epoch }
+        var epochs: [AbsoluteURL: Epoch] = [:]
+        for (place, key) in zip(reading.names.places, reading.names.keys) {
+            guard let epoch = names[key]?.epoch, epoch != .first else { continue }
+            epochs[place.url] = epoch
         }
+        return epochs
     }
 
     /// What the last reading of a list was; nil for one not read in this run.
     func relation(of list: ObjectKey) -> Relation? { readings[list]?.relation }
 
-    /// The keys of the last window's names, where rules have not changed since.
-    func knownKeys(of list: ObjectKey, version: UInt64) -> [AbsoluteURL: ObjectKey] {
-        guard let reading = readings[list], reading.keyVersion == version else { return [:] }
-        return reading.keys
+    /// The last window's names with their keys, where rules have not changed since.
+    func knownNames(of list: ObjectKey, version: UInt64) -> WindowNames {
+        guard let reading = readings[list], reading.keyVersion == version else {
+            return WindowNames()
+        }
+        return reading.names
     }
 
     /// Whether this reading was taken in already.
@@ -139,25 +144,26 @@ struct EpochLedger: Sendable {
     ///   - reading: what the list says.
     ///   - generation: tells this text from any other of the list.
     ///   - times: when it was asked for and when it came.
-    ///   - place: the list's key, those of its names, and the version of the rules that made them.
+    ///   - place: the list's key, the names of the reading with theirs, and the version of the rules
+    ///     that made them.
     /// - Returns: what it was next to the last, and the list that was forgotten for it.
     mutating func take(
         _ reading: LiveReading, generation: UInt64, _ times: Times,
-        at place: (list: ObjectKey, keys: [AbsoluteURL: ObjectKey], version: UInt64)
+        at place: (list: ObjectKey, names: WindowNames, version: UInt64)
     ) -> (relation: Relation, forgotten: ObjectKey?) {
         let former = lists[place.list]
         var relation = Self.relation(of: reading, at: times.received, to: former)
         if relation == .same, readings[place.list] == nil { relation = .doubtful }
-        let before = readings[place.list]?.keys ?? [:]
+        let before = readings[place.list]?.names ?? WindowNames()
         readings[place.list, default: Reading()].generation = generation
         readings[place.list]?.relation = relation
-        readings[place.list]?.keys = place.keys
+        readings[place.list]?.names = place.names
         readings[place.list]?.keyVersion = place.version
         guard relation != .same else { return (relation, nil) }
         var list = former ?? List()
         if relation == .reset {
             list.epoch =
-                epochTold(by: place.keys.values, since: list.received)
+                epochTold(by: place.names.keys, since: list.received)
                 ?? .beginning(at: times.requested.seconds, after: list.epoch)
         }
         list.note(reading, at: times.received)
@@ -165,16 +171,20 @@ struct EpochLedger: Sendable {
         if list.epoch != .first { hasEpochs = true }
         let change = Change(
             relation: relation, epoch: list.epoch, former: former, list: place.list, times: times)
-        for name in reading.names {
-            if let key = place.keys[name.url] { take(name, key, change) }
-        }
-        for (url, key) in before where place.keys[url] == nil { noteLeft(key) }
+        for (name, key) in zip(reading.names, place.names.keys) { take(name, key, change) }
+        noteLeft(before.keys, at: times.received)
         forgetLeft()
         return (relation, forgetOldest())
     }
 
-    private mutating func noteLeft(_ key: ObjectKey) {
-        if let name = names[key] { left.append((key, name.lastSeen)) }
+    /// Notes which names of a window are not in the one that came at a time.
+    private mutating func noteLeft(_ keys: [ObjectKey], at received: WallTime) {
+        var noted: Set<ObjectKey> = []
+        for key in keys {
+            guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
+            else { continue }
+            left.append((key, name.lastSeen))
+        }
     }
 
     /// Forgets the names that left first, unless they have come again since.
@@ -214,12 +224,13 @@ struct EpochLedger: Sendable {
         let sequence =
             name.isShared || name.role == .initialization || name.role == .key
             ? nil : name.sequence
-        guard var known = names[key] else {
+        guard let index = names.index(forKey: key) else {
             names[key] = Name(
                 epoch: change.epoch, since: change.times.requested,
                 lastSeen: change.times.received, list: change.list, sequence: sequence)
             return
         }
+        var known = names.values[index]
         // Another list, or another place in this one, may have told of the change already.
         let isTold = change.former.map { known.since > $0.received } ?? false
         if !isTold {
@@ -249,7 +260,7 @@ struct EpochLedger: Sendable {
         known.sequence = isRepeated ? nil : sequence
         known.list = change.list
         known.lastSeen = change.times.received
-        names[key] = known
+        names.values[index] = known
     }
 
     /// Whether a name in a list that goes on may stand for something new nevertheless.
@@ -275,9 +286,8 @@ struct EpochLedger: Sendable {
             let oldest = lists.min(by: { $0.value.received < $1.value.received })?.key
         else { return nil }
         lists[oldest] = nil
-        for key in readings.removeValue(forKey: oldest)?.keys.values ?? [:].values {
-            noteLeft(key)
-        }
+        let names = readings.removeValue(forKey: oldest)?.names ?? WindowNames()
+        noteLeft(names.keys, at: WallTime(nanoseconds: 0))
         return oldest
     }
 }

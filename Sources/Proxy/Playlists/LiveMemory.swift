@@ -130,24 +130,21 @@ final class LiveMemory: Sendable {
         _ reading: LiveReading, at place: Place, key: (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
         let known = state.withLock {
-            $0.ledger.knownKeys(of: place.list, version: place.keyVersion)
+            $0.ledger.knownNames(of: place.list, version: place.keyVersion)
         }
-        var keys: [AbsoluteURL: ObjectKey] = [:]
-        keys.reserveCapacity(reading.names.count)
-        for name in reading.names where keys[name.url] == nil {
-            keys[name.url] = known[name.url] ?? key(name.url, name.role)
-        }
+        let names = WindowNames(reading, known: known, key: key)
         var facts = ListFacts(
             targetDuration: reading.summary.targetDuration.map { Interval($0) } ?? .seconds(6))
-        for (url, container) in reading.containers {
-            if let key = keys[url] { facts.containers[key] = container }
+        for (name, key) in zip(reading.names, names.keys) {
+            if name.isHint { facts.hints.insert(key) }
+            guard name.isShared, !reading.containers.isEmpty else { continue }
+            facts.containers[key] = reading.containers[name.place.url]
         }
-        facts.hints = Set(reading.hints.compactMap { keys[$0] })
         isUsed.store(true, ordering: .releasing)
         let (relation, removed, saved) = state.withLock { state in
             let (relation, forgotten) = state.ledger.take(
                 reading, generation: place.generation, place.times,
-                at: (place.list, keys, place.keyVersion))
+                at: (place.list, names, place.keyVersion))
             if relation != .same { state.lists[place.list] = facts }
             if let forgotten {
                 state.lists[forgotten] = nil
