@@ -13,7 +13,8 @@ struct LineReader {
     }
 
     private let limits: PlaylistLimits
-    private var cursor: Int
+    /// Where the next line begins.
+    private(set) var cursor: Int
     private(set) var number = 0
 
     init(_ bytes: [UInt8], limits: PlaylistLimits) {
@@ -36,6 +37,20 @@ struct LineReader {
         cursor = end + 1
         if end + 1 < span.count, span[end] == 0x0D, span[end + 1] == 0x0A { cursor = end + 2 }
         return Line(number: number, range: start..<end)
+    }
+
+    /// The next line, of which is known that it takes `count` bytes with the LF that ends it.
+    ///
+    /// Throws where a limit is passed.
+    mutating func skip(_ count: Int) throws(PlaylistError) -> Line {
+        number += 1
+        guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
+        guard count - 1 <= limits.lineLength else {
+            throw .lineTooLong(line: number, limit: limits.lineLength)
+        }
+        let start = cursor
+        cursor += count
+        return Line(number: number, range: start..<cursor - 1)
     }
 
     /// The offset of the first LF or CR from `start` on, or the end.

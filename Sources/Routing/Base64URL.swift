@@ -2,10 +2,6 @@ import URISyntax
 
 /// Base64 with the URL-safe alphabet and no padding (RFC 4648 section 5).
 package enum Base64URL {
-    /// The two characters of each twelve bits, the first in the low byte.
-    private static let pairs: [UInt16] = (0..<4096).map { bits in
-        UInt16(alphabet[bits >> 6]) | UInt16(alphabet[bits & 0x3F]) << 8
-    }
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
@@ -46,17 +42,16 @@ package enum Base64URL {
         var place = output.count
         let end = place + length
         output.append(addingCapacity: length) { $0.append(repeating: 0, count: length) }
-        let pairs = Self.pairs.span
         var text = output.mutableSpan
         var index = 0
         if carry.count > 0 {
             let bits = carry.bits | word(of: input, at: 0) >> UInt64(8 * carry.count)
-            write(bits, pairs, to: &text, at: place, upTo: end)
+            write(bits, to: &text, at: place, upTo: end)
             index = 6 - carry.count
             place &+= 8
         }
         while place < end {
-            write(word(of: input, at: index), pairs, to: &text, at: place, upTo: end)
+            write(word(of: input, at: index), to: &text, at: place, upTo: end)
             index &+= 6
             place &+= 8
         }
@@ -70,6 +65,13 @@ package enum Base64URL {
     }
 
     private static func lastWord(of input: Span<UInt8>, at index: Int) -> UInt64 {
+        guard index < input.count else { return 0 }
+        if input.count >= 8 {
+            // What stands before the index is shifted out.
+            let start = input.count &- 8
+            let word = EightBytes.load(input, at: start).byteSwapped
+            return (word << UInt64(8 * (index &- start))) >> 16
+        }
         var bits: UInt64 = 0
         for offset in 0..<6 {
             let place = index &+ offset
@@ -81,23 +83,38 @@ package enum Base64URL {
     /// Writes the eight characters of six bytes, or as many as there is room for before `end`.
     @inline(__always)
     private static func write(
-        _ bits: UInt64, _ pairs: Span<UInt16>, to text: inout MutableSpan<UInt8>, at place: Int,
-        upTo end: Int
+        _ bits: UInt64, to text: inout MutableSpan<UInt8>, at place: Int, upTo end: Int
     ) {
+        var characters = characters(of: bits)
         guard place &+ 8 <= end else {
-            for offset in 0..<(end - place) {
-                let value = bits >> UInt64(42 - 6 * offset) & 0x3F
-                text[place + offset] = UInt8(truncatingIfNeeded: pairs[Int(value)] >> 8)
+            for index in place..<end {
+                text[index] = UInt8(truncatingIfNeeded: characters)
+                characters >>= 8
             }
             return
         }
-        // The last one first, so that the compiler need not check the others.
-        precondition(place >= 0)
-        for group in (0..<4).reversed() {
-            let pair = pairs[Int(bits >> UInt64(36 - 12 * group) & 0xFFF)]
-            text[place + 2 * group + 1] = UInt8(truncatingIfNeeded: pair >> 8)
-            text[place + 2 * group] = UInt8(truncatingIfNeeded: pair)
-        }
+        EightBytes.store(characters, in: &text, at: place)
+    }
+
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+
+    /// The eight characters of 48 bits, the first one in the lowest byte.
+    @inline(__always)
+    private static func characters(of bits: UInt64) -> UInt64 {
+        // Six bits into each byte, in three steps: halves, quarters, eighths.
+        var values = bits & 0xFF_FFFF | (bits & 0xFFFF_FF00_0000) << 8
+        values = values & 0x0000_0FFF_0000_0FFF | (values & 0x00FF_F000_00FF_F000) << 4
+        values = values & 0x003F_003F_003F_003F | (values & 0x0FC0_0FC0_0FC0_0FC0) << 2
+        // `A` to `Z`, `a` to `z`, `0` to `9`, `-` and `_` begin where the sums change.
+        let sums =
+            values &+ 65 &* ones &+ 6 &* reach(26, values) &+ 49 &* reach(63, values)
+        return (sums &- 75 &* reach(52, values) &- 13 &* reach(62, values)).byteSwapped
+    }
+
+    /// 1 in each byte that is at least `least`; all are below 64.
+    @inline(__always)
+    private static func reach(_ least: UInt64, _ values: UInt64) -> UInt64 {
+        (values &+ (128 &- least) &* ones) >> 7 & ones
     }
 
     /// The bytes that the text stands for; nil for characters outside the alphabet, a length that

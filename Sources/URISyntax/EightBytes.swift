@@ -1,4 +1,4 @@
-/// Reads eight bytes of a text at once, for loops that judge or copy many.
+/// Reads and writes eight bytes of a text at once, for loops that judge or copy many.
 @usableFromInline
 package enum EightBytes {
     /// Bytes `index` to `index + 7`, the first one in the lowest bits.
@@ -8,6 +8,8 @@ package enum EightBytes {
     @inline(__always)
     package static func load(_ span: Span<UInt8>, at index: Int) -> UInt64 {
         let bytes = span.extracting(index..<index &+ 8)
+        // Said once more, so that none of the bytes is checked and they become one load.
+        precondition(bytes.count == 8)
         let low =
             UInt32(bytes[0]) | UInt32(bytes[1]) << 8 | UInt32(bytes[2]) << 16
             | UInt32(bytes[3]) << 24
@@ -15,6 +17,24 @@ package enum EightBytes {
             UInt32(bytes[4]) | UInt32(bytes[5]) << 8 | UInt32(bytes[6]) << 16
             | UInt32(bytes[7]) << 24
         return UInt64(low) | UInt64(high) << 32
+    }
+
+    /// Writes what `load` gives.
+    ///
+    /// Traps where there is no room.
+    @inlinable
+    @inline(__always)
+    package static func store(_ word: UInt64, in span: inout MutableSpan<UInt8>, at index: Int) {
+        // Checked once, so that none of the bytes is and they become one store.
+        precondition(index >= 0 && index < span.count &- 7)
+        span[index &+ 7] = UInt8(truncatingIfNeeded: word >> 56)
+        span[index &+ 6] = UInt8(truncatingIfNeeded: word >> 48)
+        span[index &+ 5] = UInt8(truncatingIfNeeded: word >> 40)
+        span[index &+ 4] = UInt8(truncatingIfNeeded: word >> 32)
+        span[index &+ 3] = UInt8(truncatingIfNeeded: word >> 24)
+        span[index &+ 2] = UInt8(truncatingIfNeeded: word >> 16)
+        span[index &+ 1] = UInt8(truncatingIfNeeded: word >> 8)
+        span[index] = UInt8(truncatingIfNeeded: word)
     }
 
     /// Whether the bytes of a stretch stand in another text too, from `start` on; traps where that ends

@@ -18,6 +18,37 @@ import URISyntax
         try rewrite(text).references
     }
 
+    @Test(arguments: ["\n", "\r\n", "\r"])
+    func `lines that are those of the segment before are counted and copied like others`(
+        _ end: String
+    ) throws {
+        let infs = ["4.0,", "4.0,", "4.0,", "4.0, ", "4.00,", "4.0,", "4.0,Title", "4.0,", "40.0,"]
+        var lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:40"]
+        for (index, inf) in infs.enumerated() { lines += ["#EXTINF:\(inf)", "s\(index).ts"] }
+        lines += ["#EXTINF:4.0,", "#EXT-X-GAP", "end.ts", "#EXT-X-ENDLIST", "# behind the end"]
+        let list = try Self.rewrite(lines.map { $0 + end }.joined())
+        let references = list.references
+        #expect(references.map(\.line) == (0..<9).map { 4 + 2 * $0 } + [23])
+        let four = Duration.seconds(4)
+        #expect(references.map(\.duration) == Array(repeating: four, count: 8) + [four * 10, four])
+        #expect(list.summary.lineCount == lines.count && list.diagnostics.isEmpty)
+        let copied = String(decoding: list.bytes, as: UTF8.self).split(separator: "\n")
+        #expect(copied.count == lines.count)
+        for (line, other) in zip(lines, copied) where line.hasPrefix("#") {
+            #expect(other == line)
+        }
+    }
+
+    @Test func `no more lines are read than the limit, repeated or not`() throws {
+        let text = "#EXTM3U\n" + String(repeating: "#EXTINF:4.0,\na.ts\n", count: 50)
+        #expect(throws: PlaylistError.tooManyLines(limit: 60)) {
+            try Self.rewrite(text) { $0.limits.lineCount = 60 }
+        }
+        #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 11)) {
+            try Self.rewrite(text) { $0.limits.lineLength = 11 }
+        }
+    }
+
     @Test func `dates are given with the number of the segment that follows`() throws {
         let list = try Self.rewrite(
             """

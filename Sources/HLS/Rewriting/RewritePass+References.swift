@@ -182,7 +182,7 @@ extension RewritePass {
 
     @inline(__always)
     private mutating func write(
-        _ reference: ResourceReference, insteadOf range: Range<Int>,
+        _ reference: borrowing ResourceReference, insteadOf range: Range<Int>,
         _ map: PlaylistRewriter.ReferenceMap
     ) {
         // Where it is mapped, the line's end is the empty rest of the line.

@@ -37,11 +37,11 @@ extension RewritePass {
 
     // MARK: Tags without URIs
 
-    /// Notes the duration of the next segment; `value` is where it begins behind the colon.
-    mutating func noteInf(_ line: Int, _ value: Range<Int>, _ span: Span<UInt8>) {
+    /// Notes the duration of the next segment, which an EXTINF line tells.
+    mutating func noteInf(_ line: LineReader.Line, _ span: Span<UInt8>) {
         pending.hasInf = true
-        // Most segments of a list are as long as the one before.
-        if let lastInf, lastInf.isAgain(at: value.lowerBound, in: span) {
+        let value = line.range.lowerBound + 8..<line.range.upperBound
+        if let lastInf, lastInf.text.stands(at: value.lowerBound, in: span) {
             pending.duration = lastInf.duration
             return
         }
@@ -51,10 +51,14 @@ extension RewritePass {
         var end = start
         while end < value.upperBound, span[end] != 0x2C, !ASCII.isBlank(span[end]) { end += 1 }
         pending.duration = DecimalNumber.seconds(span.extracting(start..<end))
-        if let duration = pending.duration, end < value.upperBound, span[end] == 0x2C {
-            lastInf = LastInf(value.lowerBound..<end + 1, in: span, duration)
+        if let duration = pending.duration, end < value.upperBound, span[end] == 0x2C,
+            let text = ShortText(value.lowerBound..<end + 1, of: span)
+        {
+            let isAll = end + 1 == value.upperBound && end + 1 < span.count && span[end + 1] == 0x0A
+            let whole = isAll ? ShortText(line.range.lowerBound..<end + 2, of: span) : nil
+            lastInf = LastInf(text: text, line: whole, duration: duration)
         }
-        if pending.duration == nil { diagnose(line, .inf, "has no duration") }
+        if pending.duration == nil { diagnose(line.number, .inf, "has no duration") }
     }
 
     private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {

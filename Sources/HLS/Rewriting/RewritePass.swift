@@ -17,35 +17,13 @@ struct RewritePass {
         var isGap = false
     }
 
-    /// The last duration that was read, with its text up to and with the comma behind it.
+    /// An EXTINF that was read: most segments of a list are as long as the one before.
     struct LastInf {
-        /// Sixteen bytes from the text's start on, each half with its first byte in the lowest bits.
-        private let words: (UInt64, UInt64)
-        /// The bits of those that belong to the text.
-        private let masks: (UInt64, UInt64)
+        /// From behind the tag's colon up to and with the comma.
+        let text: ShortText
+        /// The whole line with its LF, where no more than the duration stands in it.
+        let line: ShortText?
         let duration: Duration
-
-        /// Nil for a text of more than sixteen bytes, and for one at the very end.
-        init?(_ text: Range<Int>, in span: Span<UInt8>, _ duration: Duration) {
-            guard text.count <= 16, text.lowerBound + 16 <= span.count else { return nil }
-            let count = UInt64(text.count)
-            masks = (
-                UInt64.max >> (64 - 8 * min(count, 8)), UInt64.max >> (128 - 8 * max(count, 8))
-            )
-            words = (
-                EightBytes.load(span, at: text.lowerBound) & masks.0,
-                EightBytes.load(span, at: text.lowerBound + 8) & masks.1
-            )
-            self.duration = duration
-        }
-
-        /// Whether the same text stands at an offset: no line's end is in it, so that none is there.
-        @inline(__always)
-        func isAgain(at offset: Int, in span: Span<UInt8>) -> Bool {
-            offset &+ 16 <= span.count
-                && EightBytes.load(span, at: offset) & masks.0 == words.0
-                && EightBytes.load(span, at: offset &+ 8) & masks.1 == words.1
-        }
     }
 
     /// What EXT-X-STREAM-INF has said about the variant whose URI is still to come.
@@ -103,7 +81,15 @@ struct RewritePass {
         let body = self.body
         let span = body.span
         for line in try readPreamble(span) { try handle(line, span, map) }
-        while let line = try reader.next(in: span) { try handle(line, span, map) }
+        while true {
+            if let last = lastInf, let line = last.line, line.stands(at: reader.cursor, in: span) {
+                try takeAgain(last, line.count)
+            } else if let line = try reader.next(in: span) {
+                try handle(line, span, map)
+            } else {
+                break
+            }
+        }
         flush()
     }
 
@@ -153,7 +139,7 @@ struct RewritePass {
         } else if Self.isInf(span, lower, range.upperBound) {
             // The most frequent tag, found and read without a look into the table.
             note(scope: .media, of: .inf, line: line.number)
-            noteInf(line.number, lower + 8..<range.upperBound, span)
+            noteInf(LineReader.Line(number: line.number, range: range), span)
             copy(range)
         } else if Self.isDate(span, lower, range.upperBound) {
             // Every segment of a long window may have one.
@@ -168,9 +154,23 @@ struct RewritePass {
         } else {
             copy(range)
         }
+        try checkOutput(line.number)
+    }
+
+    private func checkOutput(_ line: Int) throws(PlaylistError) {
         guard output.count + uncopied.count <= options.limits.outputByteCount else {
-            throw .outputTooLarge(line: line.number, limit: options.limits.outputByteCount)
+            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
         }
+    }
+
+    /// Takes the next line, which is that of the last EXTINF again, without reading it.
+    private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
+        let line = try reader.skip(count)
+        note(scope: .media, of: .inf, line: line.number)
+        pending.hasInf = true
+        pending.duration = inf.duration
+        copy(line.range)
+        try checkOutput(line.number)
     }
 
     /// Whether a line that starts at `lower` with `#` starts with `#EXTINF:`.
@@ -258,9 +258,9 @@ struct RewritePass {
     /// Without a closure around it, which would copy the reference.
     @inline(__always)
     mutating func appendMapped(
-        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
+        _ reference: borrowing ResourceReference, _ map: PlaylistRewriter.ReferenceMap
     ) -> Bool {
-        if options.collectsReferences { references.append(reference) }
+        if options.collectsReferences { references.append(copy reference) }
         flush()
         let start = output.count
         guard map(reference, &output) else {

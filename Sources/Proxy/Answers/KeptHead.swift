@@ -14,7 +14,7 @@ struct KeptHead {
     ///
     /// A player that drops it gets the same bytes, and they are kept all the same.
     private static let mark = "keep=0"
-    private static let suffix = Array("?\(mark)".utf8)
+    static let suffix = Array("?\(mark)".utf8)
     private static let markBytes = Array(mark.utf8)
 
     /// Nil where all is kept: without the setting, and of streams that go on growing, of which the
@@ -36,26 +36,22 @@ struct KeptHead {
         return false
     }
 
-    /// Writes the link of what lies behind the head.
-    ///
-    /// - Parameters:
-    ///   - reference: what the list names; to be told of each, in their order.
-    ///   - output: where the link goes.
-    ///   - link: writes a link to us.
-    /// - Returns: false for what is kept; nothing is written then.
-    mutating func write(
-        _ reference: ResourceReference, to output: inout [UInt8], link: (inout [UInt8]) -> Void
-    ) -> Bool {
-        guard reference.tag == .inf else { return false }
+    /// What becomes of a name in the list.
+    enum Link {
+        /// A link to us.
+        case kept
+        /// A link to us that says that what it leads to is not kept: the link and `suffix`.
+        case unkept
+        /// The origin's URL.
+        case origins
+    }
+
+    /// Which link a name gets; to be asked of each, in their order.
+    mutating func link(of reference: ResourceReference) -> Link {
+        guard reference.tag == .inf else { return .kept }
         seen += 1
-        guard seen > count else { return false }
-        if leavesRest {
-            output.append(contentsOf: reference.url.bytes)
-        } else {
-            link(&output)
-            output.append(contentsOf: Self.suffix)
-        }
-        return true
+        guard seen > count else { return .kept }
+        return leavesRest ? .origins : .unkept
     }
 
     /// Whether a request is for what is not kept.

@@ -141,13 +141,13 @@ extension OriginExchange {
             let epoch =
                 shift.map { self.epoch(of: reference, in: $0) }
                 ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
-            if head?.write(
-                reference, to: &output, link: { links.append(reference, in: epoch, to: &$0) })
-                ?? false
-            {
-                return true
+            switch head?.link(of: reference) ?? .kept {
+            case .origins: output.append(contentsOf: reference.url.bytes)
+            case .kept: links.append(reference, in: epoch, to: &output)
+            case .unkept:
+                links.append(reference, in: epoch, to: &output)
+                output.append(contentsOf: KeptHead.suffix)
             }
-            links.append(reference, in: epoch, to: &output)
             return true
         }
         drawn = sketch.map { (generation, DrawnList(made.summary, $0)) }
