@@ -68,7 +68,7 @@ extension LookaheadPlanner {
             guard let list = lists[track.list], list.kind == kind, track.jumps < 1.7 else {
                 return nil
             }
-            let longest = list.picture.segments.first?.seconds ?? 0
+            let longest = list.picture.count > 0 ? list.picture.seconds(at: 0) : 0
             guard now - player.askedAt <= max(limits.silence, 2 * longest) else { return nil }
             return (track, list)
         }
@@ -105,7 +105,7 @@ extension LookaheadPlanner {
 
     private func sequence(of piece: MediaPiece, _ list: List) -> Int? {
         list.picture.index(of: piece.url, from: piece.range?.lowerBound ?? 0)
-            .map { list.picture.segments[$0].sequence }
+            .map(list.picture.sequence)
     }
 
     private func isSettled(_ piece: MediaPiece, _ list: List) -> Bool {
@@ -129,22 +129,22 @@ extension LookaheadPlanner {
         var wants: [Want] = []
         var due = 0.0
         var known = structureInForce(track, list)
-        for index in first..<list.picture.segments.count {
+        for index in first..<list.picture.count {
             if let reach = list.reach, index >= reach { break }
-            let segment = list.picture.segments[index]
+            let sequence = list.picture.sequence(at: index)
             guard due < depth, due == 0 || due * (rate ?? 0) < Double(limits.bytes) else { break }
-            for piece in segment.structure where !known.contains(piece) {
+            for piece in list.picture.structure(at: index) where !known.contains(piece) {
                 known.insert(piece)
                 guard !list.settledStructure.contains(piece) else { continue }
                 wants.append(Want(piece: piece, list: track.list, sequence: nil, due: due))
             }
-            if !list.settled.contains(segment.sequence) {
+            if !list.settled.contains(sequence) {
                 wants.append(
                     Want(
-                        piece: segment.piece, list: track.list, sequence: segment.sequence,
+                        piece: list.picture.piece(at: index), list: track.list, sequence: sequence,
                         due: due))
             }
-            due += max(segment.seconds, 0.1)
+            due += max(list.picture.seconds(at: index), 0.1)
         }
         return wants
     }
@@ -152,6 +152,6 @@ extension LookaheadPlanner {
     /// What the player needs for the segment that it asked for, and asks for itself.
     private func structureInForce(_ track: Track, _ list: List) -> Set<MediaPiece> {
         let index = list.picture.index(after: track.sequence) - 1
-        return index >= 0 ? Set(list.picture.segments[index].structure) : []
+        return index >= 0 ? Set(list.picture.structure(at: index)) : []
     }
 }

@@ -110,13 +110,13 @@ package struct LookaheadPlanner: Sendable {
     ) -> [LookaheadAction] {
         var list =
             lists[id] ?? List(picture: picture, kind: terms.kind, mode: terms.mode, usedAt: now)
-        if let last = picture.segments.last, let known = list.picture.segments.last,
-            last.sequence < known.sequence
+        if let last = picture.sequences?.upperBound, let known = list.picture.sequences?.upperBound,
+            last < known
         {
             // The numbers began anew: what is known of them is of other segments.
             list.settled = []
-        } else if let first = picture.segments.first, picture.isLive {
-            list.settled = list.settled.filter { $0 >= first.sequence }
+        } else if let first = picture.sequences?.lowerBound, picture.isLive {
+            list.settled = list.settled.filter { $0 >= first }
         }
         list.picture = picture
         list.kind = terms.kind
@@ -153,7 +153,7 @@ package struct LookaheadPlanner: Sendable {
         lists[listID]?.usedAt = now
         guard let list = lists[listID] else { return [] }
         var player = players[id] ?? Player(askedAt: now)
-        let sequence = list.picture.segments[index].sequence
+        let sequence = list.picture.sequence(at: index)
         var track = player.tracks[list.kind] ?? Track(list: listID, sequence: sequence - 1)
         // One behind is a retry; a change of rendition often starts one back.
         let step = sequence - track.sequence
@@ -223,7 +223,7 @@ package struct LookaheadPlanner: Sendable {
         let isLast = player.tracks.values.contains { track in
             guard let picture = lists[track.list]?.picture else { return false }
             let index = picture.index(after: track.sequence) - 1
-            return index >= 0 && picture.segments[index].piece.url == url
+            return index >= 0 && picture.piece(at: index).url == url
         }
         guard isLast else { return [] }
         players[id]?.hasStopped = true
@@ -258,8 +258,8 @@ package struct LookaheadPlanner: Sendable {
     private mutating func note(size: Int64?, of sequence: Int, in id: ListID) {
         guard let size, size > 0, let list = lists[id] else { return }
         let index = list.picture.index(after: sequence) - 1
-        guard index >= 0, list.picture.segments[index].sequence == sequence else { return }
+        guard index >= 0, list.picture.sequence(at: index) == sequence else { return }
         lists[id]?.bytes += size
-        lists[id]?.seconds += list.picture.segments[index].seconds
+        lists[id]?.seconds += list.picture.seconds(at: index)
     }
 }

@@ -16,16 +16,16 @@ package struct MediaPiece: Sendable, Hashable {
     }
 }
 
-/// The segments of a list with what each needs to be played.
+/// The segments of a list with what each needs to be played, in their order; announced gaps are left
+/// out.
+///
+/// A list may have tens of thousands, comes anew every few seconds where it is live, and of few is
+/// anything ever wanted: each takes a small entry, which names no object, and its URL is made when
+/// somebody asks for it.
 package struct MediaPicture: Sendable {
     /// One media segment.
     package struct Segment: Sendable {
-        /// As the list names it: most segments of a long list are asked for by nobody, and need no
-        /// URL in one piece.
-        fileprivate let place: ResourceReference.Place
-        package let role: ResourceRole
-        /// Bytes of the resource; nil for the whole of it.
-        package let range: Range<Int64>?
+        package let piece: MediaPiece
         /// Playing time.
         package let seconds: Double
         /// Its media sequence number.
@@ -33,54 +33,115 @@ package struct MediaPicture: Sendable {
         /// The key and the initialization section in force.
         package let structure: [MediaPiece]
 
-        fileprivate init(
-            _ reference: ResourceReference, seconds: Double, structure: [MediaPiece]
-        ) {
-            place = reference.place
-            role = reference.role
-            range = reference.byteRange?.bytes
-            self.seconds = seconds
-            sequence = reference.mediaSequence
-            self.structure = structure
-        }
-
         package init(
             piece: MediaPiece, seconds: Double, sequence: Int, structure: [MediaPiece]
         ) {
-            place = .whole(piece.url)
-            role = piece.role
-            range = piece.range
+            self.piece = piece
             self.seconds = seconds
             self.sequence = sequence
             self.structure = structure
         }
-
-        /// What playing it needs; makes its URL.
-        package var piece: MediaPiece { MediaPiece(place.url, range: range, role: role) }
-
-        fileprivate var start: Int64 { range?.lowerBound ?? 0 }
     }
 
-    /// In their order; announced gaps are left out.
-    package let segments: [Segment]
     /// Whether the list goes on growing.
     package let isLive: Bool
-    /// Of each segment's URL, by which it is found: a live list changes every few seconds and is asked
-    /// once or twice, which is too seldom for a table.
+    private let table: Table
+    /// Of each segment's URL, by which it is found: a live list is asked once or twice before it
+    /// changes, which is too seldom for a dictionary.
     private let digests: [UInt32]
 
-    /// A picture of given segments.
-    package init(segments: [Segment], isLive: Bool) {
-        self.segments = segments
+    private init(_ table: Table, isLive: Bool) {
+        self.table = table
         self.isLive = isLive
-        digests = segments.map(\.place.tailDigest)
+        digests = table.entries.map(table.digest)
     }
 
+    /// A picture of given segments.
+    package init(segments: some Sequence<Segment>, isLive: Bool) {
+        var table = Table()
+        for segment in segments {
+            if table.structures.last != segment.structure {
+                table.structures.append(segment.structure)
+            }
+            table.add(
+                .whole(segment.piece.url), segment.piece.range, segment.piece.role,
+                segment.seconds, segment.sequence)
+        }
+        self.init(table, isLive: isLive)
+    }
+
+    /// The picture of a media playlist that was read.
+    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
+        var sketch = Sketch()
+        for reference in references { sketch.add(reference) }
+        self = sketch.picture(summary)
+    }
+
+    // MARK: Segments
+
+    package var count: Int { table.entries.count }
+
+    /// All of them, each with its URL.
+    package var segments: [Segment] {
+        table.entries.indices.map { index in
+            Segment(
+                piece: piece(at: index), seconds: seconds(at: index),
+                sequence: sequence(at: index), structure: structure(at: index))
+        }
+    }
+
+    /// What playing a segment needs; makes its URL.
+    package func piece(at index: Int) -> MediaPiece { table.piece(table.entries[index]) }
+
+    /// The playing time of a segment.
+    package func seconds(at index: Int) -> Double { table.entries[index].seconds }
+
+    /// The media sequence number of a segment.
+    package func sequence(at index: Int) -> Int { table.entries[index].sequence }
+
+    /// The media sequence numbers of the first and the last segment; nil without segments.
+    package var sequences: ClosedRange<Int>? {
+        guard let first = table.entries.first?.sequence, let last = table.entries.last?.sequence
+        else { return nil }
+        return min(first, last)...max(first, last)
+    }
+
+    /// The key and the initialization section in force for a segment.
+    package func structure(at index: Int) -> [MediaPiece] {
+        table.structures[Int(table.entries[index].structure)]
+    }
+
+    /// Where a segment stands by its URL and, where several share one, by its first byte.
+    package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
+        let digest = url.tailDigest
+        var atStart: Int?
+        for index in digests.indices where digests[index] == digest {
+            let entry = table.entries[index]
+            let first = table.range(entry)?.lowerBound ?? 0
+            guard first == start || first == 0, table.isSame(entry, as: url) else { continue }
+            if first == start { return index }
+            atStart = atStart ?? index
+        }
+        return atStart
+    }
+
+    /// The first segment that comes behind a media sequence number.
+    package func index(after sequence: Int) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if self.sequence(at: middle) <= sequence { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    // MARK: Drawing
+
     /// Draws the picture of a media playlist while that is read.
-    package struct Sketch {
+    package struct Sketch: Sendable {
         private var context: SegmentContext?
-        private var structure: [MediaPiece] = []
-        private var segments: [Segment] = []
+        private var table = Table()
         /// The last segment's playing time, as that of most others is: to divide durations takes more
         /// than all else that is done with a segment.
         private var latest = (duration: Duration.zero, seconds: 0.0)
@@ -92,14 +153,15 @@ package struct MediaPicture: Sendable {
             guard reference.tag == .inf, !reference.isGap else { return }
             if context !== reference.context {
                 context = reference.context
-                structure = Self.structure(reference)
+                table.structures.append(Self.structure(reference))
             }
             let duration = reference.duration ?? .zero
             if duration != latest.duration {
                 latest = (duration, max(0, duration / .seconds(1)))
             }
-            segments.append(
-                Segment(reference, seconds: latest.seconds, structure: structure))
+            table.add(
+                reference.place, reference.byteRange?.bytes, reference.role, latest.seconds,
+                reference.mediaSequence)
         }
 
         private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
@@ -114,39 +176,84 @@ package struct MediaPicture: Sendable {
 
         /// The picture, once the list was read to its end.
         package func picture(_ summary: PlaylistSummary) -> MediaPicture {
-            MediaPicture(segments: segments, isLive: summary.isLive)
+            MediaPicture(table, isLive: summary.isLive)
         }
     }
 
-    /// The picture of a media playlist that was read.
-    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
-        var sketch = Sketch()
-        for reference in references { sketch.add(reference) }
-        self = sketch.picture(summary)
-    }
-
-    /// Where a segment stands by its URL and, where several share one, by its first byte.
-    package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
-        let digest = url.tailDigest
-        var atStart: Int?
-        for index in digests.indices where digests[index] == digest {
-            let segment = segments[index]
-            guard segment.start == start || segment.start == 0, segment.place.isSame(as: url)
-            else { continue }
-            if segment.start == start { return index }
-            atStart = atStart ?? index
+    /// The segments, and beside them what several of them share or few have.
+    private struct Table: Sendable {
+        struct Entry: Sendable {
+            let place: Place
+            let role: ResourceRole
+            let seconds: Double
+            let sequence: Int
+            /// Numbers in the table; no range is -1.
+            let structure: Int32
+            let range: Int32
         }
-        return atStart
-    }
 
-    /// The first segment that comes behind a media sequence number.
-    package func index(after sequence: Int) -> Int {
-        var low = 0
-        var high = segments.count
-        while low < high {
-            let middle = (low + high) / 2
-            if segments[middle].sequence <= sequence { low = middle + 1 } else { high = middle }
+        /// Where a URL stands.
+        enum Place: Sendable {
+            case whole(Int32)
+            case joined(folder: Int32, JoinedURL.Offsets)
         }
-        return low
+
+        var entries: [Entry] = []
+        var structures: [[MediaPiece]] = []
+        private var folders: [URLFolder] = []
+        private var urls: [AbsoluteURL] = []
+        private var ranges: [Range<Int64>] = []
+
+        /// Adds a segment under the structure that was added last.
+        mutating func add(
+            _ place: ResourceReference.Place, _ range: Range<Int64>?, _ role: ResourceRole,
+            _ seconds: Double, _ sequence: Int
+        ) {
+            if let range { ranges.append(range) }
+            entries.append(
+                Entry(
+                    place: self.place(place), role: role, seconds: seconds, sequence: sequence,
+                    structure: Int32(structures.count - 1),
+                    range: range == nil ? -1 : Int32(ranges.count - 1)))
+        }
+
+        private mutating func place(_ place: ResourceReference.Place) -> Place {
+            switch place {
+            case .whole(let url):
+                urls.append(url)
+                return .whole(Int32(urls.count - 1))
+            case .joined(let joined):
+                if folders.last !== joined.folder { folders.append(joined.folder) }
+                return .joined(folder: Int32(folders.count - 1), joined.offsets)
+            }
+        }
+
+        func piece(_ entry: Entry) -> MediaPiece {
+            let url =
+                switch entry.place {
+                case .whole(let number): urls[Int(number)]
+                case .joined(let folder, let offsets): folders[Int(folder)].url(at: offsets)
+                }
+            return MediaPiece(url, range: range(entry), role: entry.role)
+        }
+
+        func range(_ entry: Entry) -> Range<Int64>? {
+            entry.range < 0 ? nil : ranges[Int(entry.range)]
+        }
+
+        func digest(_ entry: Entry) -> UInt32 {
+            switch entry.place {
+            case .whole(let number): urls[Int(number)].tailDigest
+            case .joined(let folder, let offsets): folders[Int(folder)].tailDigest(at: offsets)
+            }
+        }
+
+        func isSame(_ entry: Entry, as url: AbsoluteURL) -> Bool {
+            switch entry.place {
+            case .whole(let number): urls[Int(number)] == url
+            case .joined(let folder, let offsets):
+                folders[Int(folder)].isSame(at: offsets, as: url)
+            }
+        }
     }
 }

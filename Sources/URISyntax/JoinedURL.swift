@@ -17,23 +17,30 @@ package struct JoinedURL: Sendable {
     package var document: [UInt8] { folder.document }
 
     /// The URL as one; copies it.
-    package var url: AbsoluteURL {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(count)
-        bytes.append(contentsOf: folder.bytes)
-        bytes.append(contentsOf: document[rest])
-        let queryMark = folder.bytes.count + name.upperBound - rest.lowerBound
-        return AbsoluteURL(
-            bytes: bytes, sharingAuthorityWith: folder.member, queryMark: queryMark)
+    package var url: AbsoluteURL { folder.url(at: offsets) }
+
+    /// Where it stands, for who keeps many of one folder.
+    package var offsets: Offsets {
+        Offsets(
+            restStart: UInt32(rest.lowerBound), restEnd: UInt32(rest.upperBound),
+            nameStart: UInt32(name.lowerBound), nameEnd: UInt32(name.upperBound))
+    }
+
+    /// Where `rest` and `name` stand in the document: small, and without a reference to count.
+    package struct Offsets: Sendable {
+        fileprivate let restStart: UInt32
+        fileprivate let restEnd: UInt32
+        fileprivate let nameStart: UInt32
+        fileprivate let nameEnd: UInt32
+
+        fileprivate var rest: Range<Int> { Int(restStart)..<Int(restEnd) }
     }
 
     /// The number of bytes of the URL.
     package var count: Int { folder.bytes.count + rest.count }
 
     /// What `AbsoluteURL.tailDigest` is for this URL.
-    package var tailDigest: UInt32 {
-        EightBytes.digest(document.span, name.lowerBound..<rest.upperBound)
-    }
+    package var tailDigest: UInt32 { folder.tailDigest(at: offsets) }
 
     /// Whether this is the same URL as `other`, which may stand in another document; copies nothing.
     package func isSame(as other: JoinedURL) -> Bool {
@@ -49,11 +56,7 @@ package struct JoinedURL: Sendable {
     }
 
     /// Whether this is `url`; copies nothing.
-    package func isSame(as url: AbsoluteURL) -> Bool {
-        let start = folder.bytes.count
-        return url.bytes.count == count && url.bytes[start...].elementsEqual(document[rest])
-            && url.bytes[..<start].elementsEqual(folder.bytes)
-    }
+    package func isSame(as url: AbsoluteURL) -> Bool { folder.isSame(at: offsets, as: url) }
 }
 
 extension AbsoluteURL {
@@ -83,6 +86,33 @@ package final class URLFolder: Sendable {
         member = url
         self.document = document
         bytes = Array(url.bytes[..<url.lastPathSegmentRange.lowerBound])
+    }
+
+    /// The URL at a place in the document; copies it.
+    package func url(at offsets: JoinedURL.Offsets) -> AbsoluteURL {
+        let rest = document[offsets.rest]
+        var url: [UInt8] = []
+        url.reserveCapacity(bytes.count + rest.count)
+        url.append(contentsOf: bytes)
+        url.append(contentsOf: rest)
+        let queryMark = bytes.count + Int(offsets.nameEnd - offsets.restStart)
+        return AbsoluteURL(bytes: url, sharingAuthorityWith: member, queryMark: queryMark)
+    }
+
+    /// What `AbsoluteURL.tailDigest` is for the URL at a place in the document.
+    package func tailDigest(at offsets: JoinedURL.Offsets) -> UInt32 {
+        let document = self.document
+        return EightBytes.digest(
+            document.span, Int(offsets.nameStart)..<Int(offsets.restEnd))
+    }
+
+    /// Whether the URL at a place in the document is `url`; copies nothing.
+    package func isSame(at offsets: JoinedURL.Offsets, as url: AbsoluteURL) -> Bool {
+        let rest = offsets.rest
+        let (document, own, its) = (self.document, bytes, url.bytes)
+        return its.count == own.count + rest.count
+            && EightBytes.agree(document.span, rest, its.span, from: own.count)
+            && EightBytes.agree(own.span, own.indices, its.span, from: 0)
     }
 
     fileprivate func isSame(as other: URLFolder) -> Bool {

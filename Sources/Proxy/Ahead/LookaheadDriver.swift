@@ -176,7 +176,9 @@ final class LookaheadDriver {
 }
 
 /// What was learnt of a playlist while it was read for something else.
-struct DrawnList: Sendable {
+///
+/// A class, so that the many exchanges that learn nothing have no room for it.
+final class DrawnList: Sendable {
     let summary: PlaylistSummary
     let sketch: MediaPicture.Sketch
 
@@ -188,7 +190,9 @@ struct DrawnList: Sendable {
     }
 
     /// Reads a playlist for this alone; nil for one that cannot be read.
-    init?(_ body: [UInt8], base: AbsoluteURL, _ options: PlaylistRewriter.Options) {
+    convenience init?(
+        _ body: [UInt8], base: AbsoluteURL, _ options: PlaylistRewriter.Options
+    ) {
         var options = options
         options.trustsMap = true
         var sketch = MediaPicture.Sketch()

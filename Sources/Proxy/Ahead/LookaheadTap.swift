@@ -16,7 +16,24 @@ final class LookaheadTap: Sendable {
     /// What was told lately, so that a player that asks for one segment in many small ranges, or a
     /// crowd that watches the same one, is not told of a thousand times.
     private struct Lately {
-        var words = [UInt64](repeating: 0, count: 1_024)
+        private var words = [UInt64](repeating: 0, count: 1_024)
+
+        func has(_ news: News) -> Bool { words[news.slot] == news.word }
+
+        mutating func note(_ news: News) { words[news.slot] = news.word }
+    }
+
+    /// What may have been told lately: which one, and about when.
+    private struct News {
+        let slot: Int
+        let word: UInt64
+
+        init(_ mark: Int, _ exchange: Exchange) {
+            let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
+            let seconds = exchange.receivedAt.nanoseconds / 1_000_000_000
+            word = hash & ~0xFFFF | UInt64(seconds / LookaheadTap.pause) & 0xFFFF
+            slot = Int(hash >> 54)
+        }
     }
 
     /// The sessions of which a list was told.
@@ -97,11 +114,19 @@ final class LookaheadTap: Sendable {
     }
 
     /// Whether a list that is read for a player is to be drawn on the way, so that it need not be read
-    /// again.
-    func draws(_ resource: Resource) -> Bool { runsAhead && mayBeList(resource) }
+    /// again: not for each of a crowd.
+    func draws(_ resource: Resource, generation: UInt64, _ exchange: Exchange) -> Bool {
+        guard runsAhead, mayBeList(resource) else { return false }
+        let news = News(Self.mark(resource, generation), exchange)
+        return lately.withLock { !$0.has(news) }
+    }
 
     private func mayBeList(_ resource: Resource) -> Bool {
         resource.kind == nil && (resource.role == .playlist || resource.role == nil)
+    }
+
+    private static func mark(_ resource: Resource, _ generation: UInt64) -> Int {
+        resource.key.hashValue ^ Int(truncatingIfNeeded: generation)
     }
 
     /// A player was answered with a playlist; `drawn` is what was learnt of the origin's text if that
@@ -111,8 +136,7 @@ final class LookaheadTap: Sendable {
         _ core: ProxyCore
     ) {
         guard isOn, mayBeList(resource) else { return }
-        let mark = resource.key.hashValue ^ Int(truncatingIfNeeded: object.generation)
-        guard isNews(mark, exchange) else { return }
+        guard isNews(Self.mark(resource, object.generation), exchange) else { return }
         let (player, _) = Self.identify(resource, exchange, core)
         listed.withLock { $0.insert(player.session) }
         enqueue(core) { driver, _ in driver.list(resource, object, drawn, by: player) }
@@ -136,13 +160,10 @@ final class LookaheadTap: Sendable {
     }
 
     private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
-        let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
-        let time = UInt64(exchange.receivedAt.nanoseconds / (Self.pause * 1_000_000_000)) & 0xFFFF
-        let word = hash & ~0xFFFF | time
+        let news = News(mark, exchange)
         return lately.withLock { lately in
-            let slot = Int(hash >> 54)
-            guard lately.words[slot] != word else { return false }
-            lately.words[slot] = word
+            guard !lately.has(news) else { return false }
+            lately.note(news)
             return true
         }
     }

@@ -114,8 +114,8 @@ extension OriginExchange {
         // And one folder, which is nobody's that leads to us.
         var others: URLFolder?
         // Other forms than the origin's have other segments.
-        var sketch =
-            form == .origin && core.tap.draws(resource) ? MediaPicture.Sketch() : nil
+        let draws = form == .origin && core.tap.draws(resource, generation: generation, exchange)
+        var sketch = draws ? MediaPicture.Sketch() : nil
         var options = known
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
