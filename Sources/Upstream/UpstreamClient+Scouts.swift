@@ -96,6 +96,9 @@ extension UpstreamClient {
         users[connection] = left == 0 ? nil : left
     }
 
+    /// Types that are this module's own and go into tables.
+    package static var hashedTypes: [Any.Type] { [Connection.self] }
+
     /// A connection as libcurl names it.
     struct Connection: Hashable {
         let origin: Origin

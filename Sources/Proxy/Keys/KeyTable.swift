@@ -46,7 +46,7 @@ package final class KeyTable: Sendable {
         package let veto: KeyVetoes.Reason?
     }
 
-    fileprivate struct Question: Hashable {
+    struct Question: Hashable {
         let origin: Origin
         let place: KeyPlace
     }

@@ -108,6 +108,7 @@ final class Daemon {
         }
         fflush(nil)
         ServiceManager.notify("READY=1\nSTATUS=Listening")
+        core.prepareForPlayers()
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
         let reload = ConfigurationReload(core: core, log: log, read: read)

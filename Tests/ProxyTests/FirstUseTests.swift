@@ -1,0 +1,10 @@
+@testable import Proxy
+import Testing
+
+@Suite struct FirstUseTests {
+    @Test func `what is looked for at the start is what tables go by`() {
+        // A type that stands there for nothing ends the process.
+        FirstUse.lookForConformances()
+        FirstUse.lookForDigest()
+    }
+}
