@@ -28,8 +28,7 @@ struct LineReader {
     mutating func next(in span: Span<UInt8>) throws(PlaylistError) -> Line? {
         let start = cursor
         guard start < span.count else { return nil }
-        number += 1
-        guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
+        try countLine()
         let end = Self.lineEnd(in: span, from: start)
         guard end - start <= limits.lineLength else {
             throw .lineTooLong(line: number, limit: limits.lineLength)
@@ -39,18 +38,19 @@ struct LineReader {
         return Line(number: number, range: start..<end)
     }
 
-    /// The next line, of which is known that it takes `count` bytes with the LF that ends it.
+    /// The next line, where it is one that was read before: `count` bytes with the LF that ends it.
     ///
-    /// Throws where a limit is passed.
+    /// Throws where there are too many lines.
     mutating func skip(_ count: Int) throws(PlaylistError) -> Line {
-        number += 1
-        guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
-        guard count - 1 <= limits.lineLength else {
-            throw .lineTooLong(line: number, limit: limits.lineLength)
-        }
+        try countLine()
         let start = cursor
         cursor += count
         return Line(number: number, range: start..<cursor - 1)
+    }
+
+    private mutating func countLine() throws(PlaylistError) {
+        number += 1
+        guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
     }
 
     /// The offset of the first LF or CR from `start` on, or the end.

@@ -7,8 +7,6 @@ package import URISyntax
 ///     prefix · / · role · / · text of the handle, as far as it is whole groups of three bytes
 package final class FolderLinks: Sendable {
     private let folder: URLFolder
-    /// The folder's; here, so that a link counts no reference to it.
-    private let document: [UInt8]
     private let role: ResourceRole
     private let epoch: Epoch
     private let stem: [UInt8]
@@ -25,7 +23,6 @@ package final class FolderLinks: Sendable {
         prefix: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
     ) {
         self.folder = folder
-        document = folder.document
         self.role = role
         self.epoch = epoch
         let bytes = Handle.start(
@@ -44,7 +41,7 @@ package final class FolderLinks: Sendable {
     /// Appends the link to `url`, which fits and is no longer than a handle holds.
     package func append(_ url: JoinedURL, hasMap: Bool, to output: inout [UInt8]) {
         output.append(contentsOf: stem)
-        let document = self.document
+        let document = folder.document
         Base64URL.append(document.span.extracting(url.rest), after: carry, to: &output)
         output.append(0x2F)
         role.appendSafeFileName(for: url, in: document, hasMap: hasMap, to: &output)

@@ -42,7 +42,8 @@ package struct JoinedURL: Sendable {
     /// What `AbsoluteURL.tailDigest` is for this URL.
     package var tailDigest: UInt32 { folder.tailDigest(at: offsets) }
 
-    /// Whether this is the same URL as `other`, which may stand in another document; copies nothing.
+    /// Whether this is the same URL as `other`, which may stand in another document; copies nothing
+    /// where their folders are the same.
     package func isSame(as other: JoinedURL) -> Bool {
         // Folders that were learnt from other documents are other objects.
         folder === other.folder || folder.isSame(as: other.folder)

@@ -79,7 +79,7 @@ import URISyntax
             #EXT-X-PRELOAD-HINT:TYPE=PART,URI="b.ts",BYTERANGE-START=7,BYTERANGE-LENGTH=9
             """
         ).filter { $0.tag == .preloadHint }
-        #expect(hints.map(\.startsInside) == [false, true, true])
+        #expect(hints.map(\.hasRangeStart) == [false, true, true])
         #expect(hints.map(\.byteRange) == [nil, nil, SubRange(offset: 7, length: 9)])
     }
 

@@ -209,9 +209,8 @@ struct JSONPass {
         guard let url else { return }
         let reference = ResourceReference(
             place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
-            discontinuitySequence: 0, duration: nil, byteRange: nil, startsInside: false,
-            isGap: false, bandwidth: nil,
-            context: SegmentContext(hasMap: false))
+            discontinuitySequence: 0, duration: nil, byteRange: nil, hasRangeStart: false,
+            isGap: false, bandwidth: nil, context: SegmentContext(hasMap: false))
         var replacement: [UInt8] = []
         guard map(reference, &replacement) else { return }
         copy(to: range.lowerBound)

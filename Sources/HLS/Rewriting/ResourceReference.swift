@@ -31,8 +31,8 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// Whether the URL is `other`'s; copies nothing, and compares next to nothing where both
-        /// come from one text.
+        /// Whether the URL is that of `other`, which may stand in another text; copies nothing where
+        /// their folders are the same.
         package func isSame(as other: Place) -> Bool {
             switch other {
             case .whole(let url): isSame(as: url)
@@ -99,8 +99,8 @@ package struct ResourceReference: Sendable {
     package let duration: Duration?
     /// The sub-range of the resource; nil for the whole, and for a hint without a length.
     package let byteRange: SubRange?
-    /// Whether a hint announces a resource from an offset on (BYTERANGE-START) that need not be 0.
-    package let startsInside: Bool
+    /// Whether a hint says from which offset on (BYTERANGE-START), so that it is of a range.
+    package let hasRangeStart: Bool
     /// Whether the segment or part is announced as missing (EXT-X-GAP, GAP=YES).
     package let isGap: Bool
     /// BANDWIDTH of a variant stream in bits per second; nil where there is none.

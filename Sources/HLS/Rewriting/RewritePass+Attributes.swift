@@ -96,7 +96,7 @@ extension RewritePass {
         case .preloadHint:
             if role == .part { particulars.partIndex = partIndex }
             let start = list.bytes(of: "BYTERANGE-START")
-            particulars.startsInside = start != nil
+            particulars.hasRangeStart = start != nil
             if let length = list.bytes(of: "BYTERANGE-LENGTH").flatMap(DecimalNumber.integer) {
                 particulars.byteRange = SubRange(
                     offset: start.flatMap(DecimalNumber.integer) ?? 0, length: length)

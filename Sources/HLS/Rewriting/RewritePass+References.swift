@@ -8,7 +8,7 @@ extension RewritePass {
         let tag: Tag.Name
         let line: Int
         var byteRange: SubRange?
-        var startsInside = false
+        var hasRangeStart = false
         var duration: Duration?
         var isGap = false
         var partIndex: Int?
@@ -76,7 +76,7 @@ extension RewritePass {
             line: particulars.line,
             mediaSequence: mediaSequence, partIndex: particulars.partIndex,
             discontinuitySequence: discontinuitySequence, duration: particulars.duration,
-            byteRange: particulars.byteRange, startsInside: particulars.startsInside,
+            byteRange: particulars.byteRange, hasRangeStart: particulars.hasRangeStart,
             isGap: particulars.isGap,
             bandwidth: particulars.bandwidth, context: context)
     }
@@ -138,7 +138,7 @@ extension RewritePass {
                 place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
                 mediaSequence: mediaSequence, partIndex: nil,
                 discontinuitySequence: discontinuitySequence, duration: pending.duration,
-                byteRange: byteRange, startsInside: false, isGap: pending.isGap, bandwidth: nil,
+                byteRange: byteRange, hasRangeStart: false, isGap: pending.isGap, bandwidth: nil,
                 context: context)
             write(reference, insteadOf: range, map)
         } else {
@@ -182,7 +182,7 @@ extension RewritePass {
 
     @inline(__always)
     private mutating func write(
-        _ reference: borrowing ResourceReference, insteadOf range: Range<Int>,
+        _ reference: ResourceReference, insteadOf range: Range<Int>,
         _ map: PlaylistRewriter.ReferenceMap
     ) {
         // Where it is mapped, the line's end is the empty rest of the line.

@@ -258,9 +258,9 @@ struct RewritePass {
     /// Without a closure around it, which would copy the reference.
     @inline(__always)
     mutating func appendMapped(
-        _ reference: borrowing ResourceReference, _ map: PlaylistRewriter.ReferenceMap
+        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
     ) -> Bool {
-        if options.collectsReferences { references.append(copy reference) }
+        if options.collectsReferences { references.append(reference) }
         flush()
         let start = output.count
         guard map(reference, &output) else {

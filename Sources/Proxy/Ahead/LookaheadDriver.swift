@@ -98,8 +98,8 @@ final class LookaheadDriver {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
         options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
-        guard let drawn = DrawnList(body, base: base, options) else { return }
-        guard drawn.summary.kind == .multivariant else { return learn(drawn, id, resource) }
+        guard let list = drawn ?? DrawnList(body, base: base, options) else { return }
+        guard list.summary.kind == .multivariant else { return learn(list, id, resource) }
         let outline = try? PlaylistOutline(body, base: base)
         if let outline { graphs[id.session] = StreamGraph(outline) }
     }

@@ -177,8 +177,8 @@ struct EpochLedger: Sendable {
         return (relation, forgetOldest())
     }
 
-    /// Notes which names of a window are not in the one that came at a time.
-    private mutating func noteLeft(_ keys: [ObjectKey], at received: WallTime) {
+    /// Notes which names of a window are not in the one that came at a time; all of them without one.
+    private mutating func noteLeft(_ keys: [ObjectKey], at received: WallTime?) {
         var noted: Set<ObjectKey> = []
         for key in keys {
             guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
@@ -287,7 +287,7 @@ struct EpochLedger: Sendable {
         else { return nil }
         lists[oldest] = nil
         let names = readings.removeValue(forKey: oldest)?.names ?? WindowNames()
-        noteLeft(names.keys, at: WallTime(nanoseconds: 0))
+        noteLeft(names.keys, at: nil)
         return oldest
     }
 }

@@ -93,7 +93,7 @@ struct LiveReading {
                 run = reference.mediaSequence
             }
             discontinuity = reference.discontinuitySequence
-            let isRange = reference.byteRange != nil || reference.startsInside
+            let isRange = reference.byteRange != nil || reference.hasRangeStart
             let isHint = reference.tag == .preloadHint
             if reference.tag == .part || isHint, isRange {
                 let end = Int64(reference.byteRange?.end ?? 0)

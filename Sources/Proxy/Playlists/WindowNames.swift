@@ -9,8 +9,6 @@ struct WindowNames: Sendable {
     private(set) var keys: [ObjectKey] = []
     /// Of each name's URL.
     private var digests: [UInt32] = []
-    /// How many names of the window before were looked at and were not the ones.
-    private(set) var searched = 0
 
     init() {}
 
@@ -40,7 +38,6 @@ struct WindowNames: Sendable {
                 add(name.place, key, digest)
             }
         }
-        searched = search.misses
     }
 
     private mutating func add(
@@ -52,10 +49,11 @@ struct WindowNames: Sendable {
     }
 
     /// Finds the names of one window in another, which it slides over.
-    private struct Search {
+    struct Search {
         private let names: WindowNames
         /// Behind what was found last.
         private var next = 0
+        /// How many names were looked at and were not the ones.
         private(set) var misses = 0
         /// How many names are looked at: enough to find by how much the window slid, and for a few
         /// names that are new; not for all of them being new.
