@@ -21,25 +21,30 @@ extension StoreWorker {
     ///
     /// By its key only: many may wait, and a weak reference would make every use of the object slower.
     func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool) {
-        unsynced[object.key, default: false] = isClaimedEarly || unsynced[object.key] == true
+        unsynced.append(UnsyncedHeader(key: object.key, isClaimedEarly: isClaimedEarly))
         if unsyncedSince == nil { unsyncedSince = .now() }
     }
 
     /// All that waits, which counts as being synced from now on.
     func takeUnsynced() -> SyncBatch {
         var batch = SyncBatch(folders: unsyncedFolders)
-        for key in unsynced.keys {
-            if let object = openObject(of: key) {
-                batch.open.append(
-                    SyncBatch.Entry(
-                        key: key, generation: object.generation, file: object.descriptor,
-                        sequence: object.state.withLock { $0.sequence }))
-            } else {
-                batch.closed.insert(key)
+        var places: [ObjectKey: Int] = [:]
+        for header in unsynced {
+            guard let object = openObject(of: header.key) else {
+                batch.closed.append(header)
+                continue
             }
+            if let place = places[header.key] {
+                if header.isClaimedEarly { batch.open[place].header = header }
+                continue
+            }
+            places[header.key] = batch.open.count
+            batch.open.append(
+                SyncBatch.Entry(
+                    header: header, generation: object.generation, file: object.descriptor,
+                    sequence: object.state.withLock { $0.sequence }))
         }
-        syncing = unsynced
-        unsynced = [:]
+        unsynced = []
         unsyncedFolders = []
         unsyncedSince = nil
         return batch
@@ -99,33 +104,31 @@ extension StoreWorker {
     /// - Returns: true when it refused no file.
     @discardableResult
     func absorb(_ outcome: SyncOutcome) -> Bool {
-        let known = syncing
-        syncing = [:]
+        let isFormer = isSyncingFormer
+        isSyncingFormer = false
         for entry in outcome.synced {
-            guard let object = openObject(of: entry.key), object.generation == entry.generation
+            guard let object = openObject(of: entry.header.key),
+                object.generation == entry.generation
             else { continue }
             object.state.withLock { state in
                 // A header that was written meanwhile is another one.
                 if state.sequence == entry.sequence { state.isHeaderSynced = true }
             }
         }
-        for (key, error) in outcome.refused {
-            // In a folder that was made anew meanwhile the key is another object's.
-            guard let isClaimedEarly = known[key] else { continue }
-            if let object = openObject(of: key) {
+        // In a folder that was made anew meanwhile the keys are other objects'.
+        for (header, error) in outcome.refused where !isFormer {
+            if let object = openObject(of: header.key) {
                 giveUp(object, error)
                 // Now, because a stop may be all that follows.
-                _ = core.remove(key, only: object)
+                _ = core.remove(header.key, only: object)
                 continue
             }
             core.channel.noteStorageFailure(error)
-            // Its header says more than what may be on the disk.
-            if isClaimedEarly { core.remove(key) }
+            // It says more than what may be on the disk.
+            if header.isClaimedEarly { core.remove(header.key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
-        for key in outcome.left {
-            unsynced[key, default: false] = known[key] == true || unsynced[key] == true
-        }
+        if !isFormer { unsynced += outcome.left }
         unsyncedFolders.formUnion(outcome.leftFolders)
         let isDone = outcome.left.isEmpty && outcome.leftFolders.isEmpty
         if !isDone, unsyncedSince == nil { unsyncedSince = .now() }

@@ -13,17 +13,16 @@ final class StoreWorker {
     var dirty: [(object: StoredObject, since: Monotonic)] = []
     /// When the disk refused a header last; for a while no other is tried.
     var refusedAt: Monotonic?
-    /// Keys of objects whose last header may not be on the disk yet; true where it may come there
-    /// without the body that it claims.
-    var unsynced: [ObjectKey: Bool] = [:]
+    /// What of objects may not be on the disk yet; an object may be there more than once.
+    var unsynced: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var unsyncedFolders: Set<UInt8> = []
     /// Since when there is something to sync.
     var unsyncedSince: Monotonic?
-    /// What is being synced.
-    var syncing: [ObjectKey: Bool] = [:]
     /// True from when the syncing thread was given something until its word on that was taken.
     var isSyncing = false
+    /// True when what it was given is of another folder than this one.
+    var isSyncingFormer = false
     let syncer: Syncer
     /// True when objects were let go that the table may close now.
     var mayTrim = false
@@ -284,8 +283,8 @@ final class StoreWorker {
         }
         for object in dirty { object.object.state.withLock { $0.isQueued = false } }
         dirty = []
-        unsynced = [:]
-        syncing = [:]
+        unsynced = []
+        isSyncingFormer = isSyncing
         unsyncedFolders = []
         rows = [:]
         uses = [:]

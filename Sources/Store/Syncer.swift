@@ -5,11 +5,18 @@ import Posix
 import Reactor
 import Synchronization
 
+/// An object whose last header may not be on the disk yet.
+struct UnsyncedHeader: Sendable {
+    let key: ObjectKey
+    /// Whether it may come there without the body that it claims.
+    let isClaimedEarly: Bool
+}
+
 /// What is made certain together.
 struct SyncBatch: Sendable {
     /// The file of an object that is open.
     struct Entry: Sendable {
-        let key: ObjectKey
+        var header: UnsyncedHeader
         let generation: UInt64
         let file: SharedDescriptor
         /// The number of its last header.
@@ -21,8 +28,8 @@ struct SyncBatch: Sendable {
     static let together = 8
 
     var open: [Entry] = []
-    /// Keys of objects that were let go.
-    var closed: Set<ObjectKey> = []
+    /// Those of objects that were let go.
+    var closed: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var folders: Set<UInt8> = []
 }
@@ -31,11 +38,11 @@ struct SyncBatch: Sendable {
 struct SyncOutcome: Sendable {
     /// The open files that are certain now.
     var synced: [SyncBatch.Entry] = []
-    var refused: [(key: ObjectKey, error: SystemError)] = []
+    var refused: [(header: UnsyncedHeader, error: SystemError)] = []
     /// Why a folder could not be synced, if one could not.
     var refusal: SystemError?
     /// What is to be tried again, or was not come to.
-    var left: Set<ObjectKey> = []
+    var left: [UnsyncedHeader] = []
     var leftFolders: Set<UInt8> = []
 }
 
@@ -64,14 +71,14 @@ extension SyncBatch {
         for entry in open { startWriteback(entry.file.number) }
         for entry in open {
             guard .now() < deadline else {
-                outcome.left.insert(entry.key)
+                outcome.left.append(entry.header)
                 continue
             }
             do throws(SystemError) {
                 try syncData(entry.file.number)
                 outcome.synced.append(entry)
             } catch {
-                outcome.refused.append((entry.key, error))
+                outcome.refused.append((entry.header, error))
             }
         }
         for byte in folders {

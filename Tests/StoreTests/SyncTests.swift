@@ -18,7 +18,8 @@ extension ObjectStore {
 @Suite struct SyncTests {
     private func entry(of object: StoredObject) -> SyncBatch.Entry {
         SyncBatch.Entry(
-            key: object.key, generation: object.generation, file: object.descriptor,
+            header: UnsyncedHeader(key: object.key, isClaimedEarly: false),
+            generation: object.generation, file: object.descriptor,
             sequence: object.state.withLock { $0.sequence })
     }
 
@@ -71,12 +72,14 @@ extension ObjectStore {
         let open = try store.add("a", total: 10)
         // One that is there, and one that is gone by now.
         try store.add("b", total: 10)
-        let others: Set = [ObjectKey(sha256Of: "b"), ObjectKey(sha256Of: "c")]
+        let others = ["b", "c"].map {
+            UnsyncedHeader(key: ObjectKey(sha256Of: $0), isClaimedEarly: true)
+        }
         let batch = SyncBatch(
             open: [entry(of: open)], closed: withOthers ? others : [],
             folders: [open.key.firstByte])
         let outcome = batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64))
-        #expect(outcome.synced.map(\.key) == [open.key])
+        #expect(outcome.synced.map(\.header.key) == [open.key])
         #expect(outcome.refused.isEmpty && outcome.refusal == nil)
         #expect(outcome.left.isEmpty && outcome.leftFolders.isEmpty)
     }
@@ -90,7 +93,8 @@ extension ObjectStore {
         worker.noteUnsynced(made, isClaimedEarly: true)
         worker.unsyncedFolders = [made.key.firstByte]
         #expect(!worker.syncAll(by: .now()))
-        #expect(worker.unsynced[made.key] == true)
+        #expect(worker.unsynced.map(\.key) == [made.key])
+        #expect(worker.unsynced.map(\.isClaimedEarly) == [true])
         #expect(worker.unsyncedFolders == [made.key.firstByte] && worker.unsyncedSince != nil)
         #expect(worker.syncAll(by: .now() + .seconds(100 as Int64)))
         #expect(worker.unsynced.isEmpty && worker.unsyncedSince == nil)
@@ -111,6 +115,37 @@ extension ObjectStore {
         #expect(made.state.withLock { $0.isHeaderSynced } == !isWrittenMeanwhile)
     }
 
+    @Test func `an object with several headers is synced once, and is no surer than its first`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        let worker = try store.makeWorker()
+        for isClaimedEarly in [false, true, false] {
+            worker.noteUnsynced(made, isClaimedEarly: isClaimedEarly)
+        }
+        let batch = worker.takeUnsynced()
+        #expect(batch.open.map(\.header.isClaimedEarly) == [true] && batch.closed.isEmpty)
+        #expect(worker.unsynced.isEmpty)
+    }
+
+    @Test func `what was refused in a former folder says nothing of this one`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        let worker = try store.makeWorker()
+        worker.noteUnsynced(made, isClaimedEarly: true)
+        let batch = worker.takeUnsynced()
+        worker.isSyncingFormer = true
+        var outcome = SyncOutcome()
+        outcome.refused = batch.open.map { ($0.header, SystemError("fdatasync", code: EIO)) }
+        worker.absorb(outcome)
+        #expect(!made.isDiscarded && !worker.isSyncingFormer)
+    }
+
     @Test(arguments: [true, false])
     func `what the disk refused to keep is gone, open or not`(isOpen: Bool) throws {
         let folder = try TemporaryFolder()
@@ -122,7 +157,12 @@ extension ObjectStore {
         _ = worker.takeUnsynced()
         if !isOpen { _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) } }
         var outcome = SyncOutcome()
-        outcome.refused = [(made.key, SystemError("fdatasync", code: EIO))]
+        outcome.refused = [
+            (
+                UnsyncedHeader(key: made.key, isClaimedEarly: true),
+                SystemError("fdatasync", code: EIO)
+            )
+        ]
         #expect(!worker.absorb(outcome))
         #expect(store.find("a") == nil && !exists(objectPath(folder.path, "a")))
         #expect(made.isDiscarded == isOpen)
@@ -169,7 +209,7 @@ extension ObjectStore {
         let told = try Latch()
         syncer.begin(SyncBatch(open: [entry(of: made)])) { told.open() }
         #expect(told.wait(atMost: .seconds(100 as Int64)))
-        #expect(syncer.takeOutcome()?.synced.map(\.key) == [made.key])
+        #expect(syncer.takeOutcome()?.synced.map(\.header.key) == [made.key])
         #expect(syncer.takeOutcome() == nil)
         #expect(syncer.settle(by: .now() + .seconds(100 as Int64)))
     }
