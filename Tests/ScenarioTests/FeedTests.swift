@@ -25,15 +25,18 @@ extension Stories {
 
         @Test func `a swipe far away ends what ran, and what was got is kept`() throws {
             let feed = try ShownFeed(items: 40, size: 2_000_000)
-            feed.story.cdn.setBehaviour("rate=200000", for: "/bytes/*")
+            let first = feed.segment(0, 0)
+            feed.story.cdn.hold(first, afterBytes: 100_000)
             _ = try feed.put()
-            #expect(eventually { feed.story.cdn.bytesSent(feed.segment(0, 0)) > 100_000 })
-            feed.story.cdn.setBehaviour(nil, for: "/bytes/*")
+            #expect(eventually { feed.story.cdn.bytesSent(first) == 100_000 })
+            // What is still on its way when a transfer ends comes again, so it is waited for.
+            #expect(try feed.story.get(first, range: "bytes=0-99999").body.count == 100_000)
             _ = try feed.move(to: 30)
             #expect(try feed.settles(30, "whole"))
-            #expect(feed.story.cdn.bytesSent(feed.segment(0, 0)) < 2_000_000)
-            #expect(isContent(try feed.story.get(feed.segment(0, 0)).body, of: feed.segment(0, 0)))
-            #expect(feed.story.cdn.firstByteServedTwice(feed.segment(0, 0)) == nil)
+            #expect(feed.story.cdn.bytesSent(first) == 100_000)
+            feed.story.cdn.release(first)
+            #expect(isContent(try feed.story.get(first).body, of: first))
+            #expect(feed.story.cdn.firstByteServedTwice(first) == nil)
         }
 
         @Test func `the rendition that was played is got ready of the next items`() throws {
