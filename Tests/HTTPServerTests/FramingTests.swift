@@ -62,7 +62,8 @@ struct FramingTests {
         let answer = client.answer()
         #expect(answer?.field("Transfer-Encoding") == "chunked")
         #expect(answer?.field("Content-Length") == nil)
-        #expect(answer?.body == pattern(1) + pattern(70_000) + pattern(300_000))
+        let isWhole = answer?.body == pattern(1) + pattern(70_000) + pattern(300_000)
+        #expect(isWhole)
         client.get("/")
         #expect(client.answer()?.body.count == 370_001)
     }
@@ -128,7 +129,8 @@ struct FramingTests {
         }
         let client = server.client()
         client.get("/")
-        #expect(client.answer()?.body == pattern(5_000_000))
+        let isWhole = client.answer()?.body == pattern(5_000_000)
+        #expect(isWhole)
     }
 
     @Test func `framing fields of the handler are replaced by the server's`() throws {

@@ -83,7 +83,8 @@ import Upstream
         usleep(50_000)
         #expect(probe.record.withLock { $0.offers } == 2)
         probe.act { $0.resume() }
-        #expect(probe.wait().body == sent)
+        let isWhole = probe.wait().body == sent
+        #expect(isWhole)
         harness.stop()
         origin.stop()
     }
