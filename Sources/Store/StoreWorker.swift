@@ -13,7 +13,7 @@ final class StoreWorker {
     var dirty: [(object: StoredObject, since: Monotonic)] = []
     /// When the disk refused a header last; for a while no other is tried.
     var refusedAt: Monotonic?
-    /// What of objects may not be on the disk yet; an object may be there more than once.
+    /// Headers that may not be on the disk yet; an object may be there more than once.
     var unsynced: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var unsyncedFolders: Set<UInt8> = []

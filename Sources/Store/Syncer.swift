@@ -28,7 +28,7 @@ struct SyncBatch: Sendable {
     static let together = 8
 
     var open: [Entry] = []
-    /// Those of objects that were let go.
+    /// The headers of objects that were let go.
     var closed: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var folders: Set<UInt8> = []

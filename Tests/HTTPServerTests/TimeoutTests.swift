@@ -70,7 +70,7 @@ struct TimeoutTests {
     @Test func `a slow reader that goes on reading lives beyond the time`() throws {
         var limits = shortLimits()
         // So long that a reader which the machine holds up is none that has gone.
-        limits.writeTimeout = .milliseconds(1_500)
+        limits.writeTimeout = .milliseconds(800)
         let sent = pattern(12_000_000)
         let server = try TestServer(limits: limits) { _, _, exchange in
             exchange.respond(ok(), body: .bytes(sent))

@@ -23,6 +23,14 @@ extension ObjectStore {
             sequence: object.state.withLock { $0.sequence })
     }
 
+    /// An object, and a worker that knows its first header to be unsynced.
+    private func addUnsynced(to store: ObjectStore) throws -> (StoredObject, StoreWorker) {
+        let made = try store.add("a", total: 10)
+        let worker = try store.makeWorker()
+        worker.noteUnsynced(made, isClaimedEarly: true)
+        return (made, worker)
+    }
+
     @Test func `a complete object is found after a kill before anything was synced`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path + "/store") {
@@ -88,9 +96,7 @@ extension ObjectStore {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let made = try store.add("a", total: 10)
-        let worker = try store.makeWorker()
-        worker.noteUnsynced(made, isClaimedEarly: true)
+        let (made, worker) = try addUnsynced(to: store)
         worker.unsyncedFolders = [made.key.firstByte]
         #expect(!worker.syncAll(by: .now()))
         #expect(worker.unsynced.map(\.key) == [made.key])
@@ -115,7 +121,7 @@ extension ObjectStore {
         #expect(made.state.withLock { $0.isHeaderSynced } == !isWrittenMeanwhile)
     }
 
-    @Test func `an object with several headers is synced once, and is no surer than its first`()
+    @Test func `an object with several headers is synced once, as unsure as the least sure`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -135,9 +141,7 @@ extension ObjectStore {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let made = try store.add("a", total: 10)
-        let worker = try store.makeWorker()
-        worker.noteUnsynced(made, isClaimedEarly: true)
+        let (made, worker) = try addUnsynced(to: store)
         let batch = worker.takeUnsynced()
         worker.isSyncingFormer = true
         var outcome = SyncOutcome()
@@ -151,9 +155,7 @@ extension ObjectStore {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let made = try store.add("a", total: 10)
-        let worker = try store.makeWorker()
-        worker.noteUnsynced(made, isClaimedEarly: true)
+        let (made, worker) = try addUnsynced(to: store)
         _ = worker.takeUnsynced()
         if !isOpen { _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) } }
         var outcome = SyncOutcome()
