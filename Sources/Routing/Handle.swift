@@ -6,7 +6,9 @@
 ///     flags · session (6 bytes) · epoch · origin URL without its scheme, or a 16-byte name · MAC
 ///
 /// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
-/// signing is on; one byte of flags tells.
+/// signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
+/// link signed for one role is not valid under the letter of another.
+package import HLS
 package import URISyntax
 
 /// What a player started from, as a number of 48 bits.
@@ -34,6 +36,22 @@ package struct SessionID: Hashable, Sendable {
     package var text: String {
         let digits = String(number, radix: 16)
         return String(repeating: "0", count: 12 - digits.count) + digits
+    }
+}
+
+/// What a handle is made for; part of what its signature covers.
+package enum HandleUse: Hashable, Sendable {
+    /// A link to a resource of this role.
+    case link(ResourceRole)
+    /// The host of a cloned pathway, as an argument of other links.
+    case pathwayHost
+
+    /// The byte that stands before the handle's own in what is signed.
+    fileprivate var mark: UInt8 {
+        switch self {
+        case .link(let role): role.letter
+        case .pathwayHost: UInt8(ascii: "H")
+        }
     }
 }
 
@@ -81,8 +99,11 @@ package struct Handle: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - output: where the text goes.
-    ///   - sign: gives the MAC of the bytes before it; nil when signing is off.
-    package func append(to output: inout [UInt8], sign: (([UInt8]) -> [UInt8])? = nil) {
+    ///   - use: what the handle is for.
+    ///   - sign: gives the MAC of the use and the bytes before it; nil when signing is off.
+    package func append(
+        to output: inout [UInt8], for use: HandleUse, sign: (([UInt8]) -> [UInt8])? = nil
+    ) {
         var bytes: [UInt8]
         switch target {
         case .url(let url):
@@ -92,7 +113,7 @@ package struct Handle: Hashable, Sendable {
             bytes.append(contentsOf: name)
         }
         if sign != nil { bytes[0] |= Flag.signed }
-        if let sign { bytes.append(contentsOf: sign(bytes).prefix(Self.signatureLength)) }
+        if let sign { bytes.append(contentsOf: Self.mac(of: bytes, for: use, by: sign)) }
         Base64URL.append(bytes, to: &output)
     }
 
@@ -117,23 +138,31 @@ package struct Handle: Hashable, Sendable {
         return bytes
     }
 
+    private static func mac(
+        of bytes: [UInt8], for use: HandleUse, by sign: ([UInt8]) -> [UInt8]
+    ) -> ArraySlice<UInt8> {
+        sign([use.mark] + bytes).prefix(signatureLength)
+    }
+
+    /// Reads a handle's text without checking a signature.
+    ///
+    /// - Parameter text: the handle as it stands in the URL.
+    /// - Throws: `Fault.malformed`.
+    package init(text: some Collection<UInt8>) throws(Fault) {
+        try self.init(text: Array(text).span, for: .pathwayHost, sign: nil)
+    }
+
     /// Reads a handle's text.
     ///
     /// - Parameters:
     ///   - text: the handle as it stands in the URL.
-    ///   - sign: gives the MAC that the bytes must carry; nil accepts any, as `sluice decode` does.
+    ///   - use: what it is used for.
+    ///   - sign: gives the MAC that the bytes must carry; nil accepts any.
     ///   - requiresSignature: whether an unsigned handle is refused.
     /// - Throws: `Fault`, telling what cannot be read from what may not be used.
     package init(
-        text: some Collection<UInt8>, sign: (([UInt8]) -> [UInt8])? = nil,
+        text: Span<UInt8>, for use: HandleUse, sign: (([UInt8]) -> [UInt8])?,
         requiresSignature: Bool = false
-    ) throws(Fault) {
-        try self.init(text: Array(text).span, sign: sign, requiresSignature: requiresSignature)
-    }
-
-    /// As above, of text that lies in one piece: every request for a link comes through here.
-    package init(
-        text: Span<UInt8>, sign: (([UInt8]) -> [UInt8])? = nil, requiresSignature: Bool = false
     ) throws(Fault) {
         guard var bytes = Base64URL.decode(text), let flags = bytes.first, flags & ~Flag.known == 0
         else { throw .malformed }
@@ -141,7 +170,7 @@ package struct Handle: Hashable, Sendable {
             guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
             let signature = bytes.suffix(Self.signatureLength)
             bytes.removeLast(Self.signatureLength)
-            if let sign, !Self.isEqual(sign(bytes).prefix(Self.signatureLength), signature) {
+            if let sign, !Self.isEqual(Self.mac(of: bytes, for: use, by: sign), signature) {
                 throw .badSignature
             }
         } else if requiresSignature {

@@ -11,7 +11,8 @@ import URISyntax
     /// The link as it is made of a whole URL.
     private func link(to url: AbsoluteURL, _ role: ResourceRole, _ epoch: Epoch) -> [UInt8] {
         var output = Array("/base/\(Character(UnicodeScalar(role.letter)))/".utf8)
-        Handle(session: session, target: .url(url), epoch: epoch).append(to: &output)
+        Handle(session: session, target: .url(url), epoch: epoch).append(
+            to: &output, for: .link(role))
         output.append(0x2F)
         role.appendSafeFileName(for: url, hasMap: false, to: &output)
         return output

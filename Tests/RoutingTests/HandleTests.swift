@@ -1,4 +1,5 @@
 /// Handles: session and URL in one word, back again, and nothing forged.
+import HLS
 import Routing
 import Testing
 import URISyntax
@@ -6,9 +7,12 @@ import URISyntax
 @Suite struct `Handles` {
     static let session = SessionID(0x1234_5678_9abc)
 
-    private func text(_ handle: Handle, sign: (([UInt8]) -> [UInt8])? = nil) -> [UInt8] {
+    private func text(
+        _ handle: Handle, for use: HandleUse = .link(.media),
+        sign: (([UInt8]) -> [UInt8])? = nil
+    ) -> [UInt8] {
         var output: [UInt8] = []
-        handle.append(to: &output, sign: sign)
+        handle.append(to: &output, for: use, sign: sign)
         return output
     }
 
@@ -39,18 +43,37 @@ import URISyntax
     }
 
     @Test func `a changed byte of a signed handle is noticed`() throws {
-        let sign: ([UInt8]) -> [UInt8] = { bytes in
-            let sum = bytes.reduce(UInt8(7)) { $0 &* 31 &+ $1 }
-            return Array(repeating: sum, count: 32)
-        }
         let made = text(
-            Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))), sign: sign)
-        #expect(throws: Never.self) { try Handle(text: made, sign: sign, requiresSignature: true) }
+            Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))),
+            sign: Self.sign)
+        #expect(throws: Never.self) { try read(made, for: .link(.media)) }
         for index in made.indices {
             var changed = made
             changed[index] = changed[index] == 0x41 ? 0x42 : 0x41
             #expect(throws: Handle.Fault.self, "byte \(index)") {
-                try Handle(text: changed, sign: sign, requiresSignature: true)
+                try read(changed, for: .link(.media))
+            }
+        }
+    }
+
+    private static let sign: @Sendable ([UInt8]) -> [UInt8] = { bytes in
+        let sum = bytes.reduce(UInt8(7)) { $0 &* 31 &+ $1 }
+        return Array(repeating: sum, count: 32)
+    }
+
+    private func read(_ text: [UInt8], for use: HandleUse) throws {
+        _ = try Handle(text: text.span, for: use, sign: Self.sign, requiresSignature: true)
+    }
+
+    @Test func `a signature holds for one role only`() throws {
+        let handle = Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a")))
+        let uses = ResourceRole.allCases.map { HandleUse.link($0) } + [.pathwayHost]
+        for made in uses {
+            let signed = text(handle, for: made, sign: Self.sign)
+            for used in uses where used != made {
+                #expect(throws: Handle.Fault.badSignature, "\(made) as \(used)") {
+                    try read(signed, for: used)
+                }
             }
         }
     }
@@ -58,7 +81,7 @@ import URISyntax
     @Test func `an unsigned handle is refused where signatures are needed`() throws {
         let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))))
         #expect(throws: Handle.Fault.badSignature) {
-            try Handle(text: made, requiresSignature: true)
+            try read(made, for: .link(.media))
         }
     }
 

@@ -209,7 +209,7 @@ struct DownloadExport {
             session: session.id, prefix: "", signer: core.signer,
             handle: core.handle(for:session:epoch:))
         let letter = String(UnicodeScalar(shown.letter))
-        let handle = String(decoding: links.handleText(of: url), as: UTF8.self)
+        let handle = String(decoding: links.handleText(of: url, for: .link(shown)), as: UTF8.self)
         file.source = "/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"
         places[url] = files.count
         files.append(file)

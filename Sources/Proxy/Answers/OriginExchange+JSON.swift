@@ -21,7 +21,7 @@ extension OriginExchange {
                 guard let root = PathwayMove.root(of: host, base: base) else {
                     return (PathwayMove.plainParameter, [0x31])
                 }
-                return (PathwayMove.hostParameter, links.handleText(of: root))
+                return (PathwayMove.hostParameter, links.handleText(of: root, for: .pathwayHost))
             },
             map: { reference, output in
                 // What leads to us already is left alone: a second handle around it would loop.

@@ -27,7 +27,7 @@ extension CachingProxy {
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
                 exchange)
         }
-        let url = core.settings.token == nil ? mounted.url : Self.withoutToken(mounted.url)
+        let url = withoutToken(mounted.url)
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
             return passThrough(mounted.mount, url, exchange)
         }
@@ -99,7 +99,12 @@ extension CachingProxy {
         var forwarded = endToEndFields(request.fields)
         for name: FieldName in [.host, .expect, .contentLength] { forwarded.remove(name) }
         // The access token is ours and no origin's.
-        if core.settings.token != nil, bearer(request) != nil { forwarded.remove(.authorization) }
+        if let token = core.settings.token {
+            if bearer(request) != nil { forwarded.remove(.authorization) }
+            if AccessToken.isNamed(in: forwarded.combined("Referer"), token) {
+                forwarded.remove("Referer")
+            }
+        }
         Telemetry.strip(&forwarded)
         forwarded.set(.cdnLoop, core.cdnLoop(after: request))
         forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
@@ -121,15 +126,5 @@ extension CachingProxy {
         ] { forwarded.remove(name) }
         if kind == nil { forwarded.remove(.acceptEncoding) }
         return forwarded
-    }
-
-    /// A mount's URL without our access token, which came as an argument to us.
-    private static func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard let query = url.queryRange else { return url }
-        let kept = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-            .filter { !$0.starts(with: Array("\(tokenArgument)=".utf8)) }
-        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
-        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
-        return (try? AbsoluteURL(bytes: bytes)) ?? url
     }
 }

@@ -100,16 +100,17 @@ package final class CachingProxy: RequestHandler {
 
     func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
+        // A URL's own argument of that name may stand beside ours.
         let offered =
-            given ?? bearer(request)
-            ?? request.queryItems.first { $0.rawName == Self.tokenArgument }?.value()
-        if let offered, Signer.isEqual(offered, token) { return nil }
+            [given, bearer(request)].compactMap { $0 }
+            + request.queryItems.filter { $0.rawName == AccessToken.argument }.map { $0.value() }
+        if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
+            return nil
+        }
         return ProxyFailure(
             .client, .unauthorized,
             "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
     }
-
-    static let tokenArgument = "token"
 
     func bearer(_ request: RequestHead) -> String? {
         guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else {
@@ -128,11 +129,14 @@ package final class CachingProxy: RequestHandler {
 
     private func handle(_ entry: Entry, _ exchange: Exchange) {
         let request = exchange.request
-        if let failure = tokenFault(request, given: entry.token) ?? methodFault(request) {
+        var entry = entry
+        let url = withoutToken(entry.url)
+        // Whoever percent-encodes a whole entry puts the token into the URL.
+        let given = url == entry.url ? entry.token : core.settings.token
+        if let failure = tokenFault(request, given: given) ?? methodFault(request) {
             return refuse(failure, exchange)
         }
-        var entry = entry
-        entry.url = entry.url.withoutDirectives
+        entry.url = url.withoutDirectives
         let session = core.sessions.session(for: entry)
         let name = entry.url.nameExtension
         let role: ResourceRole? = name == "m3u8" || name == "m3u" ? .playlist : nil
@@ -149,7 +153,7 @@ package final class CachingProxy: RequestHandler {
     private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         do throws(ProxyFailure) {
-            let handle = try handle(link.handle)
+            let handle = try handle(link.handle, for: .link(link.role))
             let url = try moved(url(of: handle), by: link.pathway, of: handle.session)
             let session = core.sessions.session(handle.session)
             let target = PlaybackTarget(
@@ -161,11 +165,13 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    private func handle(_ text: Substring) throws(ProxyFailure) -> Handle {
+    private func handle(
+        _ text: Substring, for use: HandleUse
+    ) throws(ProxyFailure) -> Handle {
         let signer = core.signer
         do throws(Handle.Fault) {
             return try Handle(
-                text: text.utf8.span, sign: signer.map { signer in { signer.sign($0) } },
+                text: text.utf8.span, for: use, sign: signer.map { signer in { signer.sign($0) } },
                 requiresSignature: signer != nil)
         } catch {
             switch error {
@@ -196,7 +202,7 @@ package final class CachingProxy: RequestHandler {
         guard let move else { return url }
         var root: AbsoluteURL?
         if let host = move.host {
-            let named = try handle(host[...])
+            let named = try handle(host[...], for: .pathwayHost)
             guard named.session == session else {
                 throw ProxyFailure(
                     .client, .forbidden,

@@ -44,9 +44,9 @@ package final class LinkWriter {
     }
 
     /// The text of the handle alone.
-    func handleText(of url: AbsoluteURL) -> [UInt8] {
+    func handleText(of url: AbsoluteURL, for use: HandleUse) -> [UInt8] {
         var text: [UInt8] = []
-        handle(url, session, .first).append(to: &text, sign: sign)
+        handle(url, session, .first).append(to: &text, for: use, sign: sign)
         return text
     }
 
@@ -73,7 +73,7 @@ package final class LinkWriter {
         output.append(0x2F)
         output.append(role.letter)
         output.append(0x2F)
-        handle(url, session, epoch).append(to: &output, sign: sign)
+        handle(url, session, epoch).append(to: &output, for: .link(role), sign: sign)
         output.append(0x2F)
         role.appendSafeFileName(for: url, hasMap: reference.hasMap, to: &output)
     }

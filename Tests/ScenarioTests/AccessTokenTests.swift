@@ -1,0 +1,98 @@
+/// Stories of the access token: it opens the daemon, and leaves it on no way.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct AccessTokenTests {}
+}
+
+extension Stories.AccessTokenTests {
+    private static let token = "acc3ss-token"
+
+    /// The forms in which an entry can be written, with the token as an argument.
+    private func entries(_ origin: String) -> [String] {
+        let token = "token=\(Self.token)"
+        let mark = origin.contains("?") ? "&" : "?"
+        return [
+            "/\(origin)\(mark)\(token)", "/dvr=1h/\(origin)\(mark)\(token)",
+            "/\(percentEncoded(origin + mark + token))",
+            "/\(origin)\(mark)\(token)&after=1", "/\(origin)\(mark)\(token)&\(token)",
+            "/proxy?url=\(percentEncoded(origin))&\(token)",
+            "/proxy?url=\(percentEncoded(origin + mark + token))&\(token)",
+        ]
+    }
+
+    @Test func `the access token is removed from every form of entry`() throws {
+        let story = try Story([
+            "--token", Self.token, "--log-level", "trace",
+        ])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        for entry in entries(story.cdn.url("/l.m3u8"))
+            + entries(story.cdn.url("/l.m3u8?x=1"))
+        {
+            let list = try story.follow(entry)
+            #expect(list.status == 200 && !list.text.contains(Self.token), "\(entry)")
+        }
+        let asked = story.cdn.requests
+        #expect(asked.count >= 3)
+        #expect(!asked.contains { $0.target.contains("token") || $0.target.hasSuffix("?") })
+        // All forms of one URL are one object.
+        #expect(story.cdn.requestCount("/l.m3u8?x=1") == 1)
+        story.stop()
+        for file in storedFiles(story.cacheFolder) + ["\(story.cacheFolder)/index.sqlite"] {
+            #expect(!contains(file, Self.token), "\(file)")
+        }
+        #expect(!story.daemon.standardError.contains(Self.token))
+    }
+
+    @Test(arguments: ["/", "/dvr=1h/"])
+    func `an origin's own argument token reaches it`(_ start: String) throws {
+        let story = try Story(["--token", Self.token])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        story.cdn.setBehaviour(Behaviour(query: "needtoken=theirs"), for: "/l.m3u8")
+        let url = story.cdn.url("/l.m3u8?token=theirs")
+        #expect(try story.follow("\(start)\(url)&token=\(Self.token)").status == 200)
+        #expect(try story.follow("\(start)\(url)").status == 401)
+        #expect(story.cdn.requests.allSatisfy { $0.target == "/l.m3u8?token=theirs" })
+        let open = try Story()
+        open.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        open.cdn.setBehaviour(Behaviour(query: "needtoken=theirs"), for: "/l.m3u8")
+        #expect(try open.follow("\(start)\(open.cdn.url("/l.m3u8?token=theirs"))").status == 200)
+    }
+
+    @Test func `a mount keeps the origin's token and drops ours`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        cdn.put("/vod/a.ts", Array("bytes".utf8))
+        let story = try Story(["--token", Self.token, "--mount", "/demo/=\(cdn.url("/vod/"))"])
+        let answer = try story.follow(
+            "/demo/a.ts?token=theirs&token=\(Self.token)",
+            headers: [("Referer", "\(story.daemon.baseURL)/?token=\(Self.token)")])
+        #expect(answer.text == "bytes")
+        #expect(cdn.requests.map(\.target) == ["/vod/a.ts?token=theirs"])
+        #expect(cdn.requests.allSatisfy { $0["Referer"] == nil })
+    }
+
+    @Test func `a signed link does not work under the letter of another role`() throws {
+        let story = try Story(["--token", Self.token])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let list = try story.follow(story.entry("/l.m3u8", "token=\(Self.token)"))
+        let link = uriLines(list.text)[0]
+        #expect(link.hasPrefix("/s/"))
+        for letter in "piklvjgf" {
+            let other = "/\(letter)/" + link.dropFirst(3)
+            #expect(try story.follow(other).status == 403, "\(letter)")
+        }
+        #expect(story.cdn.requestCount("/a.ts") == 0)
+        #expect(try story.follow(link).text == "bytes")
+    }
+
+    /// Whether a file holds a text.
+    private func contains(_ path: String, _ text: String) -> Bool {
+        guard let bytes = try? readFile(path) else { return false }
+        return bytes.firstRange(of: Array(text.utf8)) != nil
+    }
+}
