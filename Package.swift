@@ -40,18 +40,19 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
-        // Row 0: C headers and shims; URI syntax, which everything reads.
+        // Row 0: C headers and shims; numbers from outside; URI syntax, which everything reads.
         .target(name: "CLinux"),
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .target(name: "Numbers", swiftSettings: pure),
         .target(name: "URISyntax", swiftSettings: pure),
 
         // Row 1: pure protocols, bytes in and values out; owned descriptors and typed system errors.
-        .target(name: "HTTP", dependencies: ["URISyntax"], swiftSettings: pure),
-        .target(name: "HLS", dependencies: ["URISyntax"], swiftSettings: pure),
-        .target(name: "Posix", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "HTTP", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
+        .target(name: "HLS", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
+        .target(name: "Posix", dependencies: ["Numbers", "CLinux"], swiftSettings: strict),
 
         // Row 2: the loop; path to handler; pure decisions.
         .target(
@@ -60,12 +61,16 @@ let package = Package(
                 "Posix", "CLinux", .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: strict),
-        .target(name: "Routing", dependencies: ["HTTP", "HLS", "URISyntax"], swiftSettings: pure),
         .target(
-            name: "CachePolicy", dependencies: ["Posix", "HTTP", "HLS", "URISyntax"],
+            name: "Routing", dependencies: ["Numbers", "HTTP", "HLS", "URISyntax"],
             swiftSettings: pure),
-        .target(name: "Retention", swiftSettings: pure),
-        .target(name: "Lookahead", dependencies: ["HLS", "URISyntax"], swiftSettings: pure),
+        .target(
+            name: "CachePolicy",
+            dependencies: ["Numbers", "Posix", "HTTP", "HLS", "URISyntax"],
+            swiftSettings: pure),
+        .target(name: "Retention", dependencies: ["Numbers"], swiftSettings: pure),
+        .target(
+            name: "Lookahead", dependencies: ["Numbers", "HLS", "URISyntax"], swiftSettings: pure),
 
         // Row 3: sockets, disk, libcurl.
         .target(
@@ -73,7 +78,7 @@ let package = Package(
         .target(
             name: "Store",
             dependencies: [
-                "Posix", "Reactor", "Retention", "COpenSSL",
+                "Numbers", "Posix", "Reactor", "Retention", "COpenSSL",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -81,7 +86,7 @@ let package = Package(
         .target(
             name: "Upstream",
             dependencies: [
-                "URISyntax", "HTTP", "Posix", "Reactor", "CCurl",
+                "Numbers", "URISyntax", "HTTP", "Posix", "Reactor", "CCurl",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: strict),
@@ -90,7 +95,7 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
                 "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -101,7 +106,7 @@ let package = Package(
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
                 "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux",
                 "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -125,6 +130,7 @@ let package = Package(
         .target(
             name: "ScenarioSupport", dependencies: ["CLinux", "FixtureCDN"],
             path: "Tests/ScenarioSupport", swiftSettings: strict),
+        .testTarget(name: "NumbersTests", dependencies: ["Numbers"], swiftSettings: strict),
         .testTarget(name: "URISyntaxTests", dependencies: ["URISyntax"], swiftSettings: strict),
         .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
         .testTarget(name: "HLSTests", dependencies: ["HLS", "URISyntax"], swiftSettings: strict),

@@ -1,5 +1,6 @@
 /// Whether a stored response may be used now: playlist semantics first, HTTP second.
 package import HTTP
+import Numbers
 package import Posix
 
 /// What the playlist said of itself when it was read.
@@ -191,11 +192,11 @@ package struct RequestDirectives: Sendable {
 extension Interval {
     /// The sum of two lengths of time.
     static func + (a: Interval, b: Interval) -> Interval {
-        Interval(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+        Interval(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))
     }
 
     /// What is left of a length of time.
     static func - (a: Interval, b: Interval) -> Interval {
-        Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
+        Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }
 }

@@ -1,11 +1,20 @@
+import Numbers
 import URISyntax
 
 /// A date with time of day as playlists write it (ISO 8601), for EXT-X-PROGRAM-DATE-TIME.
+///
+/// Always in the years 0 to 9999: earlier and later dates are held at the first and the last one,
+/// so that what is written can be read again and differences fit a number.
 package struct DateTime: Hashable, Comparable, Sendable {
     /// Since 1970-01-01T00:00:00Z.
     package let milliseconds: Int
 
-    package init(milliseconds: Int) { self.milliseconds = milliseconds }
+    /// From 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z.
+    private static let range = -62_167_219_200_000...253_402_300_799_999
+
+    package init(milliseconds: Int) {
+        self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
+    }
 
     /// Reads `YYYY-MM-DDThh:mm:ss` with an optional fraction and an optional `Z` or offset.
     ///
@@ -22,8 +31,9 @@ package struct DateTime: Hashable, Comparable, Sendable {
             return nil
         }
         let days = Self.days(year: year, month: month, day: day)
-        milliseconds =
-            (((days * 24 + hour) * 60 + minute - offset) * 60 + second) * 1000 + fraction
+        self.init(
+            milliseconds: (((days * 24 + hour) * 60 + minute - offset) * 60 + second) * 1000
+                + fraction)
     }
 
     package static func < (left: DateTime, right: DateTime) -> Bool {
@@ -32,9 +42,9 @@ package struct DateTime: Hashable, Comparable, Sendable {
 
     package static func + (date: DateTime, duration: Duration) -> DateTime {
         let parts = duration.components
-        return DateTime(
-            milliseconds: date.milliseconds + Int(parts.seconds) * 1000
-                + Int(parts.attoseconds / 1_000_000_000_000_000))
+        let milliseconds = Int(parts.seconds).multipliedSaturated(by: 1000)
+            .addingSaturated(Int(parts.attoseconds / 1_000_000_000_000_000))
+        return DateTime(milliseconds: date.milliseconds.addingSaturated(milliseconds))
     }
 
     /// In UTC with milliseconds: `2031-05-06T07:08:09.010Z`.

@@ -1,20 +1,45 @@
+import Numbers
 import URISyntax
 
-/// Numbers of playlists (RFC 8216, 4.2), read from bytes and safe against absurd values.
+/// Numbers of playlists (RFC 8216, 4.2), read from bytes and held within ranges that later
+/// arithmetic can rely on.
+///
+/// | what | range | larger values |
+/// |---|---|---|
+/// | integers: bit rates, byte ranges, counts | 0 to 2^53 - 1 | are read as no number |
+/// | sequence numbers | 0 to 2^53 - 1 | are counted modulo 2^53, up to 2^64 - 1 |
+/// | durations | up to 5 * 10^8 s in either direction | are cut to that |
 enum DecimalNumber {
-    /// Integers from here on are refused: far enough from overflow for counting on from them.
-    static let maximum = 1 << 53
 
     /// 5 * 10^8 seconds in nanoseconds; ten times that still fits 64 bits.
     private static let longest = 500_000_000_000_000_000
 
-    /// A decimal integer, blanks around it ignored; nil where it is none or too large.
+    /// A decimal integer up to 2^53 - 1, blanks around it ignored; nil where it is none or larger.
     static func integer(_ bytes: ArraySlice<UInt8>) -> Int? {
-        var value = 0
+        guard let value = decimalInteger(bytes), value <= UInt64(OutsideNumber.largest) else {
+            return nil
+        }
+        return Int(value)
+    }
+
+    /// A media or discontinuity sequence number, blanks around it ignored; nil where it is none.
+    ///
+    /// The RFC allows 64 bits. Numbers above 2^53 - 1 are counted modulo 2^53: those of consecutive
+    /// segments stay consecutive, and what is passed to players is the text of the origin.
+    static func sequenceNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
+        decimalInteger(bytes).map { Int($0 & UInt64(OutsideNumber.largest)) }
+    }
+
+    /// A decimal-integer of RFC 8216, 4.2: 0 to 2^64 - 1.
+    private static func decimalInteger(_ bytes: ArraySlice<UInt8>) -> UInt64? {
+        var value: UInt64 = 0
         var hasDigits = false
         for byte in trimmed(bytes) {
-            guard ASCII.isDigit(byte), value < maximum / 10 else { return nil }
-            value = value * 10 + Int(byte &- 0x30)
+            guard ASCII.isDigit(byte) else { return nil }
+            let (product, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (sum, overflows) = product.addingReportingOverflow(UInt64(byte &- 0x30))
+            if isTooLarge || overflows { return nil }
+            value = sum
             hasDigits = true
         }
         return hasDigits ? value : nil

@@ -2,13 +2,30 @@ import URISyntax
 
 /// The EXT-X-KEY lines in force: the last of each KEYFORMAT since the last METHOD=NONE.
 struct KeysInForce {
-    private struct Key {
+    /// KEYFORMATs in force at once at most.
+    ///
+    /// Every DRM system has one; titles for all devices have three or four. Each change of a key
+    /// copies the references to all others, and compares them where a segment is written.
+    static let limit = 32
+
+    /// Shared by all segments that it is in force for; holds its line and not the playlist.
+    private final class Key: Sendable {
         let format: String
         let line: [UInt8]
-        let attributes: AttributeList
+        /// Whether a segment's sequence number is its IV.
+        let usesSequenceNumber: Bool
+
+        init(format: String, line: [UInt8], usesSequenceNumber: Bool) {
+            self.format = format
+            self.line = line
+            self.usesSequenceNumber = usesSequenceNumber
+        }
     }
 
     private var keys: [Key] = []
+
+    /// The line of the first key that was left out because of the limit.
+    private(set) var firstBeyondLimit: Int?
 
     /// The lines in force.
     var lines: [[UInt8]] { keys.map(\.line) }
@@ -21,10 +38,27 @@ struct KeysInForce {
             keys = []
             return
         }
-        let format = list.text(of: "KEYFORMAT") ?? "identity"
+        let format = list.text(of: "KEYFORMAT") ?? Self.identity
         keys.removeAll { $0.format == format }
+        // The one that Sluice has to write anew always has a place.
+        guard keys.count < Self.limit || format == Self.identity else {
+            firstBeyondLimit = firstBeyondLimit ?? line.number
+            return
+        }
+        let usesSequenceNumber =
+            format == Self.identity && list.first("IV") == nil
+            && !list.isValue("AES-256-GCM", of: "METHOD")
         keys.append(
-            Key(format: format, line: Array(text.bytes[line.range]), attributes: list))
+            Key(
+                format: format, line: Array(text.bytes[line.range]),
+                usesSequenceNumber: usesSequenceNumber))
+    }
+
+    private static let identity = "identity"
+
+    /// Whether the same lines are in force.
+    static func == (left: KeysInForce, right: KeysInForce) -> Bool {
+        left.keys.elementsEqual(right.keys) { $0 === $1 || $0.line == $1.line }
     }
 
     /// The lines that put these keys in force where `others` are.
@@ -32,7 +66,7 @@ struct KeysInForce {
         let formats = Set(keys.map(\.format))
         // A key stays in force until one of its format replaces it, or NONE all of them.
         if others.keys.allSatisfy({ formats.contains($0.format) }) {
-            let known = others.lines
+            let known = Set(others.lines)
             return lines.filter { !known.contains($0) }
         }
         return [Array("#EXT-X-KEY:METHOD=NONE".utf8)] + lines
@@ -41,10 +75,7 @@ struct KeysInForce {
     /// The lines of those keys that take a segment's sequence number for IV, with it written out
     /// (8216bis, 5.2).
     func withIVs(of mediaSequence: Int) -> [[UInt8]] {
-        keys.compactMap { key in
-            guard key.format == "identity", key.attributes.first("IV") == nil,
-                !key.attributes.isValue("AES-256-GCM", of: "METHOD")
-            else { return nil }
+        keys.filter(\.usesSequenceNumber).map { key in
             let digits = String(mediaSequence, radix: 16)
             let zeros = String(repeating: "0", count: 32 - digits.utf8.count)
             return key.line + Array(",IV=0x\(zeros)\(digits)".utf8)

@@ -62,6 +62,9 @@ struct LiveWindow {
         builder.context = context
         keys = context.keys
         for line in text.lines { read(line) }
+        if let line = keys.firstBeyondLimit {
+            throw .tooManyKeyFormats(line: line, limit: KeysInForce.limit)
+        }
         tail = builder.parts + builder.lines
         tailDateRanges = builder.dateRanges
     }

@@ -22,6 +22,8 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case badURI(line: Int, tag: String, text: String, reason: URIError)
     /// A steering manifest or asset list is not JSON; the offset is in bytes.
     case notJSON(offset: Int)
+    /// More keys of different KEYFORMATs are in force at once than the limit.
+    case tooManyKeyFormats(line: Int, limit: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
     case undefinedVariable(line: Int, tag: String, name: String)
 }
@@ -51,6 +53,8 @@ extension PlaylistError: CustomStringConvertible {
             "line \(line) (\(tag)): URIs with scheme '\(scheme)' are not passed to players"
         case .badURI(let line, let tag, let text, let reason):
             "line \(line) (\(tag)): '\(text)' cannot be resolved: \(reason)"
+        case .tooManyKeyFormats(let line, let limit):
+            "line \(line) (EXT-X-KEY): keys of more than \(limit) KEYFORMATs are in force at once"
         case .undefinedVariable(let line, let tag, let name):
             "line \(line) (\(tag)): variable '\(name)' is not defined"
         }

@@ -1,5 +1,6 @@
-/// Wall time, monotonic time and durations as three types that do not mix.
+/// Wall time, monotonic time and durations as three types that do not mix; all arithmetic saturates.
 import Glibc
+import Numbers
 
 /// A point on CLOCK_MONOTONIC, in nanoseconds since an arbitrary start; not moved by clock changes.
 package struct Monotonic: Comparable, Hashable, Sendable {
@@ -12,11 +13,11 @@ package struct Monotonic: Comparable, Hashable, Sendable {
     }
 
     package static func + (a: Monotonic, b: Interval) -> Monotonic {
-        Monotonic(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+        Monotonic(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))
     }
 
     package static func - (a: Monotonic, b: Monotonic) -> Interval {
-        Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
+        Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }
 
     /// Seconds since an unknown moment, for arithmetic with fractions.
@@ -36,8 +37,7 @@ package struct WallTime: Comparable, Hashable, Sendable {
 
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
     package init(seconds: Int64) {
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        nanoseconds = overflow ? (seconds < 0 ? .min : .max) : product
+        nanoseconds = seconds.multipliedSaturated(by: 1_000_000_000)
     }
 
     /// Whole seconds since the epoch, rounded down.
@@ -50,11 +50,11 @@ package struct WallTime: Comparable, Hashable, Sendable {
     }
 
     package static func + (a: WallTime, b: Interval) -> WallTime {
-        WallTime(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+        WallTime(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))
     }
 
     package static func - (a: WallTime, b: WallTime) -> Interval {
-        Interval(nanoseconds: a.nanoseconds &- b.nanoseconds)
+        Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }
 
     /// Reads the clock (clock_gettime(2)); does not block.
@@ -72,14 +72,14 @@ package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     package static func milliseconds(_ count: Int64) -> Interval {
-        Interval(nanoseconds: count * 1_000_000)
+        Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000))
     }
     package static func seconds(_ count: Int64) -> Interval {
-        Interval(nanoseconds: count * 1_000_000_000)
+        Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000_000))
     }
-    /// From seconds with a fraction, held within about 285 years.
+    /// From seconds with a fraction, held within about 292 years; zero for NaN.
     package init(seconds count: Double) {
-        nanoseconds = Int64(max(-9e18, min(9e18, count * 1e9)))
+        nanoseconds = Int64(saturating: count * 1e9)
     }
     package static let zero = Interval(nanoseconds: 0)
 

@@ -80,12 +80,12 @@ extension RewritePass {
             summary.targetDuration = DecimalNumber.seconds(body[line.value])
             if summary.targetDuration == nil { diagnose(line.number, name, "is not a number") }
         case .mediaSequence:
-            guard let value = integer(name, line) else { return }
+            guard let value = sequenceNumber(name, line) else { return }
             if summary.segmentCount > 0 { diagnose(line.number, name, "comes after a segment") }
             summary.mediaSequence = value
             mediaSequence = value + summary.skippedSegmentCount + summary.segmentCount
         case .discontinuitySequence:
-            guard let value = integer(name, line) else { return }
+            guard let value = sequenceNumber(name, line) else { return }
             summary.discontinuitySequence = value
             discontinuitySequence = value
         case .endList: summary.hasEndList = true
@@ -117,6 +117,12 @@ extension RewritePass {
 
     private mutating func integer(_ name: Tag.Name, _ line: TagLine) -> Int? {
         let value = DecimalNumber.integer(body[line.value])
+        if value == nil { diagnose(line.number, name, "is not a number") }
+        return value
+    }
+
+    private mutating func sequenceNumber(_ name: Tag.Name, _ line: TagLine) -> Int? {
+        let value = DecimalNumber.sequenceNumber(body[line.value])
         if value == nil { diagnose(line.number, name, "is not a number") }
         return value
     }

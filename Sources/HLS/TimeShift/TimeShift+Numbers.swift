@@ -1,3 +1,4 @@
+import Numbers
 package import URISyntax
 
 /// How the numbers of a shifted list relate to the origin's and to those of other renditions.
@@ -17,10 +18,12 @@ extension TimeShift {
 
     /// The number by which the origin knows what a player calls `number`, as in `_HLS_msn`.
     ///
-    /// The number itself before the first window.
+    /// The number itself before the first window. Held within what a playlist may carry: 0 where
+    /// the player means a segment from before the origin counted anew.
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
-        return number - (last.number - last.originNumber)
+        let offset = last.number - last.originNumber
+        return min(max(number.subtractingSaturated(offset), 0), OutsideNumber.largest)
     }
 
     /// Notes what the names of a segment stand for.
@@ -44,8 +47,12 @@ extension TimeShift {
             // Renditions whose origin counts each for itself have nothing to keep in step.
             abs(first.originNumber - other.originNumber) <= limits.placeholderCount
         else { return }
-        firstOffset = other.number - other.originNumber
-        firstDiscontinuity = other.discontinuity - sibling.originDiscontinuity
+        // Not before number 0, which nothing can be.
+        firstOffset = max(other.number - other.originNumber, -first.originNumber)
+        let step = first.originDiscontinuity - sibling.originDiscontinuity
+        let isClose = abs(step) <= limits.discontinuityStep
+        firstDiscontinuity =
+            other.discontinuity + (isClose ? step : 0) - first.originDiscontinuity
         epoch = sibling.epoch
     }
 

@@ -31,6 +31,8 @@ extension TimeShift {
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
+        // More than a window can hold: whoever counts like this does not go on with these segments.
+        guard missed <= limits.segmentCount else { return false }
         guard let start = last.date, let date = first.date else {
             // A hole, or a mirror with numbers of its own.
             return origin == nil || origin == source

@@ -53,8 +53,14 @@ package struct TimeShift: Sendable {
         ///
         /// Default 50,000: more than a day of 2 s segments.
         package var segmentCount = 50_000
-        /// Placeholders in a row at most; a longer hole starts the list afresh behind it.
+        /// Placeholders in a row at most; a longer hole starts the list afresh behind it, one of
+        /// more than `segmentCount` is a new epoch.
         package var placeholderCount = 2_000
+        /// By how much the discontinuity sequence number rises at most from one segment to the next.
+        ///
+        /// Each step is a line of the playlist. A larger step of the origin's, as in a hole, is
+        /// taken for this one.
+        package var discontinuityStep = 16
 
         package init() {}
     }
@@ -164,9 +170,7 @@ package struct TimeShift: Sendable {
             if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
         } else if let last = segments.last {
             fresh = window.segments.drop { $0.originNumber <= last.originNumber }
-            if let next = fresh.first {
-                missed = fillHole(upTo: next.originNumber, after: last)
-            }
+            if let next = fresh.first { missed = fillHole(upTo: next, after: last) }
         }
         let start = segments.last.map { $0.number + 1 } ?? fresh.first.map(firstNumber) ?? 0
         var reused: [AbsoluteURL] = []
@@ -182,13 +186,16 @@ package struct TimeShift: Sendable {
     }
 
     /// Puts placeholders where segments were missed; returns their number.
-    private mutating func fillHole(upTo next: Int, after last: TimeShiftSegment) -> Int {
-        let missed = next - last.originNumber - 1
+    private mutating func fillHole(
+        upTo next: LiveWindow.Segment, after last: TimeShiftSegment
+    ) -> Int {
+        let missed = next.originNumber - last.originNumber - 1
         guard missed > 0 else { return 0 }
         guard missed <= limits.placeholderCount else {
             // Nobody shifts back over a hole of this length: what is before it goes.
             firstOffset = last.number - last.originNumber
-            firstDiscontinuity = last.discontinuity - originDiscontinuity
+            let step = discontinuityStep(to: next, isNewEpoch: false)
+            firstDiscontinuity = last.discontinuity + step - next.originDiscontinuity
             dropSegments(before: segments.count)
             return missed
         }
@@ -202,15 +209,14 @@ package struct TimeShift: Sendable {
         let last = segments.last
         let number = last.map { $0.number + 1 } ?? firstNumber(seen)
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
-        // Between this one and the last there may have been some that nobody saw.
-        let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
-        let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
         let discontinuity =
-            last.map { $0.discontinuity + max(seen.discontinuities, counts ? passed : 0) }
-            ?? seen.originDiscontinuity + firstDiscontinuity
+            last.map { $0.discontinuity + discontinuityStep(to: seen, isNewEpoch: isNewEpoch) }
+            ?? max(seen.originDiscontinuity + firstDiscontinuity, 0)
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
+        // Each reading makes contexts of its own; most segments share that of the one before.
+        let context = last.map { $0.context == seen.context ? $0.context : seen.context }
         let name = SegmentName(seen.uri, seen.byteRange)
         let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
         return TimeShiftSegment(
@@ -219,7 +225,15 @@ package struct TimeShift: Sendable {
             url: seen.url, byteRange: seen.byteRange, duration: seen.duration,
             date: seen.date ?? (continues ? end : nil), isGap: seen.isGap, isPlaceholder: false,
             uri: seen.uri, lines: seen.lines,
-            hasOwnDate: seen.date != nil, context: seen.context)
+            hasOwnDate: seen.date != nil, context: context ?? seen.context)
+    }
+
+    /// By how much the discontinuity sequence number rises from the last segment to `seen`.
+    private func discontinuityStep(to seen: LiveWindow.Segment, isNewEpoch: Bool) -> Int {
+        // Between this one and the last there may have been some that nobody saw.
+        let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
+        let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
+        return min(max(seen.discontinuities, counts ? passed : 0), limits.discontinuityStep)
     }
 
     /// The segment of a number; nil where it is not remembered.

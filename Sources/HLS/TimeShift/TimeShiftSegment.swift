@@ -81,15 +81,14 @@ final class TimeShiftContext: Sendable, Equatable {
 
     static func == (left: TimeShiftContext, right: TimeShiftContext) -> Bool {
         left === right
-            || (left.map == right.map && left.mapKeys.lines == right.mapKeys.lines
-                && left.keys.lines == right.keys.lines)
+            || (left.map == right.map && left.mapKeys == right.mapKeys && left.keys == right.keys)
     }
 
     /// Appends the lines that lead from `previous`, nil at the start of a list, to this context.
     func append(after previous: TimeShiftContext?, to output: inout [UInt8]) {
         guard previous !== self else { return }
         var inForce = previous?.keys ?? KeysInForce()
-        if let map, map != previous?.map || mapKeys.lines != previous?.mapKeys.lines {
+        if let map, map != previous?.map || previous.map({ $0.mapKeys == mapKeys }) != true {
             for line in mapKeys.lines(replacing: inForce) + [map] {
                 output.append(contentsOf: line)
                 output.append(0x0A)
