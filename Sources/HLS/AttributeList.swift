@@ -38,6 +38,9 @@ package struct AttributeList: Sequence, Sendable {
         first { bytes[$0.name].elementsEqual(name.utf8) }
     }
 
+    /// Whether there is an attribute of this name.
+    package func has(_ name: String) -> Bool { first(name) != nil }
+
     /// The bytes of the first value of this name, without quotes.
     package func bytes(of name: String) -> ArraySlice<UInt8>? {
         first(name).map { bytes[$0.value] }

@@ -26,6 +26,12 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case tooManyKeyFormats(line: Int, limit: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
     case undefinedVariable(line: Int, tag: String, name: String)
+    /// EXT-X-DEFINE imports a variable that the multivariant playlist does not define.
+    case missingImport(line: Int, name: String)
+    /// EXT-X-DEFINE takes a variable from a query parameter that the playlist's URL does not have.
+    case missingQueryParameter(line: Int, name: String)
+    /// The names and values of all variables are longer than the limit in bytes.
+    case variablesTooLong(line: Int, limit: Int)
 }
 
 extension PlaylistError: CustomStringConvertible {
@@ -57,6 +63,13 @@ extension PlaylistError: CustomStringConvertible {
             "line \(line) (EXT-X-KEY): keys of more than \(limit) KEYFORMATs are in force at once"
         case .undefinedVariable(let line, let tag, let name):
             "line \(line) (\(tag)): variable '\(name)' is not defined"
+        case .missingImport(let line, let name):
+            "line \(line) (EXT-X-DEFINE): the multivariant playlist does not define the variable "
+                + "'\(name)' that is imported"
+        case .missingQueryParameter(let line, let name):
+            "line \(line) (EXT-X-DEFINE): the URL of the playlist has no query parameter '\(name)'"
+        case .variablesTooLong(let line, let limit):
+            "line \(line) (EXT-X-DEFINE): the variables are longer than \(limit) bytes together"
         }
     }
 }

@@ -17,6 +17,10 @@ package struct PlaylistLimits: Hashable, Sendable {
     /// Needed because short references grow by their base URL. Default 128 MiB; range 1 KiB to
     /// 4 GiB.
     package var outputByteCount: Int
+    /// The most bytes of all variables (EXT-X-DEFINE) together, names and values.
+    ///
+    /// Values may refer to earlier ones, so that a few lines could make gigabytes.
+    package static let variableByteCount = 64 << 10
 
     package init(
         byteCount: Int = 16 << 20, lineLength: Int = 64 << 10, lineCount: Int = 500_000,

@@ -62,20 +62,28 @@ import URISyntax
         #expect(list.bytes == bytes)
     }
 
-    @Test func `a variable that names itself or a ring of others is replaced once`() throws {
-        let list = try Self.rewrite(
-            Array(
-                """
-                #EXTM3U
-                #EXT-X-DEFINE:NAME="a",VALUE="{$b}"
-                #EXT-X-DEFINE:NAME="b",VALUE="{$a}{$b}"
-                #EXT-X-DEFINE:NAME="c",VALUE="{$c}"
-                #EXTINF:1,
-                {$a}/{$c}.ts
+    @Test(arguments: [
+        #"NAME="a",VALUE="{$a}""#, #"NAME="a",VALUE="x{$later}""#,
+    ])
+    func `a variable that refers to itself or to a later one is refused`(definition: String) {
+        let text =
+            "#EXTM3U\n#EXT-X-DEFINE:\(definition)\n#EXT-X-DEFINE:NAME=\"later\",VALUE=\"y\"\n"
+        #expect(throws: PlaylistError.self) {
+            try Self.rewrite(Array((text + "#EXTINF:1,\na.ts\n").utf8))
+        }
+    }
 
-                """.utf8))
-        let text = String(decoding: list.bytes, as: UTF8.self)
-        #expect(text.hasSuffix("/{$b}/{$c}.ts\n"))
+    @Test func `variables that double each other are refused before they fill the memory`() {
+        var text = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"v0\",VALUE=\"xxxxxxxx\"\n"
+        for number in 1...60 {
+            let last = "{$v\(number - 1)}"
+            text += "#EXT-X-DEFINE:NAME=\"v\(number)\",VALUE=\"\(last)\(last)\"\n"
+        }
+        let error = #expect(throws: PlaylistError.self) { try Self.rewrite(Array(text.utf8)) }
+        guard case .variablesTooLong? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
     }
 
     @Test(arguments: [

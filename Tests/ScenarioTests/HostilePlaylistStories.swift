@@ -40,6 +40,9 @@ extension Stories.HostilePlaylistStories {
                     "#EXT-X-DEFINE:NAME=\"v\",VALUE=\"\(String(repeating: "v", count: 60_000))\""
                 ]
             ), "line 6"),
+        Hostile(
+            "variables that name each other",
+            vod(["{$a}.ts"], head: ["#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{$b}\""]), "variable 'b'"),
         Hostile("too many lines", "#EXTM3U\n" + String(repeating: "\n", count: 600_000), "lines"),
         Hostile("a host with a backslash", vod(["http://a\\@b/x.ts"]), "line 5"),
         Hostile("a port that is none", vod(["http://a:99999/x.ts"]), "line 5"),
@@ -65,14 +68,6 @@ extension Stories.HostilePlaylistStories {
         Hostile(
             "a zero byte in a comment", vod(["a.ts"], head: ["#x\u{0}y"]), "#x\u{0}y"),
         Hostile(
-            "variables that name each other",
-            vod(
-                ["{$a}.ts"],
-                head: [
-                    "#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{$b}\"",
-                    "#EXT-X-DEFINE:NAME=\"b\",VALUE=\"{$a}\"",
-                ]), "#EXT-X-DEFINE:NAME=\"b\",VALUE=\"{$a}\""),
-        Hostile(
             "ten thousand attributes",
             vod(
                 ["a.ts"],
@@ -95,27 +90,74 @@ extension Stories.HostilePlaylistStories {
         }
     }
 
-    /// What a URI of a scheme that players open by themselves could stand in.
-    static let places = [
+    /// What a player needs to play, and what it may ignore, with a URI of a scheme that players open
+    /// by themselves.
+    static let needed = [
         "%", "#EXT-X-KEY:METHOD=AES-128,URI=\"%\"", "#EXT-X-MAP:URI=\"%\"", "#EXT-X-PART:URI=\"%\"",
+        "#EXT-X-MEDIA:TYPE=AUDIO,URI=\"%\"", "#EXT-X-STREAM-INF:BANDWIDTH=1\n%",
+    ]
+    static let optional = [
         "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"%\"", "#EXT-X-RENDITION-REPORT:URI=\"%\"",
         "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-URI=\"%\"", "#EXT-X-PREFETCH:%",
-        "#EXT-X-MEDIA:TYPE=AUDIO,URI=\"%\"", "#EXT-X-I-FRAME-STREAM-INF:URI=\"%\"",
-        "#EXT-X-IMAGE-STREAM-INF:URI=\"%\"", "#EXT-X-SESSION-KEY:METHOD=AES-128,URI=\"%\"",
+        "#EXT-X-I-FRAME-STREAM-INF:URI=\"%\"", "#EXT-X-IMAGE-STREAM-INF:URI=\"%\"",
+        "#EXT-X-SESSION-KEY:METHOD=AES-128,URI=\"%\"",
         "#EXT-X-SESSION-DATA:DATA-ID=\"x\",URI=\"%\"", "#EXT-X-CONTENT-STEERING:SERVER-URI=\"%\"",
+    ]
+    static let schemes = [
+        "file:///etc/passwd", "javascript:alert(1)", "concat:http://a|http://b",
     ]
 
     @Test  // trap 10
     func `no tag leads a player past the daemon`() throws {
         let story = try Story()
-        let schemes = ["file:///etc/passwd", "javascript:alert(1)", "concat:http://a|http://b"]
-        for (place, scheme) in Self.places.flatMap({ place in schemes.map { (place, $0) } }) {
+        for (place, scheme) in Self.needed.flatMap({ place in Self.schemes.map { (place, $0) } }) {
             let line = place.replacing("%", with: scheme)
             story.cdn.put("/l.m3u8", text: "#EXTM3U\n\(line)\n")
             let answer = try story.get("/l.m3u8")
             let name = scheme.prefix { $0 != ":" }
             #expect(answer.status == 502 && answer.text.contains("'\(name)'"), "\(line)")
         }
+        for (place, scheme) in Self.optional.flatMap({ place in Self.schemes.map { (place, $0) } })
+        {
+            let line = place.replacing("%", with: scheme)
+            story.cdn.put("/l.m3u8", text: "#EXTM3U\n\(line)\n#EXTINF:1,\na.ts\n")
+            let answer = try story.get("/l.m3u8?\(percentEncoded(line))")
+            #expect(answer.status == 200 && !answer.text.contains(scheme), "\(line)")
+        }
+    }
+
+    @Test
+    func `a URI that nobody may open costs itself, and is logged once`() throws {
+        let story = try Story()
+        let head = [#"#EXT-X-DATERANGE:ID="a",X-ASSET-URI="file:///x",X-ASSET-LIST="app:y""#]
+        story.cdn.put(
+            "/l.m3u8", text: vod(["a.ts", #"http://h\@evil/b.ts"#, "c.ts"], head: head))
+        for round in 0..<3 {
+            let text = try story.get("/l.m3u8?token=\(round)").text
+            #expect(text.contains(#"#EXT-X-DATERANGE:ID="a",X-ASSET-LIST="app:y""#))
+            #expect(uriLines(text).map { $0.suffix(5) } == ["/a.ts", "/c.ts"])
+            #expect(text.contains("#EXT-X-DISCONTINUITY\n#EXTINF:4.0,\n/s/"))
+        }
+        let reports = "\(story.transcript)".split(separator: "\n").filter {
+            $0.contains("not passed to players")
+        }
+        #expect(reports.count == 1 && reports[0].contains("count=2"), "\(reports)")
+    }
+
+    @Test
+    func `a list whose variable comes from a query parameter says whose fault its absence is`()
+        throws
+    {
+        let story = try Story()
+        let text = vod(["s.ts?t={$token}"], head: [#"#EXT-X-DEFINE:QUERYPARAM="token""#])
+        story.cdn.put("/l.m3u8", text: text)
+        let entry = try story.get("/l.m3u8")
+        #expect(entry.status == 400 && entry.text.hasPrefix("client error: "), "\(entry.text)")
+        #expect(entry.text.contains("'token'"))
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n")
+        let named = try story.follow(story.links(in: "/m.m3u8")[0])
+        #expect(named.status == 502 && named.text.hasPrefix("origin error: "), "\(named.text)")
+        #expect(try story.get("/l.m3u8?token=x").status == 200)
     }
 
     @Test

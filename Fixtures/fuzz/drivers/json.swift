@@ -15,7 +15,8 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
                 handed += 1
                 output.append(contentsOf: "http://sluice.test/j/x/\(handed).json".utf8)
                 return true
-            })
+            }
+        ).bytes
     else { return 0 }
     var found = 0
     let again = try? JSONRewriter.rewrite(

@@ -47,6 +47,28 @@ package enum OfflinePlaylist {
             missing: list.references.filter { $0.tag == .inf && missing.contains($0.line) })
     }
 
+    /// Leaves out the segments whose URIs are malformed, with a discontinuity in their place.
+    ///
+    /// For lists that have ended; in others the numbers of segments must stay. Some players stop at
+    /// EXT-X-GAP, all play a list without the segment.
+    ///
+    /// - Parameters:
+    ///   - body: a media playlist that has ended.
+    ///   - lines: the lines of those URIs.
+    /// - Returns: the list without those segments.
+    /// - Throws: what a rewrite would throw.
+    package static func leavingOut(
+        segments lines: [Int], of body: [UInt8], base: AbsoluteURL,
+        options: PlaylistRewriter.Options
+    ) throws(PlaylistError) -> [UInt8] {
+        var options = options
+        options.collectsReferences = true
+        let list = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false
+        }
+        return try cut(
+            body, list, missing: Set(lines), borrowed: [:], limits: options.limits)
+    }
+
     /// Cuts a list to what is kept.
     ///
     /// - Parameters:

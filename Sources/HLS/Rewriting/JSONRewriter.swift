@@ -26,13 +26,32 @@ package enum JSONRewriter {
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, host: @escaping HostMap,
         map: PlaylistRewriter.ReferenceMap
-    ) throws(PlaylistError) -> [UInt8] {
+    ) throws(PlaylistError) -> RewrittenJSON {
         guard body.count <= maximumLength else {
             throw .tooLarge(byteCount: body.count, limit: maximumLength)
         }
         var pass = JSONPass(body, base: base, host: host)
         try pass.run(map)
-        return pass.output
+        return RewrittenJSON(bytes: pass.output, unusable: pass.unusable)
+    }
+}
+
+/// A document ready for the player.
+package struct RewrittenJSON: Sendable {
+    package let bytes: [UInt8]
+    /// The URIs that players are not given; `about:invalid` stands in their place.
+    package let unusable: UnusableURIs
+}
+
+/// Tells the line of each of a series of ascending offsets; the whole series costs one pass.
+private struct LineCounter {
+    private var offset = 0
+    private var line = 1
+
+    mutating func line(at offset: Int, in body: [UInt8]) -> Int {
+        line += body[self.offset..<max(offset, self.offset)].count { $0 == 0x0A }
+        self.offset = max(offset, self.offset)
+        return line
     }
 }
 
@@ -110,7 +129,10 @@ struct JSONPass {
     private var cursor: Int
     /// Up to here the body has been copied or replaced.
     private var copied: Int
+    /// Line ends are counted once, on the way from one URI to the next.
+    private var lines = LineCounter()
     private(set) var output: [UInt8] = []
+    private(set) var unusable = UnusableURIs()
 
     init(_ body: [UInt8], base: AbsoluteURL, host: @escaping JSONRewriter.HostMap) {
         self.body = body
@@ -203,10 +225,21 @@ struct JSONPass {
         _ role: ResourceRole, _ tag: Tag.Name, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         let range = try readString()
-        let line = 1 + body[..<range.lowerBound].count { $0 == 0x0A }
-        let url = try RewritePass.resolve(
-            JSONText.unescape(body[range])[...], role, by: resolver, line: line, tag: tag.rawValue)
-        guard let url else { return }
+        let line = lines.line(at: range.lowerBound, in: body)
+        let found: AbsoluteURL?
+        do throws(PlaylistError) {
+            found = try RewritePass.resolve(
+                JSONText.unescape(body[range])[...], role, by: resolver, line: line,
+                tag: tag.rawValue, isOptional: true)
+        } catch {
+            guard error.isUnusableURI else { throw error }
+            // One asset or pathway fails in the player, and not the whole document.
+            copy(to: range.lowerBound)
+            output.append(contentsOf: "about:invalid".utf8)
+            copied = range.upperBound
+            return unusable.add(error)
+        }
+        guard let url = found else { return }
         let reference = ResourceReference(
             place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
             discontinuitySequence: 0, duration: nil, byteRange: nil, hasRangeStart: false,

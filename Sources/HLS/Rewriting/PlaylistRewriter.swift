@@ -18,6 +18,9 @@ package enum PlaylistRewriter {
         package var limits = PlaylistLimits.standard
         /// Variables of the multivariant playlist, for EXT-X-DEFINE:IMPORT.
         package var inheritedVariables: [String: String] = [:]
+        /// Whether the multivariant playlist has been read, so that `inheritedVariables` are all
+        /// that it defines.
+        package var knowsMultivariant = false
         /// Whether `RewrittenPlaylist.references` is filled; costs memory on long lists.
         package var collectsReferences = false
         /// Whether `RewrittenPlaylist.dates` is filled.
@@ -74,4 +77,6 @@ package struct RewrittenPlaylist: Sendable {
     package let diagnostics: [Diagnostic]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
+    /// The URIs that players are not given.
+    package let unusable: UnusableURIs
 }

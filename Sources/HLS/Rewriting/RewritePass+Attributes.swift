@@ -7,6 +7,7 @@ extension RewritePass {
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         let list = attributes(of: line)
+        let start = writtenCount
         var copied = line.range.lowerBound
         var hasURI = false
         for attribute in list {
@@ -17,8 +18,27 @@ extension RewritePass {
                 continue
             }
             let text = body[attribute.value]
-            let url = try resolve(text, role, line: line.number, tag: tag.name)
-            let particulars = particulars(tag.name, role, list, url: url, line: line.number)
+            var url: AbsoluteURL?
+            var isUnusable = false
+            do throws(PlaylistError) {
+                url = try resolve(text, role, line: line.number, tag: tag.name)
+            } catch {
+                isUnusable = true
+                guard tag.name == .part, error.isMalformedURI else {
+                    try leaveOut(error, tag.name)
+                    guard tag.name.needsURI || (tag.name == .sessionData && !list.has("VALUE"))
+                    else {
+                        removeAttribute(attribute, of: line, &copied)
+                        continue
+                    }
+                    return takeBack(to: start)
+                }
+                unusable.add(error)
+                url = try placeholder(of: text)
+            }
+            var particulars = particulars(tag.name, role, list, url: url, line: line.number)
+            let becomesGap = isUnusable && !particulars.isGap
+            if isUnusable { particulars.isGap = true }
             if tag.name == .key { noteKey(url) }
             if tag.name == .map {
                 context = context.with(mapURL: url, byteRange: particulars.byteRange)
@@ -38,10 +58,44 @@ extension RewritePass {
             } else if !attribute.isQuoted {
                 withOutput { _ = $0.removeLast() }
             }
+            if becomesGap { writeGapAttribute(attribute, &copied) }
         }
         copy(copied..<line.range.upperBound)
         if !hasURI { noteMissingURI(tag.name, list, line) }
         if tag.name == .part { partIndex += 1 }
+    }
+
+    /// Writes what stands before an attribute and leaves the attribute out, with one comma.
+    private mutating func removeAttribute(
+        _ attribute: AttributeList.Attribute, of line: TagLine, _ copied: inout Int
+    ) {
+        var before = copied..<attribute.name.lowerBound
+        var hasComma = false
+        while let last = body[before].last, last == 0x2C || ASCII.isBlank(last) {
+            hasComma = hasComma || last == 0x2C
+            before = before.lowerBound..<before.upperBound - 1
+        }
+        var end = attribute.value.upperBound
+        while end < line.range.upperBound, body[end] != 0x2C { end += 1 }
+        // At the start of the list the comma behind it goes.
+        if !hasComma, end < line.range.upperBound { end += 1 }
+        let kept = body[before]
+        withOutput { $0.append(contentsOf: kept) }
+        copied = end
+    }
+
+    /// Says that a part is missing, behind its URI.
+    private mutating func writeGapAttribute(
+        _ attribute: AttributeList.Attribute, _ copied: inout Int
+    ) {
+        let quote = attribute.isQuoted && attribute.isTerminated ? 1 : 0
+        let end = attribute.value.upperBound + quote
+        let rest = body[copied..<max(copied, end)]
+        withOutput {
+            $0.append(contentsOf: rest)
+            $0.append(contentsOf: ",GAP=YES".utf8)
+        }
+        copied = max(copied, end)
     }
 
     /// The role of an attribute's value; nil where the attribute is no URI.

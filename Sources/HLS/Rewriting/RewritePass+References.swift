@@ -48,15 +48,17 @@ extension RewritePass {
                         length: AbsoluteURL.maximumLength + 1, limit: AbsoluteURL.maximumLength))
             }
         }
-        return try Self.resolve(reference, role, by: resolver, line: line, tag: tagName)
+        return try Self.resolve(
+            reference, role, by: resolver, line: line, tag: tagName,
+            isOptional: tag?.isOptional ?? false)
     }
 
     /// The URL that a reference without variables means; nil where it passes unchanged.
     static func resolve(
         _ reference: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
-        tag: String
+        tag: String, isOptional: Bool
     ) throws(PlaylistError) -> AbsoluteURL? {
-        switch SchemePolicy.judge(reference, role: role) {
+        switch SchemePolicy.judge(reference, role: role, isOptional: isOptional) {
         case .keep: return nil
         case .refuse(let scheme):
             throw .forbiddenScheme(line: line, tag: tag, scheme: scheme)
@@ -66,6 +68,31 @@ extension RewritePass {
             return try resolver.resolve(reference)
         } catch {
             throw .badURI(line: line, tag: tag, text: excerpt(reference), reason: error)
+        }
+    }
+
+    /// Notes a URI that players are not given; throws where the list cannot do without it.
+    mutating func leaveOut(_ error: PlaylistError, _ tag: Tag.Name) throws(PlaylistError) {
+        guard tag.isOptional, error.isUnusableURI else { throw error }
+        unusable.add(error)
+    }
+
+    /// A URL that stands for a malformed URI: its text as a name in the playlist's folder.
+    ///
+    /// Players that ask for gaps get the origin's error and go on.
+    func placeholder(of text: ArraySlice<UInt8>) throws(PlaylistError) -> AbsoluteURL {
+        var name = Array("./".utf8)
+        for byte in text.prefix(80) {
+            if ASCII.isAlphanumeric(byte) || byte == 0x2E || byte == 0x2D {
+                name.append(byte)
+            } else {
+                PercentEncoding.append(byte, to: &name)
+            }
+        }
+        do throws(URIError) {
+            return try resolver.resolve(name[...])
+        } catch {
+            throw .badURI(line: 0, tag: "URI", text: Self.excerpt(text), reason: error)
         }
     }
 
@@ -103,7 +130,13 @@ extension RewritePass {
         let range = line.range.lowerBound..<upper
         if let variant {
             self.variant = nil
-            try writePlaylistLine(range, line.number, variant.bandwidth, map)
+            do throws(PlaylistError) {
+                try writePlaylistLine(range, line.number, variant.bandwidth, map)
+            } catch {
+                guard error.isMalformedURI else { throw error }
+                unusable.addVariant(error)
+                remove(variant.written)
+            }
         } else if knowsKind, summary.kind == .multivariant {
             diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
             try writePlaylistLine(range, line.number, nil, map)
@@ -116,8 +149,8 @@ extension RewritePass {
         _ range: Range<Int>, _ line: Int, _ bandwidth: Int?,
         _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        summary.variantCount += 1
         let url = try resolve(body[range], .playlist, line: line, tag: .streamInf)
+        summary.variantCount += 1
         guard let url else { return copy(range) }
         var particulars = Particulars(role: .playlist, tag: .streamInf, line: line)
         particulars.bandwidth = bandwidth
@@ -158,11 +191,26 @@ extension RewritePass {
         ofSegment range: Range<Int>, _ line: Int
     ) throws(PlaylistError) -> ResourceReference.Place? {
         if let joined = folders.join(range) { return .joined(joined) }
-        guard let url = try resolve(body[range], .segment, line: line, tag: nil) else {
-            return nil
+        let found: AbsoluteURL?
+        do throws(PlaylistError) {
+            found = try resolve(body[range], .segment, line: line, tag: nil)
+        } catch {
+            return try gap(insteadOf: range, line, error)
         }
+        guard let url = found else { return nil }
         folders.learn(range, as: url)
         return .whole(url)
+    }
+
+    /// Where a segment would be whose URI is malformed; announces it as missing.
+    private mutating func gap(
+        insteadOf range: Range<Int>, _ line: Int, _ error: PlaylistError
+    ) throws(PlaylistError) -> ResourceReference.Place {
+        guard error.isMalformedURI else { throw error }
+        unusable.addSegment(error, line: line)
+        if !pending.isGap { withOutput { $0.append(contentsOf: "#EXT-X-GAP\n".utf8) } }
+        pending.isGap = true
+        return .whole(try placeholder(of: body[range]))
     }
 
     private mutating func resolve(

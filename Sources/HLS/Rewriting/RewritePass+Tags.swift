@@ -18,10 +18,11 @@ extension RewritePass {
         case .streamInf:
             let attributes = attributes(of: line)
             variant = PendingVariant(
-                bandwidth: attributes.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer))
+                bandwidth: attributes.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer),
+                written: writtenCount..<writtenCount + line.range.count + 1)
             copy(line.range)
         case .define:
-            define(line)
+            try define(line)
         case .key, .map, .part, .preloadHint, .dateRange, .renditionReport, .media,
             .iFrameStreamInf, .imageStreamInf, .sessionData, .sessionKey, .contentSteering:
             try writeAttributes(tag, line, map)
@@ -131,63 +132,19 @@ extension RewritePass {
         attributes(of: line).bytes(of: name).flatMap(DecimalNumber.seconds)
     }
 
-    // MARK: EXT-X-DEFINE
-
-    /// Takes up a definition.
-    ///
-    /// QUERYPARAM becomes NAME and VALUE, because the URL that the player sees has lost the
-    /// origin's query; the other forms stay for players that know them.
-    private mutating func define(_ line: TagLine) {
-        let list = attributes(of: line)
-        if let name = list.text(of: "NAME") {
-            define(name, as: list.text(of: "VALUE") ?? "", line)
-        } else if let name = list.text(of: "IMPORT") {
-            if let value = options.inheritedVariables[name] {
-                define(name, as: value, line)
-            } else {
-                diagnose(line.number, .define, "imports '\(name)', which is not known")
-            }
-        } else if let name = list.text(of: "QUERYPARAM") {
-            if let value = Variables.queryArgument(name, of: resolver.base) {
-                define(name, as: value, line)
-                return writeDefinition(name, value)
-            }
-            diagnose(line.number, .define, "the playlist's URL has no argument '\(name)'")
-        } else {
-            diagnose(line.number, .define, "has neither NAME, IMPORT nor QUERYPARAM")
-        }
-        copy(line.range)
-    }
-
-    private mutating func define(_ name: String, as value: String, _ line: TagLine) {
-        if !variables.define(name, as: value) {
-            diagnose(line.number, .define, "defines '\(name)' again; the first one stands")
-        }
-    }
-
-    private mutating func writeDefinition(_ name: String, _ value: String) {
-        withOutput { output in
-            output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
-            for byte in value.utf8 {
-                if byte == 0x22 || ASCII.isControl(byte) {
-                    PercentEncoding.append(byte, to: &output)
-                } else {
-                    output.append(byte)
-                }
-            }
-            output.append(contentsOf: "\"\n".utf8)
-        }
-    }
-
     // MARK: Tags whose value is a URI
 
     private mutating func writePrefetch(
         _ name: Tag.Name, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         let text = DecimalNumber.trimmed(body[line.value])
-        guard !text.isEmpty,
-            let url = try resolve(text, .segment, line: line.number, tag: name)
-        else { return copy(line.range) }
+        let found: AbsoluteURL?
+        do throws(PlaylistError) {
+            found = try text.isEmpty ? nil : resolve(text, .segment, line: line.number, tag: name)
+        } catch {
+            return try leaveOut(error, name)
+        }
+        guard let url = found else { return copy(line.range) }
         let reference = makeReference(
             url, Particulars(role: .segment, tag: name, line: line.number))
         let before = body[line.range.lowerBound..<text.startIndex]

@@ -29,6 +29,8 @@ struct RewritePass {
     /// What EXT-X-STREAM-INF has said about the variant whose URI is still to come.
     struct PendingVariant {
         var bandwidth: Int?
+        /// Where its line stands in what is written.
+        let written: Range<Int>
     }
 
     let body: [UInt8]
@@ -45,6 +47,9 @@ struct RewritePass {
     private var uncopied = 0..<0
     var summary = PlaylistSummary()
     var variables = Variables()
+    /// Those of the playlist's URL; nil until a definition asks for one.
+    var queryParameters: [[UInt8]: [UInt8]]?
+    var unusable = UnusableURIs()
     private var references: [ResourceReference] = []
     private var dates: [(mediaSequence: Int, date: DateTime)] = []
     private(set) var diagnostics: [Diagnostic] = []
@@ -91,6 +96,7 @@ struct RewritePass {
             }
         }
         flush()
+        try unusable.check(summary)
     }
 
     consuming func finish() -> RewrittenPlaylist {
@@ -101,7 +107,7 @@ struct RewritePass {
         }
         return RewrittenPlaylist(
             bytes: output, summary: summary, references: references, dates: dates,
-            diagnostics: diagnostics, definedVariables: variables.values)
+            diagnostics: diagnostics, definedVariables: variables.values, unusable: unusable)
     }
 
     // MARK: Lines
@@ -251,6 +257,21 @@ struct RewritePass {
     mutating func withOutput<Result>(_ write: (inout [UInt8]) -> Result) -> Result {
         flush()
         return write(&output)
+    }
+
+    /// How many bytes are written.
+    var writtenCount: Int { output.count + uncopied.count }
+
+    /// Takes out what was written in a range.
+    mutating func remove(_ range: Range<Int>) {
+        flush()
+        output.removeSubrange(range)
+    }
+
+    /// Takes back all that was written behind the first `count` bytes.
+    mutating func takeBack(to count: Int) {
+        flush()
+        output.removeSubrange(count...)
     }
 
     /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.

@@ -14,7 +14,11 @@ enum SchemePolicy {
         case refuse(String)
     }
 
-    static func judge(_ reference: ArraySlice<UInt8>, role: ResourceRole) -> Verdict {
+    /// `isOptional` is true where players can play without what the URI names: schemes that none of
+    /// them opens are passed there as they are.
+    static func judge(
+        _ reference: ArraySlice<UInt8>, role: ResourceRole, isOptional: Bool
+    ) -> Verdict {
         guard let range = URIReference.scheme(in: reference) else { return .resolve }
         // The common case without making a string.
         if reference.starts(with: httpsPrefix) || reference.starts(with: httpPrefix) {
@@ -22,20 +26,22 @@ enum SchemePolicy {
         }
         let scheme = String(decoding: reference[range].map(ASCII.lowercased), as: UTF8.self)
         if scheme == "http" || scheme == "https" { return .resolve }
-        return isKept(scheme, role: role) ? .keep : .refuse(scheme)
+        return isKept(scheme, role: role, isOptional: isOptional) ? .keep : .refuse(scheme)
     }
 
     private static let httpPrefix = Array("http:".utf8)
     private static let httpsPrefix = Array("https:".utf8)
 
-    private static func isKept(_ scheme: String, role: ResourceRole) -> Bool {
+    private static func isKept(
+        _ scheme: String, role: ResourceRole, isOptional: Bool
+    ) -> Bool {
         switch scheme {
         case "urn": return true
         // Content in the URI is safe, but a playlist in one could name anything.
         case "data": return role != .playlist
         default: break
         }
-        guard role == .key else { return false }
+        guard role == .key || isOptional else { return false }
         // `crypto+http`, `hls+file` and their like wrap another protocol.
         let outer = scheme.prefix { $0 != "+" }
         return !fetchable.contains(String(outer))

@@ -3,11 +3,14 @@ import URISyntax
 /// The variables of EXT-X-DEFINE and their substitution (8216bis, 4.3 and 4.4.2.3).
 struct Variables {
     private(set) var values: [String: String] = [:]
+    /// Bytes of all names and values: sessions keep them in memory.
+    private(set) var byteCount = 0
 
     /// Defines a variable; returns false, and changes nothing, where it is defined already.
     mutating func define(_ name: String, as value: String) -> Bool {
         guard values[name] == nil else { return false }
         values[name] = value
+        byteCount += name.utf8.count + value.utf8.count
         return true
     }
 
@@ -47,16 +50,20 @@ struct Variables {
         return .text(output)
     }
 
-    /// The value of a query argument of the playlist's URL, decoded; nil where it has none.
-    static func queryArgument(_ name: String, of url: AbsoluteURL) -> String? {
-        guard let query = url.queryRange else { return nil }
+    /// The query parameters of a playlist's URL, decoded; the first of each name counts.
+    ///
+    /// Read once, however many definitions ask for them. A parameter without a value is left out:
+    /// it cannot define a variable (8216bis, 4.4.2.3).
+    static func queryParameters(of url: AbsoluteURL) -> [[UInt8]: [UInt8]] {
+        guard let query = url.queryRange else { return [:] }
+        var values: [[UInt8]: [UInt8]] = [:]
         for argument in url.bytes[query].split(separator: 0x26) {
             guard let equals = argument.firstIndex(of: 0x3D) else { continue }
-            if PercentEncoding.decode(argument[..<equals]).elementsEqual(name.utf8) {
-                return PercentEncoding.text(PercentEncoding.decode(argument[(equals + 1)...])[...])
-            }
+            let name = PercentEncoding.decode(argument[..<equals])
+            guard values[name] == nil else { continue }
+            values[name] = PercentEncoding.decode(argument[(equals + 1)...])
         }
-        return nil
+        return values
     }
 
     /// The range of the name in a `{$name}` that starts at `index`.

@@ -15,7 +15,7 @@ extension OriginExchange {
         let links = linkWriter(
             prefix: linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs))
         let absoluteLinks = linkWriter(prefix: linkPrefix(isAbsolute: true))
-        let bytes = try JSONRewriter.rewrite(
+        let made = try JSONRewriter.rewrite(
             body, base: base,
             host: { host in
                 guard let root = PathwayMove.root(of: host, base: base) else {
@@ -30,7 +30,8 @@ extension OriginExchange {
                 writer.append(reference, to: &output)
                 return true
             })
+        core.report(made.unusable, in: resource)
         return PreparedPlaylist(
-            bytes: bytes, facts: PlaylistFacts(isLive: false), form: .origin)
+            bytes: made.bytes, facts: PlaylistFacts(isLive: false), form: .origin)
     }
 }

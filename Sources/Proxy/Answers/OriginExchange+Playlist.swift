@@ -86,11 +86,23 @@ extension OriginExchange {
             facts.keep(prepared, for: key, within: core.rewritten)
             return .success(prepared)
         } catch {
-            return .failure(
-                ProxyFailure(
-                    .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
-                    originStatus: facts.head.status, allowsStale: true))
+            return .failure(refusal(error, originStatus: facts.head.status))
         }
+    }
+
+    /// What a player is told of a playlist that cannot be passed on.
+    private func refusal(_ error: PlaylistError, originStatus: HTTPStatus) -> ProxyFailure {
+        if case .missingQueryParameter(_, let name) = error,
+            SessionTable.starts(resource.session, at: resource.url)
+        {
+            return ProxyFailure(
+                .client, .badRequest,
+                "\(resource.url.redacted) is a playlist that takes a variable from the query "
+                    + "parameter '\(name)': open it with that parameter in its URL")
+        }
+        return ProxyFailure(
+            .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
+            originStatus: originStatus, allowsStale: true)
     }
 
     func linkWriter(prefix: String) -> LinkWriter {
@@ -150,6 +162,12 @@ extension OriginExchange {
             }
             return true
         }
+        core.report(made.unusable, in: resource)
+        if !made.unusable.segmentLines.isEmpty, made.summary.hasEndList {
+            let shorter = try OfflinePlaylist.leavingOut(
+                segments: made.unusable.segmentLines, of: body, base: base, options: known)
+            return try rewrite(shorter, base: base, to: key, known, of: generation)
+        }
         drawn = sketch.map { (generation, DrawnList(made.summary, $0)) }
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
@@ -175,7 +193,9 @@ extension OriginExchange {
     var rewriteOptions: PlaylistRewriter.Options {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
-        options.inheritedVariables = core.playlistMemory.variables(of: resource.session.id)
+        let inherited = core.playlistMemory.knownVariables(of: resource.session.id)
+        options.inheritedVariables = inherited ?? [:]
+        options.knowsMultivariant = inherited != nil
         options.assumesMap = core.playlistMemory.hasMap(memoryKey)
         return options
     }

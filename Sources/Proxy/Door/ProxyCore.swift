@@ -32,6 +32,7 @@ package final class ProxyCore: Sendable {
     /// Replaced as a whole; a request that was routed before goes on as it began.
     private let routes: Mutex<Router>
     let playlistMemory = PlaylistMemory()
+    let unusableReports = UnusableReports()
     /// Which origins do not answer just now.
     let health = OriginHealth()
     /// Makes playlists that are true without the network.

@@ -32,13 +32,16 @@ final class PlaylistMemory: Sendable {
     private let tables = Mutex(Tables())
 
     /// The variables that a session's multivariant playlist has defined.
-    func variables(of session: SessionID) -> [String: String] {
-        tables.withLock { $0.variables[session] } ?? [:]
+    func variables(of session: SessionID) -> [String: String] { knownVariables(of: session) ?? [:] }
+
+    /// The variables that a session's multivariant playlist has defined; nil where none has been
+    /// read.
+    func knownVariables(of session: SessionID) -> [String: String]? {
+        tables.withLock { $0.variables[session] }
     }
 
     /// Keeps the variables of a multivariant playlist.
     func remember(_ variables: [String: String], of session: SessionID) {
-        guard !variables.isEmpty else { return }
         tables.withLock { $0.variables[session] = variables }
     }
 

@@ -1,0 +1,81 @@
+import URISyntax
+
+/// What a pass does with EXT-X-DEFINE (8216bis, 4.4.2.3).
+extension RewritePass {
+    /// Defines a variable.
+    ///
+    /// QUERYPARAM becomes NAME and VALUE, because the URL that the player sees has lost the
+    /// origin's query; the other forms stay for players that know them.
+    mutating func define(_ line: TagLine) throws(PlaylistError) {
+        let list = attributes(of: line)
+        if let name = list.text(of: "NAME") {
+            let value = list.bytes(of: "VALUE") ?? []
+            try define(name, as: try expanded(value, line), line)
+        } else if let name = list.text(of: "IMPORT") {
+            if let value = options.inheritedVariables[name] {
+                try define(name, as: value, line)
+            } else if options.knowsMultivariant {
+                throw .missingImport(line: line.number, name: name)
+            } else {
+                // The player, which may have read the multivariant playlist, decides.
+                diagnose(line.number, .define, "imports '\(name)', which is not known")
+            }
+        } else if let name = list.text(of: "QUERYPARAM") {
+            let parameters = queryParameters ?? Variables.queryParameters(of: resolver.base)
+            queryParameters = parameters
+            guard let bytes = parameters[Array(name.utf8)] else {
+                throw .missingQueryParameter(line: line.number, name: name)
+            }
+            let value = PercentEncoding.text(bytes[...])
+            try define(name, as: value, line)
+            return writeDefinition(name, value)
+        } else {
+            diagnose(line.number, .define, "has neither NAME, IMPORT nor QUERYPARAM")
+        }
+        copy(line.range)
+    }
+
+    /// The value of a definition, in which variables defined before it are replaced.
+    ///
+    /// The text that replaces a variable is not searched for others.
+    private func expanded(
+        _ value: ArraySlice<UInt8>, _ line: TagLine
+    ) throws(PlaylistError) -> String {
+        guard Variables.mayOccur(in: value) else { return PercentEncoding.text(value) }
+        switch variables.expand(value) {
+        case .text(let text): return PercentEncoding.text(text[...])
+        case .undefined(let name):
+            throw .undefinedVariable(line: line.number, tag: Tag.Name.define.rawValue, name: name)
+        case .tooLong: throw Self.tooLong(line)
+        }
+    }
+
+    private mutating func define(
+        _ name: String, as value: String, _ line: TagLine
+    ) throws(PlaylistError) {
+        if !variables.define(name, as: value) {
+            diagnose(line.number, .define, "defines '\(name)' again; the first one stands")
+        }
+        guard variables.byteCount <= PlaylistLimits.variableByteCount else {
+            throw Self.tooLong(line)
+        }
+    }
+
+    private static func tooLong(_ line: TagLine) -> PlaylistError {
+        .variablesTooLong(line: line.number, limit: PlaylistLimits.variableByteCount)
+    }
+
+    private mutating func writeDefinition(_ name: String, _ value: String) {
+        withOutput { output in
+            output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
+            for byte in value.utf8 {
+                if byte == 0x22 || ASCII.isControl(byte) {
+                    PercentEncoding.append(byte, to: &output)
+                } else {
+                    output.append(byte)
+                }
+            }
+            output.append(contentsOf: "\"\n".utf8)
+        }
+    }
+}
