@@ -53,8 +53,10 @@ package enum OfflinePlaylist {
     /// EXT-X-GAP, all play a list without the segment.
     ///
     /// - Parameters:
-    ///   - body: a media playlist that has ended.
     ///   - lines: the lines of those URIs.
+    ///   - body: a media playlist that has ended.
+    ///   - base: its URL after redirects.
+    ///   - options: those of the rewrite that found them.
     /// - Returns: the list without those segments.
     /// - Throws: what a rewrite would throw.
     package static func leavingOut(
