@@ -12,6 +12,14 @@ package enum Presence: Sendable, Equatable {
 }
 
 extension ObjectStore {
+    /// Changes whenever stored bytes have gone: removed, evicted, replaced or found damaged.
+    ///
+    /// While it stays the same, what was stored as a whole is still stored as a whole.
+    package var losses: Int {
+        core.counters.removals.load(ordering: .acquiring)
+            &+ core.counters.damagedExtents.load(ordering: .acquiring)
+    }
+
     /// How much is kept of some resources, in their order; counts as no use.
     ///
     /// Asks the objects that are open, then the index, and opens files only for what is kept in

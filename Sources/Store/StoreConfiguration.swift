@@ -136,6 +136,8 @@ final class StoreCounters: Sendable {
     let adoptedObjects = Atomic<Int>(0)
     let droppedRows = Atomic<Int>(0)
     let isReconciled = Atomic<Bool>(false)
+    /// Objects that were removed, evicted or replaced.
+    let removals = Atomic<Int>(0)
     let start = Mutex(StartReport())
 
     func fill(_ statistics: inout StoreStatistics) {

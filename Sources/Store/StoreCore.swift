@@ -162,6 +162,7 @@ final class StoreCore: Sendable {
     func noteRemoval(of key: ObjectKey) {
         table.withShard(of: key) { _ = $0.settled?.insert(key) }
         ledger.countObjects(-1)
+        counters.removals.add(1, ordering: .releasing)
         channel.noteRow(.delete, of: key)
         channel.noteName(of: key)
     }
@@ -230,7 +231,11 @@ final class StoreCore: Sendable {
                     return shard.put(object)
                 } ?? known
             old?.state.withLock { $0.place = .unlinked }
-            if old == nil { ledger.countObjects(1) }
+            if old == nil {
+                ledger.countObjects(1)
+            } else {
+                counters.removals.add(1, ordering: .releasing)
+            }
             channel.noteRow(.put(object.row(lastUsed: .now())), of: key)
             channel.noteName(of: key)
             return old

@@ -277,6 +277,7 @@ final class StoreWorker {
     private func moveIn() throws {
         try core.folder.takeAnew()
         core.ledger.startAnew()
+        core.counters.removals.add(1, ordering: .releasing)
         core.table.withEachShard { shard in
             for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }
             shard.settled = nil

@@ -15,6 +15,8 @@ final class ObjectFacts: Sendable {
     let rules: ReuseRules
     /// Parts of response heads that never change for this object.
     let entityTag: String
+    /// The store's count of losses at which everything that the playlist names was stored.
+    private let lossesWhenWhole = Atomic<Int>(-1)
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
     /// Field lines of answers, with what they depend on beside the stored head.
@@ -40,6 +42,20 @@ final class ObjectFacts: Sendable {
         } else {
             entityTag = "\"sluice-\(String(generation, radix: 16))\""
         }
+    }
+
+    /// Whether everything that the playlist names is known to be stored.
+    ///
+    /// - Parameter losses: the store's count of them now.
+    func isKeptWhole(losses: Int) -> Bool {
+        lossesWhenWhole.load(ordering: .relaxed) == losses
+    }
+
+    /// Notes that everything that the playlist names was stored.
+    ///
+    /// - Parameter losses: the store's count of them before that was found out.
+    func noteKeptWhole(losses: Int) {
+        lossesWhenWhole.store(losses, ordering: .relaxed)
     }
 
     /// What conditions of requests are compared with; made each time, since hardly a request has any.

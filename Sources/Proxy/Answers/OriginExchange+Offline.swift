@@ -39,10 +39,8 @@ extension OriginExchange {
                     object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
             }
         }
-        let question = OfflineDesk.Question(
-            resource: resource, object: object,
-            variables: core.playlistMemory.variables(of: resource.session.id))
-        if let known = core.offline.known(question, now: exchange.loop.now) {
+        let question = question(about: object)
+        if let known = core.offline.known(question, core, now: exchange.loop.now) {
             return serveOffline(known, object, facts)
         }
         let bound = LoopBound((self, facts), to: exchange.loop)
@@ -52,6 +50,12 @@ extension OriginExchange {
                 pair.0.serveOffline(form ?? .whole, object, pair.1)
             }
         }
+    }
+
+    private func question(about object: StoredObject) -> OfflineDesk.Question {
+        OfflineDesk.Question(
+            resource: resource, object: object,
+            variables: core.playlistMemory.variables(of: resource.session.id))
     }
 
     /// The list may stay as it is.
@@ -114,6 +118,57 @@ extension OriginExchange {
     /// Somebody wants something of an origin that does not answer: it is asked for longer.
     private func noteWish() {
         core.health.want(resource.url.origin, now: exchange.loop.now)
+    }
+}
+
+// MARK: Lists of which something is missing
+
+extension OriginExchange {
+    /// Whether a stored list may name what is not stored, while nobody has looked whether its origin
+    /// answers: a player that is given the whole list of a title cannot be given a shorter one later.
+    ///
+    /// A live list was asked for a moment ago.
+    func needsOriginsWord(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool {
+        !hasOriginsWord && !playlist.facts.isLive && resource.policy != .offline
+            && facts.head.isPlaylist && resource.role != .json && resource.session.shift == .none
+            && !facts.isKeptWhole(losses: core.store.losses)
+    }
+
+    /// Serves what is stored without an answer of its origin.
+    func serveUnasked(
+        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?, _ how: Serving
+    ) {
+        if let playlist, needsOriginsWord(facts, playlist) {
+            return serveWithOriginsWord(object, facts, playlist, how)
+        }
+        serve(object, facts, playlist: playlist, as: how)
+    }
+
+    /// Serves a stored list, or its offline form, once it is known whether the origins of what it
+    /// lacks answer; at once where it lacks nothing.
+    private func serveWithOriginsWord(
+        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist, _ how: Serving
+    ) {
+        let losses = core.store.losses
+        let bound = LoopBound((self, facts, playlist, how), to: exchange.loop)
+        core.offline.lacking(question(about: object), core) { [core] lacking in
+            if lacking?.isEmpty == true { facts.noteKeptWhole(losses: losses) }
+            let goOn: @Sendable () -> Void = {
+                bound.enqueue { known, _ in
+                    let (conductor, facts, playlist, how) = known
+                    guard conductor.exchange.isAlive else { return }
+                    conductor.hasOriginsWord = true
+                    conductor.offline = nil
+                    if lacking?.isEmpty != true, conductor.takesOfflineForm(facts) {
+                        conductor.startOffline(object, facts)
+                    } else {
+                        conductor.serve(object, facts, playlist: playlist, as: how)
+                    }
+                }
+            }
+            guard let lacking, !lacking.isEmpty else { return goOn() }
+            core.flights.inquire(of: lacking, reply: goOn)
+        }
     }
 }
 

@@ -32,6 +32,8 @@ final class OriginExchange {
     @exclusivity(unchecked) var isPartlyStored = false
     /// What the playlist is without the network, once that was asked for.
     var offline: OfflineForm?
+    /// Whether the origins of what a list lacks were asked if they answer.
+    var hasOriginsWord = false
     /// What look-ahead learns of a playlist, where one was rewritten for this exchange, with the
     /// generation of its object.
     var drawn: (generation: UInt64, list: DrawnList)?
@@ -115,14 +117,14 @@ final class OriginExchange {
     func decide(_ object: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?) {
         switch freshness(facts, playlist) {
         case .fresh(let ttl):
-            serve(object, facts, playlist: playlist, as: .init(disposition: .hit, ttl: ttl))
+            serveUnasked(object, facts, playlist, .init(disposition: .hit, ttl: ttl))
         case .staleWhileRevalidate(let ttl):
             renewBehind(object)
             serve(
                 object, facts, playlist: playlist,
                 as: .init(disposition: .staleWhileRevalidate, ttl: ttl))
         case .stale(let reason) where reason != .epoch && mayServeUnasked(facts, playlist):
-            serve(object, facts, playlist: playlist, as: .init(disposition: .staleOnError, ttl: -1))
+            serveUnasked(object, facts, playlist, .init(disposition: .staleOnError, ttl: -1))
         case .stale(let reason):
             fallback = object
             staleReason = reason
@@ -147,9 +149,9 @@ final class OriginExchange {
         _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?
     ) -> Freshness? {
         if let playlist {
-            guard !takesOfflineForm(facts), form(of: object, facts) == playlist.form else {
-                return nil
-            }
+            guard !takesOfflineForm(facts), !needsOriginsWord(facts, playlist),
+                form(of: object, facts) == playlist.form
+            else { return nil }
         }
         return freshness(facts, playlist)
     }
@@ -309,11 +311,12 @@ final class OriginExchange {
             guard case .success(let made) = prepare(fallback, facts) else { return fail(failure) }
             playlist = made
         }
+        if isOriginDown, takesOfflineForm(facts) { return startOffline(fallback, facts) }
         // A longer window is worth watching, however long its origin is gone.
         let isShifted = playlist.map { $0.form.timeShift != 0 } ?? false
         guard isShifted || Freshness.mayServeStale(question(facts, playlist)) else {
             return takesOfflineForm(facts) ? startOffline(fallback, facts) : fail(failure)
         }
-        serve(fallback, facts, playlist: playlist, as: .init(disposition: .staleOnError, ttl: -1))
+        serveUnasked(fallback, facts, playlist, .init(disposition: .staleOnError, ttl: -1))
     }
 }

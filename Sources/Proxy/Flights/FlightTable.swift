@@ -29,6 +29,7 @@ final class FlightTable {
     let log: Logger
     /// Made with the first failure or wish.
     private(set) lazy var probes = OriginProbes(health, table: self)
+    private(set) lazy var inquiries = OriginInquiries(table: self)
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
@@ -247,6 +248,7 @@ final class FlightTable {
     /// Ends all transfers.
     func shutdown() {
         probes.shutdown()
+        inquiries.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()
     }

@@ -5,6 +5,7 @@ import Posix
 import Reactor
 import Store
 import Synchronization
+import URISyntax
 import Upstream
 
 /// What the upstream loop shares with the server loops.
@@ -71,6 +72,11 @@ package final class Flights: Sendable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         enqueue { $0.fetch(request, id: id, reply: reply) }
+    }
+
+    /// Asks origins whether they answer; `reply` is called once, on the upstream loop.
+    func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
+        enqueue { $0.inquiries.ask(urls, reply: reply) }
     }
 
     /// Takes a wish back; its reply may still be on its way.

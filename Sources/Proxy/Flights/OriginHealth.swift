@@ -59,12 +59,13 @@ final class OriginHealth: Sendable {
     /// not fill memory.
     private static let mostMarks = 256
     /// Two failures closer together are one.
-    private static let confirmation = Interval.milliseconds(200)
+    static let confirmation = Interval.milliseconds(200)
     /// A failure that took longer is one that players wait for.
     private static let quick = Interval.milliseconds(400)
 
     private let book = Mutex(Book())
     private let count = Atomic<Int>(0)
+    private let changes = Atomic<Int>(0)
 
     // MARK: Asking
 
@@ -80,6 +81,12 @@ final class OriginHealth: Sendable {
         guard count.load(ordering: .acquiring) > 0 else { return nil }
         return book.withLock { $0.marks[origin] }
     }
+
+    /// Changes whenever an origin goes down or is up again.
+    var version: Int { changes.load(ordering: .acquiring) }
+
+    /// When an origin answered last, as far as that is remembered.
+    func lastAnswer(of origin: Origin) -> Monotonic? { book.withLock { $0.answers[origin] } }
 
     /// Whether any origin is down.
     var hasDown: Bool {
@@ -98,6 +105,7 @@ final class OriginHealth: Sendable {
             return book.marks.removeValue(forKey: origin)
         }
         if forgiven != nil { count.subtract(1, ordering: .releasing) }
+        if forgiven?.state == .down { changes.add(1, ordering: .releasing) }
         return forgiven
     }
 
@@ -123,6 +131,7 @@ final class OriginHealth: Sendable {
             mark.isQuick = took <= Self.quick
             book.marks[failure.origin] = mark
             if known == nil { count.add(1, ordering: .releasing) }
+            if mark.state != known?.state { changes.add(1, ordering: .releasing) }
             return (known?.state ?? .up, mark.state)
         }
     }
@@ -152,6 +161,7 @@ final class OriginHealth: Sendable {
     func forget(_ origin: Origin) {
         let mark = book.withLock { $0.marks.removeValue(forKey: origin) }
         if mark != nil { count.subtract(1, ordering: .releasing) }
+        changes.add(1, ordering: .releasing)
     }
 }
 

@@ -29,7 +29,7 @@ final class OriginProbes {
     }
 
     /// Hears what became of one request.
-    private final class Asking: TransferDelegate {
+    final class Asking: TransferDelegate {
         private let done: (TransferHead?, UpstreamError?) -> Void
         private var head: TransferHead?
         var transfer: Transfer?
@@ -96,9 +96,11 @@ final class OriginProbes {
     /// A request has failed.
     ///
     /// - Returns: true where its origin counts as down, so that trying again is of no use.
-    func failed(_ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic) -> Bool {
+    func failed(
+        _ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic, isProbe: Bool = false
+    ) -> Bool {
         let failure = OriginHealth.Failure(
-            origin: url.origin, error: error, silentSince: silentSince, now: now)
+            origin: url.origin, error: error, silentSince: silentSince, now: now, isProbe: isProbe)
         return take(failure, at: url)
     }
 
@@ -165,7 +167,17 @@ final class OriginProbes {
 
     // MARK: Asking
 
-    private static func root(of url: AbsoluteURL) -> AbsoluteURL? {
+    /// The request that asks an origin whether it is there: for its root, with nothing of a session.
+    static func question(to root: AbsoluteURL, lane: Lane) -> TransferRequest {
+        var request = TransferRequest(url: root, lane: lane)
+        request.method = .head
+        request.followsRedirects = false
+        request.timeouts.firstByte = .seconds(3 as Int64)
+        request.timeouts.stall = .seconds(3 as Int64)
+        return request
+    }
+
+    static func root(of url: AbsoluteURL) -> AbsoluteURL? {
         try? AbsoluteURL("\(url.origin)/")
     }
 
@@ -201,13 +213,8 @@ final class OriginProbes {
             return schedule(probe)
         }
         table.counters.add(.originProbes)
-        // The origin's root, without anything of a session: it is asked whether it is there.
-        var request = TransferRequest(url: probe.url, lane: .background)
-        request.method = .head
-        request.followsRedirects = false
-        request.timeouts = TransferTimeouts(
-            connect: .seconds(2 as Int64), firstByte: .seconds(3 as Int64),
-            stall: .seconds(3 as Int64))
+        var request = Self.question(to: probe.url, lane: .background)
+        request.timeouts.connect = .seconds(2 as Int64)
         let asking = Asking(now: now) { [weak self, weak probe] head, error in
             guard let self, let probe else { return }
             self.ended(probe, head, error)

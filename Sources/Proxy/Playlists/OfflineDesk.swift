@@ -56,9 +56,18 @@ final class OfflineDesk: Sendable {
         let asksNobody: Bool
     }
 
+    /// Something that was made, and what it is good for.
+    private struct Made<Value: Sendable>: Sendable {
+        let value: Value
+        let at: Monotonic
+        /// `OriginHealth.version` before it was made: it depends on which origins are down.
+        let health: Int
+    }
+
     private struct State: Sendable {
-        var forms = RecentMap<Name, (form: OfflineForm, at: Monotonic)>(capacity: 512)
-        var titles = RecentMap<Name, (title: OfflineTitle, at: Monotonic)>(capacity: 64)
+        var forms = RecentMap<Name, Made<OfflineForm>>(capacity: 512)
+        var titles = RecentMap<Name, Made<OfflineTitle>>(capacity: 64)
+        var lacking = RecentMap<Name, Made<[AbsoluteURL]>>(capacity: 512)
         var texts: UInt64 = 0
     }
 
@@ -82,11 +91,13 @@ final class OfflineDesk: Sendable {
     func stop() { thread.stopAndJoin() }
 
     /// The form that was made a moment ago; nil where it has to be asked for.
-    func known(_ question: Question, now: Monotonic) -> OfflineForm? {
-        let name = question.name
+    func known(_ question: Question, _ core: ProxyCore, now: Monotonic) -> OfflineForm? {
+        let (name, health) = (question.name, core.health.version)
         return state.withLock { state in
-            guard let known = state.forms[name], now - known.at < Self.formLife else { return nil }
-            return known.form
+            guard let known = state.forms[name], known.health == health,
+                now - known.at < Self.formLife
+            else { return nil }
+            return known.value
         }
     }
 
@@ -100,10 +111,47 @@ final class OfflineDesk: Sendable {
         }
         let isTaken = thread.handle.enqueue { [self] _ in
             defer { waiting.subtract(1, ordering: .relaxed) }
-            if let known = known(question, now: .now()) { return reply(known) }
+            if let known = known(question, core, now: .now()) { return reply(known) }
+            let health = core.health.version
             let form = make(question, core)
-            state.withLock { $0.forms[question.name] = (form, .now()) }
+            state.withLock {
+                $0.forms[question.name] = Made(value: form, at: .now(), health: health)
+            }
             reply(form)
+        }
+        if !isTaken { reply(nil) }
+    }
+
+    /// Finds out where what a stored playlist names and the store lacks would have to come from.
+    ///
+    /// - Parameters:
+    ///   - question: the playlist.
+    ///   - core: what is asked.
+    ///   - reply: called once on the desk's thread, with one URL for each origin, none where
+    ///     everything is kept, and nil where too many wait.
+    func lacking(
+        _ question: Question, _ core: ProxyCore,
+        reply: @escaping @Sendable ([AbsoluteURL]?) -> Void
+    ) {
+        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
+            waiting.subtract(1, ordering: .relaxed)
+            return reply(nil)
+        }
+        let isTaken = thread.handle.enqueue { [self] _ in
+            defer { waiting.subtract(1, ordering: .relaxed) }
+            let name = question.name
+            if let known = state.withLock({ $0.lacking[name] }), !known.value.isEmpty,
+                .now() - known.at < Self.formLife
+            {
+                return reply(known.value)
+            }
+            let reading = OfflineReading(
+                core: core, session: question.resource.session, asksNobody: question.asksNobody)
+            let list = reading.list(
+                question.resource, question.object, variables: question.variables)
+            let found = list.map { reading.lacking($0) } ?? []
+            state.withLock { $0.lacking[name] = Made(value: found, at: .now(), health: 0) }
+            reply(found)
         }
         if !isTaken { reply(nil) }
     }
@@ -154,11 +202,13 @@ final class OfflineDesk: Sendable {
         let name = Name(
             key: master.resource.key, generation: master.generation, session: reading.session.id,
             asksNobody: reading.asksNobody)
-        let now = Monotonic.now()
+        let (now, health) = (Monotonic.now(), reading.core.health.version)
         let known = state.withLock { $0.titles[name] }
-        if let known, now - known.at < Self.titleLife, fits(known.title) { return known.title }
+        if let known, known.health == health, now - known.at < Self.titleLife, fits(known.value) {
+            return known.value
+        }
         let made = reading.plan(of: master)
-        state.withLock { $0.titles[name] = (made, now) }
+        state.withLock { $0.titles[name] = Made(value: made, at: now, health: health) }
         return made
     }
 
@@ -166,7 +216,7 @@ final class OfflineDesk: Sendable {
     private func text(_ bytes: [UInt8]?, _ question: Question) -> OfflineForm {
         guard let bytes else { return .whole }
         return state.withLock { state in
-            if case .cut(let former)? = state.forms[question.name]?.form, former.bytes == bytes {
+            if case .cut(let former)? = state.forms[question.name]?.value, former.bytes == bytes {
                 return .cut(former)
             }
             state.texts += 1

@@ -143,18 +143,21 @@ struct OfflineReading {
 
     /// The lines of those references whose bytes are kept, or can be had.
     func presence(of references: [ResourceReference]) -> Set<Int> {
-        let keys = references.map(key)
-        let found = core.store.presence(of: keys)
+        let found = core.store.presence(of: references.map(key))
         var lines: Set<Int> = []
-        for (reference, presence) in zip(references, found) {
-            switch presence {
-            case .whole: lines.insert(reference.line)
-            case _ where canBeHad(reference.url): lines.insert(reference.line)
-            case .part(let spans) where Self.holds(reference, spans): lines.insert(reference.line)
-            case .part, .absent: break
-            }
+        for (reference, presence) in zip(references, found)
+        where Self.isKept(reference, presence) || canBeHad(reference.url) {
+            lines.insert(reference.line)
         }
         return lines
+    }
+
+    private static func isKept(_ reference: ResourceReference, _ presence: Presence) -> Bool {
+        switch presence {
+        case .whole: true
+        case .part(let spans): holds(reference, spans)
+        case .absent: false
+        }
     }
 
     private static func holds(_ reference: ResourceReference, _ spans: SpanSet) -> Bool {
@@ -168,6 +171,41 @@ struct OfflineReading {
         let name = ObjectKey(sha256Of: text)
         let epoch = core.live.epoch(of: name)
         return epoch == .first ? name : ObjectKey(sha256Of: epoch.keyText(text))
+    }
+
+    // MARK: What is missing
+
+    /// The most origins that are asked about one title.
+    private static let mostOrigins = 4
+
+    /// Where what a list names and the store lacks would have to come from: one URL for each origin.
+    ///
+    /// - Parameter list: a multivariant playlist, with all that its media playlists name, or one of
+    ///   those.
+    func lacking(_ list: List) -> [AbsoluteURL] {
+        var found: [Origin: AbsoluteURL] = [:]
+        if list.isMultivariant {
+            var seen: Set<AbsoluteURL> = []
+            for child in list.read.references where child.role == .playlist {
+                guard found.count < Self.mostOrigins, seen.count < Self.mostLists else { break }
+                guard seen.insert(child.url).inserted else { continue }
+                if let kept = self.list(child.url, variables: list.read.definedVariables) {
+                    addLacking(of: kept, to: &found)
+                } else {
+                    found[child.url.origin] = child.url
+                }
+            }
+        } else {
+            addLacking(of: list, to: &found)
+        }
+        return found.values.prefix(Self.mostOrigins).map { $0 }
+    }
+
+    private func addLacking(of list: List, to found: inout [Origin: AbsoluteURL]) {
+        let needed = list.read.references.filter { Self.isNeeded($0) && !$0.isGap }
+        let presence = core.store.presence(of: needed.map(key))
+        for (reference, presence) in zip(needed, presence)
+        where !Self.isKept(reference, presence) { found[reference.url.origin] = reference.url }
     }
 
     // MARK: Forms

@@ -210,7 +210,9 @@ final class Recorder {
         path.append(0x2F)
         let signer = core.signer
         core.handle(for: url, session: session.id, epoch: .first)
-            .append(to: &path, for: .link(.playlist), sign: signer.map { signer in { signer.sign($0) } })
+            .append(
+                to: &path, for: .link(.playlist), sign: signer.map { signer in { signer.sign($0) } }
+            )
         path.append(0x2F)
         ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
         return String(decoding: path, as: UTF8.self)

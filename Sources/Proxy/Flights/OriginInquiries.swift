@@ -1,0 +1,162 @@
+/// Asks origins whether they answer before a list that names something of theirs is served as it is:
+/// a player cannot take back what it was told of a title.
+///
+/// What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
+/// that come while one is under way share it.
+import CachePolicy
+import Posix
+import Reactor
+import URISyntax
+import Upstream
+
+/// Inquiries under way; lives on the upstream loop.
+final class OriginInquiries {
+    /// The waiting time for an origin that answered `lately`: it hardly went away since, and a
+    /// player's start must not wait for a slow one.
+    private static let shortWait = Interval.milliseconds(50)
+    private static let lately = Interval.seconds(10 as Int64)
+    /// After a refusal, until the second one must have confirmed it.
+    private static let confirmationWait = Interval.milliseconds(500)
+    /// Inquiries under way over all origins; more are answered as if the origins were up.
+    private static let most = 64
+
+    /// One origin that is being asked.
+    private final class Inquiry {
+        let root: AbsoluteURL
+        var asking: OriginProbes.Asking?
+        var timer: TimerID?
+        var hasFailed = false
+        var waiting: [Waiter] = []
+
+        init(_ root: AbsoluteURL) { self.root = root }
+    }
+
+    /// Who waits for some origins.
+    private final class Waiter {
+        var missing: Int
+        var timer: TimerID?
+        private var reply: (@Sendable () -> Void)?
+
+        init(_ count: Int, _ reply: @escaping @Sendable () -> Void) {
+            missing = count
+            self.reply = reply
+        }
+
+        /// Replies, unless that was done.
+        func finish(_ loop: EventLoop) {
+            if let timer { loop.cancel(timer) }
+            timer = nil
+            let call = reply
+            reply = nil
+            call?()
+        }
+    }
+
+    private unowned let table: FlightTable
+    private var inquiries: [Origin: Inquiry] = [:]
+
+    init(table: FlightTable) {
+        self.table = table
+    }
+
+    private var loop: EventLoop { table.loop }
+
+    /// Asks the origins of some URLs, at the same time.
+    ///
+    /// - Parameters:
+    ///   - urls: one for each origin.
+    ///   - reply: called once, when all have answered or failed, or the time for that is over.
+    func ask(_ urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
+        let unsure = urls.filter { table.health.state(of: $0.origin) < .down }
+        guard !unsure.isEmpty, inquiries.count + unsure.count <= Self.most else { return reply() }
+        let waiter = Waiter(unsure.count, reply)
+        var wait = Self.shortWait
+        for url in unsure {
+            let answer = table.health.lastAnswer(of: url.origin)
+            if answer.map({ loop.now - $0 > Self.lately }) ?? true {
+                // A little longer, so that the transfer's own time is over first.
+                let connect = table.settings.timeouts.connect.nanoseconds
+                wait = Interval(nanoseconds: connect + 200_000_000)
+            }
+            join(url, waiter)
+        }
+        limit(waiter, to: wait)
+    }
+
+    /// Ends all; nobody is told.
+    func shutdown() {
+        for inquiry in inquiries.values {
+            if let timer = inquiry.timer { loop.cancel(timer) }
+            inquiry.asking?.transfer?.cancel()
+            for waiter in inquiry.waiting { waiter.timer.map(loop.cancel) }
+        }
+        inquiries = [:]
+    }
+
+    private func limit(_ waiter: Waiter, to wait: Interval) {
+        if let timer = waiter.timer { loop.cancel(timer) }
+        waiter.timer = loop.schedule(after: wait) { [weak waiter] loop in
+            waiter?.timer = nil
+            waiter?.finish(loop)
+        }
+    }
+
+    private func join(_ url: AbsoluteURL, _ waiter: Waiter) {
+        let origin = url.origin
+        if let known = inquiries[origin] {
+            known.waiting.append(waiter)
+            return
+        }
+        guard let root = OriginProbes.root(of: url) else { return settled(waiter) }
+        let inquiry = Inquiry(root)
+        inquiry.waiting = [waiter]
+        inquiries[origin] = inquiry
+        ask(inquiry)
+    }
+
+    private func settled(_ waiter: Waiter) {
+        waiter.missing -= 1
+        if waiter.missing <= 0 { waiter.finish(loop) }
+    }
+
+    private func ask(_ inquiry: Inquiry) {
+        table.counters.add(.originProbes)
+        var request = OriginProbes.question(to: inquiry.root, lane: .express)
+        request.timeouts.connect = table.settings.timeouts.connect
+        let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in
+            guard let self, let inquiry else { return }
+            heard(inquiry, isAnswer: head != nil, error)
+        }
+        inquiry.asking = asking
+        asking.transfer = table.client.start(request, delegate: asking)
+    }
+
+    private func heard(_ inquiry: Inquiry, isAnswer: Bool, _ error: UpstreamError?) {
+        let startedAt = inquiry.asking?.startedAt ?? loop.now
+        inquiry.asking = nil
+        let origin = inquiry.root.origin
+        guard inquiries[origin] === inquiry else { return }
+        if isAnswer {
+            table.probes.answered(origin)
+        } else if let error {
+            let isDown = table.probes.failed(
+                error, at: inquiry.root, silentSince: startedAt, isProbe: true)
+            let isSuspected = table.health.state(of: origin) == .suspected
+            if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
+        }
+        inquiries[origin] = nil
+        for waiter in inquiry.waiting { settled(waiter) }
+    }
+
+    /// Asks once more, when a second refusal counts.
+    private func confirm(_ inquiry: Inquiry) {
+        inquiry.hasFailed = true
+        for waiter in inquiry.waiting { limit(waiter, to: Self.confirmationWait) }
+        let pause = OriginHealth.confirmation.nanoseconds + 5_000_000
+        inquiry.timer = loop.schedule(after: Interval(nanoseconds: pause)) { [weak self, weak inquiry] _ in
+            guard let self, let inquiry else { return }
+            inquiry.timer = nil
+            ask(inquiry)
+        }
+    }
+}

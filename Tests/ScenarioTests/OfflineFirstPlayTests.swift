@@ -1,0 +1,134 @@
+/// Stories of the first play after an outage has begun: nobody has noticed it yet, and a list that is
+/// served whole cannot be taken back.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct OfflineFirstPlayTests {}
+}
+
+/// How an origin stops answering.
+enum Silence: CaseIterable, Sendable, CustomTestStringConvertible {
+    case refuses, swallows
+
+    var testDescription: String {
+        self == .refuses ? "connections are refused" : "connections are swallowed"
+    }
+}
+
+extension Stories.OfflineFirstPlayTests {
+    /// A story that keeps one of two variants, and that without its third segment.
+    private func partlyKept() throws -> Story {
+        let story = try Story(["--connect-timeout", "1"])
+        try story.keep(master: variant("low") + variant("high"))
+        for name in ["low", "high"] { story.put(list: name) }
+        try story.keep("low", 0..<2, 3..<6)
+        return story
+    }
+
+    private func played(_ story: Story) throws -> (variants: [String], low: String) {
+        let (master, lists) = try OfflinePlayer(story.player(), story.cdn).title()
+        guard master.status == 200 else { return (["\(master.status)"], "") }
+        return (links(master.text).map(fileName), outline(lists["low"]))
+    }
+
+    private func silence(_ story: Story, _ how: Silence) throws -> BlackHole? {
+        story.cdn.stop()
+        return how == .swallows ? try BlackHole(port: story.cdn.port) : nil
+    }
+
+    @Test(arguments: Silence.allCases)
+    func `the first play after a restart is cut like the second`(_ how: Silence) throws {
+        let story = try partlyKept()
+        let hole = try silence(story, how)
+        defer { hole?.end() }
+        try story.restart()
+        for _ in 0..<2 {
+            let (variants, low) = try played(story)
+            #expect(variants == ["low"] && low == "low0 low1 | low3 low4 low5 .")
+        }
+        #expect(try story.stat("origin_outages_total") == 1)
+    }
+
+    @Test func `the first play after connections are refused is cut like the second`() throws {
+        let story = try partlyKept()
+        story.cdn.stop()
+        for _ in 0..<2 {
+            let (variants, low) = try played(story)
+            #expect(variants == ["low"] && low == "low0 low1 | low3 low4 low5 .")
+        }
+    }
+
+    @Test func `a media playlist by itself is cut at its first play`() throws {
+        let story = try Story()
+        story.put(list: "l")
+        try story.keep("l", 0..<2, 3..<6)
+        // Its answer was remembered, and must not be repeated.
+        for _ in 0..<2 { #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .") }
+        story.cdn.stop()
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+    }
+
+    @Test func `a list that must be asked about is cut when its origin turns out to be gone`() throws
+    {
+        let story = try Story(["--policy", "refresh"])
+        story.put(list: "l")
+        try story.keep("l", 0..<2, 3..<6)
+        story.cdn.stop()
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+    }
+
+    @Test func `another origin that is down does not vouch for the one that a list needs`() throws {
+        let story = try partlyKept()
+        let other = FixtureCDN()
+        try other.start()
+        other.stop()
+        // Two refusals that are far enough apart.
+        let isDown = try eventually {
+            _ = try story.player().get(story.url(for: other.url("/a.ts")))
+            return try story.stat("origin_outages_total") == 1
+        }
+        story.cdn.stop()
+        #expect(isDown)
+        #expect(try played(story).low == "low0 low1 | low3 low4 low5 .")
+    }
+
+    @Test(arguments: Silence.allCases)
+    func `a title that is kept whole waits for nobody`(_ how: Silence) throws {
+        let story = try Story(["--connect-timeout", "4"])
+        try story.keep(master: variant("l"))
+        story.put(list: "l")
+        try story.keep("l", 0..<6)
+        let hole = try silence(story, how)
+        defer { hole?.end() }
+        try story.restart()
+        for _ in 0..<2 {
+            let (master, lists) = try OfflinePlayer(story.player(), story.cdn).title()
+            #expect(outline(lists["l"]) == "l0 l1 l2 l3 l4 l5 .")
+            #expect(master.duration < .seconds(2))
+        }
+        #expect(try story.stat("origin_probes_total") == 0)
+    }
+
+    @Test func `a list that is kept in part is served whole while its origin answers`() throws {
+        let story = try partlyKept()
+        try story.restart()
+        story.cdn.resetLog()
+        let (variants, low) = try played(story)
+        #expect(variants == ["low", "high"] && low == "low0 low1 low2 low3 low4 low5 .")
+        let asked = story.cdn.requests.filter { $0.path != "/high.m3u8" }
+        #expect(!asked.isEmpty && asked.allSatisfy { $0.method == "HEAD" && $0.path == "/" })
+    }
+
+    @Test func `a list is looked through anew when something of it was purged`() throws {
+        let story = try Story()
+        story.put(list: "l")
+        try story.keep("l", 0..<6)
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .")
+        let third = percentEncoded(story.cdn.url("/bytes/3000/l2.ts"))
+        #expect(try story.follow("/api/purge?url=\(third)", method: "POST").status == 200)
+        story.cdn.stop()
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+    }
+}
