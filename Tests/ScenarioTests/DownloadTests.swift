@@ -140,8 +140,8 @@ extension Stories.Downloads {
             ("&variant=1080", "it has 360, 720"), ("&audio=de", "it has en, fr"),
             ("&subtitles=en", "none that says its language"), ("&from=100", "between the times"),
         ]
-        for (arguments, reason) in cases {
-            let id = try stage.order(stage.title(), arguments)
+        for (index, (arguments, reason)) in cases.enumerated() {
+            let id = try stage.order(stage.title("t\(index)"), arguments)
             let answer = try stage.wait(id, for: "failed")
             #expect(answer["reason"].contains(reason))
         }

@@ -20,20 +20,51 @@ extension Download {
         refused = [:]
         playlists = []
         checks = 0
+        isFirstPart = false
+        isNoFile = false
         table.save(self)
-        if Self.isFile(order.url) { return beginFile() }
+        switch Self.kind(byName: order.url) {
+        case .file: beginFile()
+        case .playlist: readEntry()
+        // Asking for a playlist would cost a part of a file that is not one.
+        case .unknown: table.holdsPlaylist(self) ? readEntry() : beginFile()
+        }
+    }
+
+    private func readEntry() {
         read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
+    }
+
+    /// Plans anew from the playlist that the first part of a supposed file turned out to be.
+    func turnIntoPlaylist() {
+        run += 1
+        state = .planning
+        plan = DownloadPlan()
+        pending = []
+        present = [:]
+        refused = [:]
+        isFirstPart = false
+        isNoFile = true
+        readEntry()
+    }
+
+    /// What the name of an entry tells about it.
+    private enum NamedKind {
+        case file
+        case playlist
+        case unknown
     }
 
     private static let fileExtensions: Set = [
         "mp4", "m4v", "m4a", "mov", "mkv", "webm", "mp3", "aac", "ts", "flac", "wav",
     ]
 
-    private static func isFile(_ url: AbsoluteURL) -> Bool {
+    private static func kind(byName url: AbsoluteURL) -> NamedKind {
         let name = url.lastPathSegment
-        guard let dot = name.lastIndex(of: ".") else { return false }
-        return fileExtensions.contains(
-            HTTP.ASCII.lowercased(String(name[name.index(after: dot)...])))
+        guard let dot = name.lastIndex(of: ".") else { return .unknown }
+        let suffix = HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
+        if fileExtensions.contains(suffix) { return .file }
+        return ["m3u8", "m3u"].contains(suffix) ? .playlist : .unknown
     }
 
     private func read(
@@ -55,7 +86,7 @@ extension Download {
     }
 
     private func planningFailed(_ failure: ProxyFailure) {
-        if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty {
+        if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
             // No playlist, but an answer: a file.
             return beginFile()
         }

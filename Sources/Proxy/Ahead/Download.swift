@@ -54,6 +54,8 @@ final class Download {
     /// Pieces to be fetched, by their place in the plan, the next one last.
     var pending: [Int] = []
     var running: [Int: BackgroundFetch] = [:]
+    /// Bytes of those under way that were there when they were asked for.
+    private(set) var presentBefore: [Int: Int64] = [:]
     /// Bytes of each piece that is there.
     var present: [Int: Int64] = [:]
     /// What could not be had, and why.
@@ -72,17 +74,38 @@ final class Download {
     var retryAt: Monotonic?
     /// How often checking found something missing.
     var checks = 0
+    /// Whether the first part of a file is awaited, which tells the file's length and kind.
+    var isFirstPart = false
+    /// Whether fetching the entry as a file has failed already.
+    var isNoFile = false
+    /// Set while this is a proposal for changing another download; told once whether it can be met.
+    var verdict: ((Verdict) -> Void)?
     /// Tells the replies of this run from those of one that was stopped.
     var run = 0
     /// What is shown of one that is not running: from its file.
     var kept = Summary()
 
+    /// Whether a proposed order can be met.
+    enum Verdict: Sendable {
+        case canBeMet
+        case cannotBeMet(String)
+        /// The origin does not answer.
+        case cannotBeToldNow(String)
+    }
+
     /// Figures that outlive a run.
     struct Summary: Sendable, Equatable {
         var pieces = 0
+        /// Of these in the store when it was last looked.
+        var done = 0
         var bytes: Int64 = 0
         var seconds = 0.0
         var labels: [String] = []
+
+        /// Below 100, which is for what was checked.
+        var percent: Int64 {
+            pieces > 0 ? Int64(min(99, max(0, Double(done) / Double(pieces) * 100))) : 0
+        }
     }
 
     init(_ order: DownloadOrder, id: SessionID, session: Session, table: DownloadTable) {
@@ -96,7 +119,8 @@ final class Download {
     // MARK: Fetching
 
     func beginFile() {
-        plan.add(file: order.url, total: nil)
+        plan.addFirstPart(of: order.url)
+        isFirstPart = true
         begin()
     }
 
@@ -106,6 +130,10 @@ final class Download {
         }
         plan.sort()
         pending = Array(plan.pieces.indices.reversed())
+        if let verdict {
+            self.verdict = nil
+            verdict(.canBeMet)
+        }
         table.pin(self)
         guard state == .planning else { return }
         state = .running
@@ -143,6 +171,7 @@ final class Download {
         wish.range = piece.range
         wish.lane = .background
         let bound = LoopBound(self, to: table.loop)
+        presentBefore[index] = table.present(index, of: self).bytes
         running[index] = table.core.flights.bring(wish) { [run] end in
             bound.enqueue { download, _ in
                 guard download.run == run else { return }
@@ -153,14 +182,19 @@ final class Download {
 
     private func ended(_ index: Int, _ end: BackgroundFetch.End) {
         running[index] = nil
+        presentBefore[index] = nil
         switch end {
         case .stored(let report):
             count(report.broughtBytes)
             failuresInARow = 0
+            if isFirstPart {
+                isFirstPart = false
+                if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
+                if let total = report.total { extendFile(to: total) }
+            }
             let piece = plan.pieces[index]
             let whole = report.total ?? report.broughtBytes
             present[index] = piece.range.map { min($0.upperBound, whole) - $0.lowerBound } ?? whole
-            if piece.role == nil, let total = report.total { extendFile(to: total) }
         case .failed(let failure, let report):
             count(report.broughtBytes)
             failed(index, failure)
@@ -180,7 +214,7 @@ final class Download {
     /// The first part of a file told its length.
     private func extendFile(to total: Int64) {
         let known = plan.pieces.count
-        plan.add(file: order.url, total: total)
+        plan.addParts(of: order.url, total: total)
         pending.insert(contentsOf: (known..<plan.pieces.count).reversed(), at: 0)
     }
 
@@ -189,6 +223,9 @@ final class Download {
             pending.append(index)
             guard state == .running else { return }
             wait(for: failure.message)
+        } else if isFirstPart, failure.originStatus == .rangeNotSatisfiable {
+            // Nothing of a file lies there; what is generated, as playlists may be, has no ranges.
+            turnIntoPlaylist()
         } else {
             refused[index] = failure.message
             // A wrong token refuses everything: nothing is gained by asking for all of it.
@@ -206,6 +243,7 @@ final class Download {
 
     /// Stands still, and goes on by itself: after a second, then two, up to half a minute.
     func wait(for reason: String) {
+        if let verdict { return verdict(.cannotBeToldNow(reason)) }
         failuresInARow += 1
         let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
         retryAt = table.loop.now + .seconds(seconds)
@@ -228,6 +266,25 @@ final class Download {
         pump()
     }
 
+    // MARK: Figures
+
+    /// Bytes of the pieces that are there.
+    var presentBytes: Int64 { present.values.reduce(0, +) }
+
+    private var summary: Summary {
+        Summary(
+            pieces: plan.pieces.count, done: present.count, bytes: presentBytes,
+            seconds: plan.seconds, labels: plan.labels)
+    }
+
+    /// Whole per cents, below 100 until it is complete and checked.
+    ///
+    /// - Parameter share: how many pieces those under way make up.
+    func percent(_ share: Double) -> Int64 {
+        let done = Double(present.count) + share
+        return Int64(min(99, max(0, done / Double(max(1, plan.pieces.count)) * 100)))
+    }
+
     // MARK: Ends
 
     /// Stops what is under way; what has come stays.
@@ -235,15 +292,18 @@ final class Download {
         run += 1
         self.state = state
         retryAt = nil
+        if !plan.pieces.isEmpty { kept = summary }
         for (index, fetch) in running {
             fetch.cancel()
             pending.append(index)
         }
         running = [:]
+        presentBefore = [:]
         table.save(self)
     }
 
     func fail(_ reason: String) {
+        if let verdict { return verdict(.cannotBeMet(reason)) }
         stop(as: .failed(reason))
     }
 
@@ -273,9 +333,6 @@ final class Download {
             state = .running
             return pump()
         }
-        kept = Summary(
-            pieces: plan.pieces.count, bytes: present.values.reduce(0, +), seconds: plan.seconds,
-            labels: plan.labels)
         stop(as: .complete)
         table.finished(self)
     }

@@ -57,9 +57,19 @@ package final class DownloadDesk: Sendable {
             guard let table = table.withLock({ $0 })?.value(on: loop) else {
                 return done(.failure(.serviceUnavailable, "the daemon is stopping"))
             }
-            done(Self.answer(RequestHead(method: method, target: target), table))
+            Self.answer(RequestHead(method: method, target: target), table, done)
         }
         if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
+    }
+
+    private static func answer(
+        _ request: RequestHead, _ table: DownloadTable,
+        _ done: @escaping @Sendable (HandAnswer) -> Void
+    ) {
+        let isOrder = request.method == .post && ["/api/downloads", "/api/downloads/"]
+            .contains(request.path)
+        guard isOrder else { return done(answer(request, table)) }
+        order(request.query ?? "", table, done)
     }
 
     private static func answer(_ request: RequestHead, _ table: DownloadTable) -> HandAnswer {
@@ -71,7 +81,6 @@ package final class DownloadDesk: Sendable {
         }
         switch (parts.count, isRead, request.method == .post) {
         case (0, true, _): return .value(.ok, table.json)
-        case (0, _, true): return order(request.query ?? "", table)
         case (1, true, _), (2, _, true):
             guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
                 return .failure(.notFound, "there is no download \(parts[0])")
@@ -85,26 +94,37 @@ package final class DownloadDesk: Sendable {
         }
     }
 
-    private static func order(_ query: String, _ table: DownloadTable) -> HandAnswer {
+    private static func order(
+        _ query: String, _ table: DownloadTable, _ done: @escaping @Sendable (HandAnswer) -> Void
+    ) {
         do throws(TitleHands.Refusal) {
             let core = table.core
             let order = try DownloadOrder(query: query) { core.originURL($0) }
             guard !core.isOwn(order.url) else {
-                return .failure(.badRequest, "the URL leads back to this daemon")
+                return done(.failure(.badRequest, "the URL leads back to this daemon"))
             }
-            return .value(.created, table.add(order).json)
+            table.add(order) { reply in
+                switch reply {
+                case .taken(let download, _): done(.value(.created, download.json))
+                case .refused(let status, let reason): done(.failure(status, reason))
+                }
+            }
         } catch {
-            return .failure(error.status, error.reason)
+            done(.failure(error.status, error.reason))
         }
     }
 
     private static func change(
         _ download: Download, _ verb: String, _ table: DownloadTable
     ) -> HandAnswer {
-        switch verb {
-        case "pause": table.pause(download)
-        case "resume": table.resume(download)
-        case "cancel": table.cancel(download)
+        switch (verb, download.state) {
+        case ("pause", .complete), ("resume", .complete):
+            return .failure(.conflict, "\(download.name) is complete: there is nothing to \(verb)")
+        case ("pause", .failed(let reason)):
+            return .failure(.conflict, "\(download.name) does not run: it failed: \(reason)")
+        case ("pause", _): table.pause(download)
+        case ("resume", _): table.resume(download)
+        case ("cancel", _): table.cancel(download)
         default:
             return .failure(.notFound, "a download is told to pause, resume or cancel")
         }
@@ -190,26 +210,26 @@ extension Download {
 
     private var progress: Progress {
         var progress = Progress()
-        if state == .complete {
+        if state == .complete || plan.pieces.isEmpty {
             progress.pieces = kept.pieces
-            progress.done = kept.pieces
-            progress.percent = 100
+            progress.done = state == .complete ? kept.pieces : kept.done
+            progress.percent = state == .complete ? 100 : kept.percent
             progress.bytes = kept.bytes
             return progress
         }
+        let parts = table.partsUnderWay(of: self)
         progress.pieces = plan.pieces.count
         progress.done = present.count
-        progress.bytes = present.values.reduce(0, +)
-        guard progress.pieces > 0 else { return progress }
-        // Below 100 until it is complete and checked.
-        progress.percent = min(99, Int64(progress.done * 100 / progress.pieces))
+        progress.bytes = presentBytes + parts.bytes
+        progress.percent = percent(parts.share)
         guard state == .running else { return progress }
         progress.transfers = min(running.count, table.core.concurrency.now.limit)
         progress.rate = Int64(goodput.bytesPerSecond ?? 0)
-        if progress.done > 0, progress.rate > 0 {
-            let mean = Double(progress.bytes) / Double(progress.done)
-            let left = mean * Double(progress.pieces - progress.done)
-            progress.secondsLeft = Int64((left / Double(progress.rate)).rounded(.up))
+        let share = Double(progress.done) + parts.share
+        if share > 0, progress.rate > 0 {
+            let left = Double(progress.bytes) / share * (Double(progress.pieces) - share)
+            progress.secondsLeft = Int64(
+                min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
         }
         return progress
     }

@@ -59,6 +59,7 @@ struct SavedDownload {
         case "reason":
             if case .failed = state { state = .failed(value) }
         case "pieces": summary.pieces = Int(value) ?? 0
+        case "done": summary.done = max(0, Int(value) ?? 0)
         case "bytes": summary.bytes = Int64(value) ?? 0
         case "seconds": summary.seconds = Double(value) ?? 0
         case "label": summary.labels.append(value)
@@ -87,7 +88,7 @@ struct SavedDownload {
         case .failed(let reason): lines += ["state failed", "reason \(Self.oneLine(reason))"]
         default: lines.append("state running")
         }
-        lines += ["pieces \(summary.pieces)", "bytes \(summary.bytes)"]
+        lines += ["pieces \(summary.pieces)", "done \(summary.done)", "bytes \(summary.bytes)"]
         lines.append("seconds \(summary.seconds)")
         lines += summary.labels.map { "label \(Self.oneLine($0))" }
         return (lines + ["END"]).joined(separator: "\n") + "\n"

@@ -87,24 +87,27 @@ struct DownloadPlan: Sendable {
         pieces.append(piece)
     }
 
-    /// Adds a file without a playlist: in parts that can be fetched side by side, once its length
-    /// is known; the first part tells it.
-    mutating func add(file url: AbsoluteURL, total: Int64?) {
-        if labels.isEmpty { labels.append("file") }
-        guard let total, total > 0 else {
-            return add(
-                DownloadPiece(
-                    url: url, role: nil, range: 0..<Self.part, seconds: 0, start: 0))
-        }
+    /// Plans the first part of a file without a playlist; its answer tells the length of the file.
+    mutating func addFirstPart(of url: AbsoluteURL) {
+        labels = ["file"]
+        add(DownloadPiece(url: url, role: nil, range: 0..<Self.part, seconds: 0, start: 0))
+    }
+
+    /// Plans the other parts of a file, which can be fetched side by side, once its length is known.
+    ///
+    /// The first part keeps its place and ends where the file does.
+    mutating func addParts(of url: AbsoluteURL, total: Int64) {
+        pieces = []
+        known = []
+        let total = max(0, total)
         var offset: Int64 = 0
-        while offset < total {
+        repeat {
             let end = min(total, offset + Self.part)
-            // The first part was asked for before the length was known.
             add(
                 DownloadPiece(
                     url: url, role: nil, range: offset..<end, seconds: 0, start: Double(offset)))
             offset = end
-        }
+        } while offset < total
     }
 
     /// Bytes of one part of a file: half a second of a fast line.

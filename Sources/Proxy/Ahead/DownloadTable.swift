@@ -1,5 +1,7 @@
 /// All downloads: which run, what holds them back, what is remembered of them.
+import CachePolicy
 import Glibc
+import HLS
 import HTTP
 import Logging
 import Lookahead
@@ -22,6 +24,8 @@ final class DownloadTable {
     let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
+    /// Orders for downloads that exist, of which it is not known yet whether they can be met.
+    private var proposals: [SessionID: Download] = [:]
     private var day: DownloadFiles.Day
     private var unsavedBytes: Int64 = 0
     private var isTicking = false
@@ -52,21 +56,59 @@ final class DownloadTable {
 
     // MARK: Orders
 
-    /// Adds an order, or gives one for the same title new settings; it starts when its turn comes.
-    func add(_ new: DownloadOrder) -> Download {
+    /// What came of an order.
+    enum Reply {
+        case taken(Download, isNew: Bool)
+        case refused(HTTPStatus, String)
+    }
+
+    /// Adds an order, which starts when its turn comes, or changes the download of the same title.
+    ///
+    /// A download that exists is changed only once it is known that the new order can be met.
+    func add(_ new: DownloadOrder, _ reply: @escaping (Reply) -> Void) {
         let session = core.sessions.session(for: new.entry)
-        if let known = downloads[session.id] {
-            known.order = new
-            known.stop(as: .queued)
-            wake()
-            return known
-        }
+        if let known = downloads[session.id] { return change(known, to: new, reply) }
         let download = Download(new, id: session.id, session: session, table: self)
         downloads[session.id] = download
         order.append(session.id)
         save(download)
         wake()
-        return download
+        reply(.taken(download, isNew: true))
+    }
+
+    private func change(
+        _ known: Download, to new: DownloadOrder, _ reply: @escaping (Reply) -> Void
+    ) {
+        if known.order == new, known.state != .complete {
+            resume(known)
+            return reply(.taken(known, isNew: false))
+        }
+        proposals[known.id]?.verdict?(.cannotBeToldNow("another order took its place"))
+        let proposal = Download(new, id: known.id, session: known.session, table: self)
+        proposal.name = known.name
+        proposals[known.id] = proposal
+        proposal.verdict = { [weak self, unowned proposal] verdict in
+            guard let self else { return }
+            proposals[known.id] = nil
+            proposal.verdict = nil
+            let isKnown = downloads[known.id] === known
+            switch verdict {
+            case .canBeMet where isKnown:
+                known.stop(as: known.state)
+                downloads[known.id] = proposal
+                reply(.taken(proposal, isNew: false))
+            case .canBeMet:
+                proposal.stop(as: .paused)
+                reply(.refused(.conflict, "the download was changed meanwhile; order it again"))
+            case .cannotBeMet(let reason):
+                proposal.run += 1
+                reply(.refused(.conflict, "\(reason); the download is left as it was"))
+            case .cannotBeToldNow(let reason):
+                proposal.run += 1
+                reply(.refused(.badGateway, "\(reason); the download is left as it was"))
+            }
+        }
+        proposal.start()
     }
 
     func pause(_ download: Download) {
@@ -144,11 +186,12 @@ final class DownloadTable {
     }
 
     private func measure(_ download: Download, _ seconds: Double) {
+        let bytes = download.broughtBytes + partsUnderWay(of: download).brought
         if download.state == .running {
-            download.goodput.add(
-                bytes: download.broughtBytes - download.bytesAtTick, seconds: seconds)
+            // A part that broke off and is fetched anew takes bytes away.
+            download.goodput.add(bytes: max(0, bytes - download.bytesAtTick), seconds: seconds)
         }
-        download.bytesAtTick = download.broughtBytes
+        download.bytesAtTick = bytes
         if let rate = rate(of: download) {
             // No more than two seconds' worth is saved up.
             download.credit = min(Double(rate) * 2, download.credit + Double(rate) * seconds)
@@ -224,6 +267,55 @@ final class DownloadTable {
         }
     }
 
+    /// What is there of the pieces that are under way.
+    struct PartsUnderWay {
+        var bytes: Int64 = 0
+        /// Of these, what was not there when they were asked for.
+        var brought: Int64 = 0
+        /// How many whole pieces they make.
+        var share = 0.0
+    }
+
+    func partsUnderWay(of download: Download) -> PartsUnderWay {
+        var parts = PartsUnderWay()
+        for index in download.running.keys where download.plan.pieces.indices.contains(index) {
+            let (bytes, length) = present(index, of: download)
+            parts.bytes += bytes
+            parts.brought += max(0, bytes - (download.presentBefore[index] ?? 0))
+            if let length, length > 0 { parts.share += Double(bytes) / Double(length) }
+        }
+        return parts
+    }
+
+    /// The bytes that are there of a piece from its start on, and its length where that is known.
+    func present(_ index: Int, of download: Download) -> (bytes: Int64, length: Int64?) {
+        let piece = download.plan.pieces[index]
+        let resource = core.resource(
+            piece.url, download.session, role: piece.role, forwarding: Fields())
+        guard let object = core.store.peek(resource.key), !object.isDiscarded else {
+            return (0, piece.range.map { Int64($0.count) })
+        }
+        let start = piece.range?.lowerBound ?? 0
+        let end = [piece.range?.upperBound, object.total].compactMap { $0 }.min()
+        let reached = object.spans.contiguousEnd(from: start)
+        return (max(0, min(reached, end ?? reached) - start), end.map { max(0, $0 - start) })
+    }
+
+    /// Whether what is stored of the entry is a playlist; blocks on the disk.
+    func holdsPlaylist(_ download: Download) -> Bool {
+        let url = download.order.url
+        return core.keys.entryKeys(url, of: download.session).contains { key in
+            guard let object = core.store.peek(key), !object.isDiscarded,
+                let facts = ObjectFacts.of(object)
+            else { return false }
+            if facts.head.isPlaylist { return true }
+            // An answer to a range request was not looked at when it came.
+            let count = Int(min(object.spans.contiguousEnd(from: 0), Int64(PlaylistDetector.prefixLength)))
+            return (try? readBody(of: object, count: count)).map(
+                PlaylistDetector.looksLikePlaylist) ?? false
+        }
+    }
+
     /// The pieces that are not in the store, or not whole; blocks on the disk.
     func missing(in download: Download) -> [Int] {
         download.plan.pieces.indices.filter { index in
@@ -265,6 +357,7 @@ final class DownloadTable {
 
     /// Writes what has to outlive the daemon; says in the log where that cannot be.
     func save(_ download: Download) {
+        guard downloads[download.id] === download else { return }
         do throws(SystemError) {
             try files.write(SavedDownload(download), of: download.id)
         } catch {

@@ -105,24 +105,16 @@ struct DownloadWatch {
 
     /// - Throws: `ExitCode` where it fails, after having said why.
     func follow(_ id: String) throws {
-        let isTerminal = isatty(STDERR_FILENO) == 1
-        var told: (reason: String?, at: Monotonic)?
+        var progress = ProgressLine()
         while true {
             let text = try client.send("GET", "/api/downloads/\(id)")
             let download: DownloadLine = try decodeJSON(text)
-            if isTerminal { show(download) }
-            // Reasons count seconds: once a minute is enough for a log.
-            if download.state == "waiting", download.reason != told?.reason, !isTerminal,
-                told.map({ Monotonic.now() - $0.at > .seconds(60 as Int64) }) ?? true
-            {
-                printError("waiting: \(download.reason ?? "")")
-                told = (download.reason, .now())
-            }
             guard ["complete", "failed", "paused"].contains(download.state) else {
+                progress.show(download.progress, state: download.state)
                 usleep(200_000)
                 continue
             }
-            if isTerminal { printError("") }
+            progress.finish()
             if json { print(text, terminator: "") }
             return try end(download)
         }
@@ -133,7 +125,7 @@ struct DownloadWatch {
         case "complete":
             guard !json else { return }
             print(
-                "\(download.name) is complete: \(download.pieces) parts, \(Words.size(download.bytes)), all in the store"
+                "\(download.name) is complete: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(Words.size(download.bytes)), all in the store"
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
@@ -146,16 +138,6 @@ struct DownloadWatch {
         }
     }
 
-    private func show(_ download: DownloadLine) {
-        var line = "\r\(download.bar)"
-        if let reason = download.reason {
-            line += " \(download.state): \(reason)"
-        } else {
-            line += " " + download.figures
-        }
-        line += "\u{1B}[K"
-        _ = write(STDERR_FILENO, line, line.utf8.count)
-    }
 }
 
 /// A download as the API tells it.
@@ -184,6 +166,22 @@ struct DownloadLine: Decodable {
         let filled = percent * 30 / 100
         return "[" + String(repeating: "#", count: filled)
             + String(repeating: "-", count: 30 - filled) + "] \(percent) %"
+    }
+
+    /// Bar and figures, or what it waits for, for one line of a terminal.
+    var progress: String {
+        guard let reason else { return "\(bar) \(figures)" }
+        return "\(percent) % \(state): \(Self.shortened(reason))"
+    }
+
+    /// A text whose long URLs are cut to their last segment, so that what is said of them has room.
+    private static func shortened(_ text: String) -> String {
+        text.split(separator: " ", omittingEmptySubsequences: false).map { word in
+            guard word.hasPrefix("http"), word.count > 32,
+                let name = word.split(separator: "/").last
+            else { return String(word) }
+            return ".../\(name.suffix(28))"
+        }.joined(separator: " ")
     }
 
     /// Rate, transfers and time left.

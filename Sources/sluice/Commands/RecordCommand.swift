@@ -106,28 +106,19 @@ struct RecordCommand: ParsableCommand {
 
     /// Prints what has come, until the recording is over.
     private func watch(_ id: String) throws {
-        let isTerminal = isatty(STDOUT_FILENO) == 1
-        var last = ""
+        var progress = ProgressLine()
         while true {
             let text = try client.send("GET", "/api/recordings/\(id)")
             let report: RecordingReport = try decodeJSON(text)
-            if report.isOver {
-                if json {
-                    print(text, terminator: "")
-                } else {
-                    if isTerminal, !last.isEmpty { print() }
-                    printEnd(report)
-                }
-                if report.state == "failed" { throw ExitCode.failure }
-                return
+            guard report.isOver else {
+                progress.show(report.line, state: report.state + (report.reason.isEmpty ? "" : ":"))
+                usleep(500_000)
+                continue
             }
-            let line = report.line
-            if !json, line != last {
-                print(isTerminal ? "\r\u{1B}[K\(line)" : line, terminator: isTerminal ? "" : "\n")
-                fflush(nil)
-                last = line
-            }
-            usleep(500_000)
+            progress.finish()
+            if json { print(text, terminator: "") } else { printEnd(report) }
+            if report.state == "failed" { throw ExitCode.failure }
+            return
         }
     }
 

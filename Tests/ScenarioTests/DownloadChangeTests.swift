@@ -1,0 +1,110 @@
+/// Downloads that exist are changed only by orders that can be met, and cost each byte once.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories.Downloads {
+    @Test(arguments: [
+        ("/bytes/1000000/a.mp4", 1), ("/bytes/a/1000000", 1), ("/bytes/10000000/b.mp4", 3),
+        ("/bytes/b/10000000", 3), ("/bytes/c/10000000?norange=1", 3),
+    ])
+    func `a file costs its own bytes at the origin`(path: String, parts: Int) throws {
+        let stage = try DownloadStage()
+        let done = try stage.wait(try stage.order(stage.cdn.url(path)), for: "complete")
+        let size = path.contains("10000000") ? 10_000_000 : 1_000_000
+        #expect(stage.cdn.bytesSent() == size)
+        #expect(done["bytes"] == "\(size)")
+        #expect(done["pieces"] == "\(parts)")
+    }
+
+    @Test(arguments: ["", "norange=1", "chunked=1", "gzip=1"])
+    func `a playlist whose URL does not say so is downloaded as a title`(behaviour: String) throws {
+        let stage = try DownloadStage()
+        _ = stage.title()
+        stage.cdn.setBehaviour(Behaviour(query: behaviour + "&as=/film/high.m3u8"), for: "/film/x")
+        stage.cdn.put("/film/x", text: "")
+        let done = try stage.wait(try stage.order(stage.cdn.url("/film/x")), for: "complete")
+        #expect(done["pieces"] == "8")
+        #expect(done["streams"] == "[\"stream\"]")
+    }
+
+    @Test(arguments: ["&variant=999", "&audio=de", "&subtitles=xx", "&from=9:00:00"])
+    func `an order that cannot be met leaves a complete download alone`(arguments: String) throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        let id = try stage.order(url)
+        let before = try stage.wait(id, for: "complete")
+        let path = "/api/downloads?url=\(DownloadStage.encoded(url))\(arguments)"
+        let answer = try stage.ask("POST", path)
+        #expect(answer.status == 409)
+        #expect(answer.text.contains("left as it was"))
+        #expect(try stage.download(id).text == before.text)
+        try stage.story.restart(SIGKILL)
+        #expect(try stage.download(id)["state"] == "complete")
+    }
+
+    @Test func `an order that cannot be met leaves a running download alone`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 })
+        let path = "/api/downloads?url=\(DownloadStage.encoded(url))&variant=999"
+        let answer = try stage.ask("POST", path)
+        #expect(answer.status == 409)
+        #expect(answer.text.contains("it has 360, 720"))
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        #expect(try stage.wait(id, for: "complete")["streams"] == "[\"720p\"]")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-4/20000") == 1)
+    }
+
+    @Test func `an order that cannot be judged now leaves a complete download alone`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        let id = try stage.order(url)
+        let before = try stage.wait(id, for: "complete")
+        stage.cdn.stop()
+        let path = "/api/downloads?url=\(DownloadStage.encoded(url))&variant=360"
+        #expect(try stage.ask("POST", path).status == 502)
+        #expect(try stage.download(id).text == before.text)
+    }
+
+    @Test func `a complete download takes an order for more, and fetches only that`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        let id = try stage.order(url, "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        #expect(try stage.order(url, "&audio=none&variant=all") == id)
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "16")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-3/20000") == 1)
+        #expect(stage.cdn.requestCount("/bytes/film-v1-3/20000") == 1)
+    }
+
+    @Test func `what is complete is neither paused nor resumed`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title())
+        let before = try stage.wait(id, for: "complete")
+        let program = try DaemonProcess.builtBinary()
+        for verb in ["pause", "resume"] {
+            let words = [program, "download", verb, id, "--daemon", stage.story.daemon.baseURL]
+            let done = try Tool.run(words)
+            #expect(done.status == 1)
+            #expect(done.stderr.contains("is complete"))
+        }
+        #expect(try stage.download(id).text == before.text)
+    }
+
+    @Test func `the bytes of parts under way are told`() throws {
+        let stage = try DownloadStage()
+        let path = "/bytes/3000000/film.mp4"
+        stage.cdn.hold(path, afterBytes: 1_500_000)
+        let id = try stage.order(stage.cdn.url(path))
+        #expect(try eventually { Int(try stage.download(id)["bytes"]) ?? 0 >= 1_400_000 })
+        let now = try stage.download(id)
+        #expect(now["state"] == "running" && now["pieces_done"] == "0")
+        #expect((40...60).contains(Int(now["percent"]) ?? 0))
+        stage.cdn.release(path)
+        _ = try stage.wait(id, for: "complete")
+    }
+}
