@@ -131,7 +131,8 @@ extension Download {
                 "this is a live stream, which has no end to download to; keep it with `sluice record`"
             )
         }
-        plan.add(playlist.references, label: label, from: order.from, to: order.to)
+        let keys = (try? PlaylistText(playlist.body)).map { ContentProtection.read($0) }
+        plan.add(playlist.references, label: label, from: order.from, to: order.to, keys: keys)
         then(self)
     }
 }

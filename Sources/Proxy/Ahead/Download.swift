@@ -280,6 +280,7 @@ final class Download {
     /// Whole per cents, below 100 until it is complete and checked.
     ///
     /// - Parameter share: how many pieces those under way make up.
+    /// - Returns: 0...99.
     func percent(_ share: Double) -> Int64 {
         let done = Double(present.count) + share
         return Int64(min(99, max(0, done / Double(max(1, plan.pieces.count)) * 100)))
@@ -332,6 +333,12 @@ final class Download {
             pending = missing.reversed()
             state = .running
             return pump()
+        }
+        if let protection = plan.protection {
+            let pieces = plan.pieces.count
+            return fail(
+                "\(protection.text); all \(pieces) parts are in the store, but only the key system lets a player decrypt them"
+            )
         }
         stop(as: .complete)
         table.finished(self)

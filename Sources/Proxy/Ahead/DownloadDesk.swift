@@ -66,8 +66,10 @@ package final class DownloadDesk: Sendable {
         _ request: RequestHead, _ table: DownloadTable,
         _ done: @escaping @Sendable (HandAnswer) -> Void
     ) {
-        let isOrder = request.method == .post && ["/api/downloads", "/api/downloads/"]
-            .contains(request.path)
+        let isOrder =
+            request.method == .post
+            && ["/api/downloads", "/api/downloads/"]
+                .contains(request.path)
         guard isOrder else { return done(answer(request, table)) }
         order(request.query ?? "", table, done)
     }
@@ -175,6 +177,7 @@ extension Download {
             .init("rate", .number(now.rate)),
             .init("transfers", .number(Int64(now.transfers))),
             .init("seconds_left", .optional(now.secondsLeft)),
+            .init("encryption", plan.protection.json),
         ])
     }
 

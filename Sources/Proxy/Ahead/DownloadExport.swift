@@ -28,6 +28,8 @@ struct DownloadExport {
     private var files: [File] = []
     private var places: [AbsoluteURL: Int] = [:]
     private var lists: [AbsoluteURL: String] = [:]
+    /// What keeps the lists that are exported from being played.
+    private var protection: ContentProtection?
 
     init(core: ProxyCore, session: Session) {
         self.core = core
@@ -59,7 +61,13 @@ struct DownloadExport {
             return .failure(.conflict, "the title's entry is not kept any more")
         }
         if facts.head.isPlaylist {
-            guard let text = entry(object, facts) else {
+            let text = entry(object, facts)
+            if let protection {
+                return .failure(
+                    .conflict,
+                    "the title is \(protection.text), so that no player could play the export")
+            }
+            guard let text else {
                 return .failure(
                     .conflict, "nothing that could be played is kept of the title; download it")
             }
@@ -156,6 +164,10 @@ struct DownloadExport {
     private mutating func media(
         _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
     ) -> (text: [UInt8], isWhole: Bool)? {
+        if let text = try? PlaylistText(body), let found = ContentProtection.read(text).protection {
+            if protection?.add(found) == nil { protection = found }
+            return nil
+        }
         let (core, session) = (core, session)
         let made = try? OfflinePlaylist.make(body, base: base) { reference in
             Self.isStored(reference, core, session)

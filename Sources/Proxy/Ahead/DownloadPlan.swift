@@ -22,6 +22,8 @@ struct DownloadPlan: Sendable {
     private(set) var seconds = 0.0
     /// The streams and renditions that are in it, for people.
     private(set) var labels: [String] = []
+    /// What keeps a playlist of it from being played with stored keys.
+    private(set) var protection: ContentProtection?
     private var known: Set<Identity> = []
 
     private struct Identity: Hashable {
@@ -33,12 +35,16 @@ struct DownloadPlan: Sendable {
     ///
     /// Keys and initialization sections that no chosen segment uses are left out.
     mutating func add(
-        _ references: [ResourceReference], label: String, from: Double?, to: Double?
+        _ references: [ResourceReference], label: String, from: Double?, to: Double?,
+        keys: ContentProtection.Reading? = nil
     ) {
         labels.append(label)
+        if let found = keys?.protection {
+            if protection?.add(found) == nil { protection = found }
+        }
         var clock = 0.0
         var kept = 0.0
-        let structure = structure(of: references)
+        let structure = structure(of: references, without: keys?.foreignKeyLines ?? [])
         for reference in references {
             guard reference.tag == .inf, !reference.isGap else { continue }
             let seconds = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
@@ -62,19 +68,24 @@ struct DownloadPlan: Sendable {
 
     /// What a segment needs beside itself: the key in force and the initialization section, and the
     /// key of that one.
-    private func structure(of references: [ResourceReference]) -> (ResourceReference) -> [(
-        AbsoluteURL, Range<Int64>?, ResourceRole
-    )] {
+    private func structure(
+        of references: [ResourceReference], without foreignLines: Set<Int>
+    ) -> (ResourceReference) -> [(AbsoluteURL, Range<Int64>?, ResourceRole)] {
         // A playlist may name several keys of a segment, of which the context holds one: all keys
         // between two segments are taken with the segment that follows.
         var keysBefore: [Int: [AbsoluteURL]] = [:]
+        var foreign: Set<AbsoluteURL> = []
         for reference in references where reference.role == .key {
+            guard !foreignLines.contains(reference.line) else {
+                foreign.insert(reference.url)
+                continue
+            }
             keysBefore[reference.mediaSequence, default: []].append(reference.url)
         }
         return { segment in
             var needs: [(AbsoluteURL, Range<Int64>?, ResourceRole)] = []
             for key in keysBefore[segment.mediaSequence] ?? [] { needs.append((key, nil, .key)) }
-            if let key = segment.keyURL { needs.append((key, nil, .key)) }
+            if let key = segment.keyURL, !foreign.contains(key) { needs.append((key, nil, .key)) }
             if let map = segment.mapURL {
                 needs.append((map, segment.mapByteRange?.bytes, .initialization))
             }

@@ -310,7 +310,8 @@ final class DownloadTable {
             else { return false }
             if facts.head.isPlaylist { return true }
             // An answer to a range request was not looked at when it came.
-            let count = Int(min(object.spans.contiguousEnd(from: 0), Int64(PlaylistDetector.prefixLength)))
+            let count = Int(
+                min(object.spans.contiguousEnd(from: 0), Int64(PlaylistDetector.prefixLength)))
             return (try? readBody(of: object, count: count)).map(
                 PlaylistDetector.looksLikePlaylist) ?? false
         }

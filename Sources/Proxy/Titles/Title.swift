@@ -1,4 +1,5 @@
 /// A title: what a player started from, with all that was fetched for it.
+package import HLS
 package import Posix
 package import Routing
 package import Store
@@ -45,6 +46,15 @@ package struct Title: Sendable {
         }
     }
 
+    /// What keeps it from being played with stored keys; nil where nothing does.
+    package var protection: ContentProtection? {
+        variants.compactMap(\.protection).reduce(nil) { sum, protection in
+            guard var sum else { return protection }
+            sum.add(protection)
+            return sum
+        }
+    }
+
     /// The member of a listing; figures are seconds, bytes and seconds since 1970.
     package var json: JSONValue {
         let best = best
@@ -63,6 +73,7 @@ package struct Title: Sendable {
             .init("bytes", .number(bytes)),
             .init("shared_bytes", .number(sharedBytes)),
             .init("last_played", .optional(lastUsed?.seconds)),
+            .init("encryption", protection.json),
             .init("variants", .list(variants.map(\.json))),
         ])
     }
@@ -79,6 +90,20 @@ extension TitleVariant {
             .init("seconds", .optional(seconds)),
             .init("whole", .truth(isWhole)),
             .init("live", .truth(isLive)),
+            .init("encryption", protection.json),
         ])
+    }
+}
+
+extension ContentProtection? {
+    /// What encrypts a title whose keys cannot be stored; null where nothing does.
+    var json: JSONValue {
+        map { protection in
+            .object([
+                .init("systems", .list(protection.systems.map(JSONValue.text))),
+                .init("missing_keys", .number(Int64(protection.missingKeys))),
+                .init("text", .text(protection.text)),
+            ])
+        } ?? .null
     }
 }

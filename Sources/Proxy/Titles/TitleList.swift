@@ -33,6 +33,8 @@ package struct TitleList: Sendable, Equatable {
     package let name: String?
     /// Variables for the lists that this one names.
     package let variables: [String: String]
+    /// What keeps a media playlist from being played with stored keys.
+    package let protection: ContentProtection?
 
     /// Reads a playlist.
     ///
@@ -59,16 +61,27 @@ package struct TitleList: Sendable, Equatable {
         name =
             TitleName.recorded(in: body) ?? (isMultivariant ? TitleName.announced(in: body) : nil)
         children = isMultivariant ? Self.children(of: read.references, in: body) : []
-        pieces = isMultivariant ? [] : Self.pieces(of: read.references)
+        guard !isMultivariant else {
+            pieces = []
+            protection = nil
+            return
+        }
+        let keys = ContentProtection.read(try PlaylistText(body, limits: limits))
+        protection = keys.protection
+        pieces = Self.pieces(of: read.references, without: keys.foreignKeyLines)
     }
 
     // MARK: Media playlists
 
-    private static func pieces(of references: [ResourceReference]) -> [TitlePiece] {
+    private static func pieces(
+        of references: [ResourceReference], without foreignKeys: Set<Int>
+    ) -> [TitlePiece] {
         var pieces: [TitlePiece] = []
         var structure: Set<AbsoluteURL> = []
         for reference in references {
             switch reference.role {
+            // No request of ours brings it.
+            case .key where foreignKeys.contains(reference.line): continue
             case .key, .initialization:
                 // A section that is named again for each discontinuity is one.
                 guard reference.tag != .preloadHint, structure.insert(reference.url).inserted else {

@@ -1,4 +1,5 @@
 /// How much of a title is kept: seconds and per cent, from what its playlists need and what is there.
+package import HLS
 package import Store
 
 /// The present bytes of one stored resource.
@@ -52,6 +53,8 @@ package struct TitleVariant: Sendable, Equatable {
     /// True when all is there that playing to the end takes, initialization sections and keys too.
     package var isWhole: Bool
     package var isLive: Bool
+    /// Set where its keys are not to be had, so that it is never whole.
+    package var protection: ContentProtection?
 
     /// Whole per cents, 0...100; 100 only for what is whole.
     package var percent: Int64 {
@@ -100,7 +103,8 @@ package struct TitleVariant: Sendable, Equatable {
         }
         seconds = all
         isLive = list.isLive
-        isWhole = !isMissing && !list.pieces.isEmpty
+        protection = list.protection
+        isWhole = !isMissing && !list.pieces.isEmpty && list.protection == nil
         share = all > 0 ? keptSeconds / all : isWhole ? 1 : 0
     }
 }

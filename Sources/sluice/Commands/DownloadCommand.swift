@@ -106,9 +106,15 @@ struct DownloadWatch {
     /// - Throws: `ExitCode` where it fails, after having said why.
     func follow(_ id: String) throws {
         var progress = ProgressLine()
+        var isWarned = false
         while true {
             let text = try client.send("GET", "/api/downloads/\(id)")
             let download: DownloadLine = try decodeJSON(text)
+            if let encryption = download.encryption, !isWarned {
+                isWarned = true
+                progress.finish()
+                printError("sluice: the title is \(encryption.text)")
+            }
             guard ["complete", "failed", "paused"].contains(download.state) else {
                 progress.show(download.progress, state: download.state)
                 usleep(200_000)
@@ -129,7 +135,7 @@ struct DownloadWatch {
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
-            if download.done > 0 {
+            if download.done > 0, download.encryption == nil {
                 printError("what has come is kept; `sluice download resume \(download.id)` goes on")
             }
             throw ExitCode.failure
@@ -154,9 +160,10 @@ struct DownloadLine: Decodable {
     let rate: Int64
     let transfers: Int
     let secondsLeft: Int64?
+    let encryption: EncryptionLine?
 
     enum CodingKeys: String, CodingKey {
-        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers
+        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption
         case done = "pieces_done"
         case secondsLeft = "seconds_left"
     }

@@ -98,11 +98,17 @@ struct TitleLine: Decodable {
     let sharedBytes: Int64
     let lastPlayed: Int64?
     let variants: [Variant]
+    let encryption: EncryptionLine?
 
     enum CodingKeys: String, CodingKey {
-        case id, name, url, kind, pinned, percent, seconds, bytes, variants
+        case id, name, url, kind, pinned, percent, seconds, bytes, variants, encryption
         case keptSeconds = "kept_seconds"
         case sharedBytes = "shared_bytes"
         case lastPlayed = "last_played"
     }
+}
+
+/// What encrypts a title whose keys cannot be stored, as the API gives it.
+struct EncryptionLine: Decodable {
+    let text: String
 }

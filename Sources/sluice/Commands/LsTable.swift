@@ -96,7 +96,7 @@ struct TitleTable {
                 title.id, Words.cut(title.name, 48), title.kind,
                 title.kind == "parts" ? "-" : "\(title.percent) %",
                 Self.length(title.keptSeconds, title.seconds), Words.size(title.bytes),
-                Words.past(title.lastPlayed, now: now), title.pinned ? "pinned" : "")
+                Words.past(title.lastPlayed, now: now), Self.notes(title))
             let shown = title.variants.filter { showsAll || $0.percent > 0 || $0.keptSeconds > 0 }
             guard showsAll || title.variants.count > 1 else { continue }
             for variant in shown {
@@ -112,6 +112,11 @@ struct TitleTable {
             notes += "\nneeds \(Words.size(titles[0].sharedBytes)) more that other titles brought"
         }
         return table.text + notes
+    }
+
+    private static func notes(_ title: TitleLine) -> String {
+        [title.pinned ? "pinned" : nil, title.encryption?.text].compactMap { $0 }
+            .joined(separator: ", ")
     }
 
     /// `12:04 of 24:10`; nothing where no list is kept that would tell.

@@ -1,0 +1,164 @@
+/// Content that is encrypted with keys which no HTTP request brings: they are issued by a key system,
+/// to a player, for a time.
+import URISyntax
+
+/// What keeps the segments of a playlist from being played with stored keys.
+package struct ContentProtection: Sendable, Equatable {
+    /// The key systems, in the order of their first appearance: `FairPlay`, `Widevine`, or the
+    /// KEYFORMAT of one that is not known here.
+    package private(set) var systems: [String]
+    /// Keys, by their URIs, that segments need and nobody can store.
+    package private(set) var missingKeys: Int
+
+    /// A playlist that names more systems is not told of all.
+    private static let mostSystems = 8
+
+    /// For people: `encrypted with FairPlay; keys missing`.
+    package var text: String {
+        "encrypted with \(systems.joined(separator: ", ")); keys missing"
+    }
+
+    /// Adds what protects another playlist of the same title.
+    package mutating func add(_ other: ContentProtection) {
+        for system in other.systems where systems.count < Self.mostSystems {
+            if !systems.contains(system) { systems.append(system) }
+        }
+        missingKeys += other.missingKeys
+    }
+
+    /// What a media playlist says about its keys.
+    package struct Reading: Sendable {
+        /// Nil where every segment has a key that can be fetched, or needs none.
+        package let protection: ContentProtection?
+        /// The lines of the keys that only a key system can get, counted from 1.
+        package let foreignKeyLines: Set<Int>
+    }
+
+    /// Reads the keys of a media playlist (RFC 8216, section 4.3.2.4).
+    ///
+    /// Where several keys with different KEYFORMAT are in force a player needs one of them, so that a
+    /// segment counts as protected only where none of them can be fetched. The time that it takes grows
+    /// with the length of the list alone.
+    package static func read(_ text: PlaylistText) -> Reading {
+        var keys = KeysOfSystems()
+        for line in text.lines {
+            switch line.kind {
+            case .tag(let tag, let value) where tag.name == .key:
+                keys.take(AttributeList(text.bytes, in: value), line: line.number)
+            case .uri: keys.takeSegment()
+            default: break
+            }
+        }
+        return keys.reading
+    }
+
+    fileprivate init?(systems: [String], missingKeys: Int) {
+        guard !systems.isEmpty else { return nil }
+        self.systems = Array(systems.prefix(Self.mostSystems))
+        self.missingKeys = missingKeys
+    }
+}
+
+/// The keys in force, by KEYFORMAT, while a playlist is read.
+private struct KeysOfSystems {
+    private struct Key {
+        /// Nil for one that can be fetched.
+        let system: String?
+        let uri: String
+    }
+
+    private var inForce: [String: Key] = [:]
+    private var fetchable = 0
+    /// Formats of which no protected segment was seen yet.
+    private var unseen: Set<String> = []
+    private var systems: [String] = []
+    private var missing: Set<String> = []
+    private var foreignLines: Set<Int> = []
+
+    var reading: ContentProtection.Reading {
+        ContentProtection.Reading(
+            protection: ContentProtection(systems: systems, missingKeys: missing.count),
+            foreignKeyLines: foreignLines)
+    }
+
+    mutating func take(_ attributes: AttributeList, line: Int) {
+        guard !attributes.isValue("NONE", of: "METHOD") else {
+            inForce = [:]
+            unseen = []
+            fetchable = 0
+            return
+        }
+        let format = attributes.text(of: "KEYFORMAT") ?? "identity"
+        let uri = attributes.text(of: "URI") ?? ""
+        let key = Key(system: KeySystem.name(format: format, uri: uri), uri: uri)
+        if let former = inForce.updateValue(key, forKey: format), former.system == nil {
+            fetchable -= 1
+        }
+        if key.system == nil {
+            fetchable += 1
+            unseen.remove(format)
+        } else {
+            foreignLines.insert(line)
+            unseen.insert(format)
+        }
+    }
+
+    mutating func takeSegment() {
+        guard fetchable == 0, !unseen.isEmpty else { return }
+        for format in unseen.sorted() {
+            guard let key = inForce[format], let system = key.system else { continue }
+            missing.insert(key.uri)
+            if systems.count < 64, !systems.contains(system) { systems.append(system) }
+        }
+        unseen = []
+    }
+}
+
+/// The names of key systems.
+private enum KeySystem {
+    /// KEYFORMAT values as their systems define them; those with `urn:uuid:` are the system IDs of
+    /// the DASH-IF registry.
+    private static let formats = [
+        "com.apple.streamingkeydelivery": "FairPlay",
+        "urn:uuid:94ce86fb-07ff-4f43-adb8-93d2fa968ca2": "FairPlay",
+        "com.widevine": "Widevine",
+        "urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed": "Widevine",
+        "com.microsoft.playready": "PlayReady",
+        "urn:uuid:9a04f079-9840-4286-ab92-e65be0885f95": "PlayReady",
+        "org.w3.clearkey": "ClearKey",
+        "urn:uuid:1077efec-c0b2-4d02-ace3-3c1e52e2fb4b": "ClearKey",
+        "urn:uuid:e2719d58-a985-b3c9-781a-b030af78d30e": "ClearKey",
+        "urn:uuid:3d5e6d35-9b9a-41e8-b843-dd3c6e72c42c": "ChinaDRM",
+    ]
+
+    /// The system that alone can get a key; nil for a key that is fetched by its URI.
+    static func name(format: String, uri: String) -> String? {
+        let format = format.lowercased()
+        if format == "identity" || format.isEmpty {
+            guard let scheme = URLScheme.of(uri) else { return nil }
+            switch scheme {
+            case "http", "https", "data": return nil
+            case "skd": return "FairPlay"
+            default: return "keys of \(scheme)"
+            }
+        }
+        if let known = formats[format] { return known }
+        let visible = format.unicodeScalars.prefix(64).filter { (0x21...0x7E).contains($0.value) }
+        return String(String.UnicodeScalarView(visible))
+    }
+
+    private enum URLScheme {
+        /// The scheme of a URI in lower case, at most 32 characters; nil for a relative one.
+        static func of(_ uri: String) -> String? {
+            guard let colon = uri.utf8.firstIndex(of: 0x3A) else { return nil }
+            let scheme = uri[..<colon]
+            let isScheme = scheme.utf8.allSatisfy {
+                ASCII.isAlphanumeric($0) || [0x2B, 0x2D, 0x2E].contains($0)
+            }
+            guard isScheme, let first = scheme.utf8.first, !(0x30...0x39).contains(first) else {
+                return nil
+            }
+            return scheme.prefix(32).lowercased()
+        }
+    }
+}
