@@ -254,10 +254,14 @@ extension OriginExchange {
         var head = builder.head(facts, .partialContent, how)
         head.fields.set(.contentType, multipart.contentType)
         head.fields.append(contentsOf: onlyHere)
-        let source = MultipartSource(multipart) { [resource, core, exchange] range in
-            Reader(
+        // Each part may be a hole, to be asked for by itself.
+        budget.with { $0.allow(requests: multipart.ranges.count) }
+        let source = MultipartSource(multipart) { [resource, core, exchange, budget] range in
+            let reader = Reader(
                 object, of: resource, range: (range.first, range.last + 1), core: core,
                 exchange: exchange)
+            reader.budget = budget
+            return reader
         }
         countBytes(how)
         exchange.respond(head, body: .source(source, length: multipart.length))

@@ -41,6 +41,15 @@ final class OriginExchange {
     var revivals = 0
     /// Fields of the answer that were not kept.
     var onlyHere = Fields()
+    /// What this request may still cost its origins.
+    var budget: OriginBudget {
+        if let spent { return spent }
+        let made = OriginBudget(now: exchange.loop.now)
+        spent = made
+        return made
+    }
+    /// That budget, once an origin was asked.
+    private(set) var spent: OriginBudget?
     /// Kept alive by the wish's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
 
@@ -229,6 +238,7 @@ final class OriginExchange {
         wish = id
         let bound = LoopBound(self, to: exchange.loop)
         var wanted = wanted
+        wanted.budget = budget
         if resource.kind != nil {
             wanted.terms.interim = { head in
                 bound.enqueue { conductor, _ in conductor.exchange.sendInterim(head) }

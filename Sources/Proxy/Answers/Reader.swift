@@ -30,6 +30,8 @@ final class Reader: BodySource {
     private var isAtEnd = false
     var isOver = false
     private var isWaiting = false
+    /// The budget of its request; nil until an origin was asked.
+    var budget: OriginBudget?
     /// Set when the object's storage failed: the rest comes through a file that is not kept.
     var detour: Resource?
     var detours = 0
@@ -212,6 +214,9 @@ final class Reader: BodySource {
         let id = FetchID()
         wish = id
         let bound = LoopBound(self, to: loop)
+        var request = request
+        if budget == nil { budget = OriginBudget(now: loop.now) }
+        request.budget = budget
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { reader, _ in
                 guard reader.wish == id else { return }

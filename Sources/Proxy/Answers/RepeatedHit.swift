@@ -123,6 +123,7 @@ extension OriginExchange {
         }
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
+        reader.budget = spent
         reader.endsWithFill = end == nil && resource.isGrowing
         let length = end.map { $0 - start }
         guard let pace else { return .source(reader, length: length) }

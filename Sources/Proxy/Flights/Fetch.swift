@@ -126,6 +126,8 @@ struct FetchRequest: Sendable {
     /// True where no player has asked for it yet.
     var isAhead = false
     var terms = Terms()
+    /// The budget of the player request that it is made for; nil gives it one of its own.
+    var budget: OriginBudget?
 
     /// What HTTP's rules add to a wish.
     struct Terms: Sendable {

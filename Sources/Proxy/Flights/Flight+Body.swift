@@ -52,8 +52,7 @@ extension Flight {
     }
 
     private func didWrite() {
-        lastProgress = table.loop.now
-        failuresInARow = 0
+        guard account() else { return failSpent() }
         if meetsStored { return close(cause: nil) }
         limitReadAhead()
     }
@@ -209,6 +208,7 @@ extension Flight {
         }
         state = .ended
         table.remove(self)
+        table.forgetGivenUp(resource.key)
         writer.end(failure: nil)
         self.writer = nil
         if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {

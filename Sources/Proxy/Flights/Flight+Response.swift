@@ -30,6 +30,10 @@ extension Flight: TransferDelegate {
             fail(failure, cause: FillEnd.refused(failure))
             return ""
         }
+        guard budget.with({ $0.takeRequest(now: table.loop.now) }) else {
+            failSpent()
+            return ""
+        }
         if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
         return table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""
@@ -206,6 +210,7 @@ extension Flight: TransferDelegate {
         wanted = .span(start: start, end: end)
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: last)
         if writerBefore == nil { firstOffset = start }
+        accountedEnd = start
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling

@@ -22,8 +22,9 @@ extension Flight {
         // With something stale at hand the player is served that, at once.
         if revalidates { return fail(failure, cause: error) }
         guard let delay = nextDelay(hasBody: writer != nil) else {
-            return fail(failure, cause: error)
+            return giveUp(failure, cause: error)
         }
+        guard table.isWorthResuming(self) else { return abandon() }
         table.counters.add(.originFailures)
         resume(resumption, after: delay)
     }
@@ -37,7 +38,8 @@ extension Flight {
         guard !revalidates, !terms.isDelivery, let resumption = resumption(),
             let delay = nextDelay(hasBody: true),
             (refusal.retryAfter ?? .zero) <= table.settings.patience
-        else { return fail(failure, cause: FillEnd.refused(failure)) }
+        else { return giveUp(failure, cause: FillEnd.refused(failure)) }
+        guard table.isWorthResuming(self) else { return abandon() }
         resume(resumption, after: max(delay, refusal.retryAfter ?? .zero))
     }
 
@@ -80,23 +82,52 @@ extension Flight {
         return nil
     }
 
-    /// The time until the next try, or nil when the player has waited long enough.
+    /// The time until the next attempt, or nil when the player has waited long enough.
     ///
     /// Exponential from 100 ms with up to half of it added at random, so that flights that broke
     /// together do not come back together.
     private func nextDelay(hasBody: Bool) -> Interval? {
-        failuresInARow += 1
+        let failures = budget.with { $0.fail() }
         let limit = hasBody ? table.settings.retries : min(2, table.settings.retries)
-        guard failuresInARow <= limit else { return nil }
-        let base = Int64(100_000_000) << Int64(min(failuresInARow - 1, 6))
+        guard mayRepeat, failures <= limit, budget.mayAsk else { return nil }
+        let base = Int64(100_000_000) << Int64(min(failures - 1, 6))
         let delay = Interval(nanoseconds: base + Int64.random(in: 0...(base / 2)))
         // A stall is noticed late; the player that sat through it must not be cut off untried.
-        if hasBody, failuresInARow == 1 { return delay }
-        let waited = table.loop.now - lastProgress
+        if hasBody, failures == 1 { return delay }
+        let waited = table.loop.now - budget.lastProgress
         guard (waited.nanoseconds + delay.nanoseconds) <= table.settings.patience.nanoseconds else {
             return nil
         }
         return delay
+    }
+
+    /// Fails after all attempts: the same question asked again at once is tried once only.
+    private func giveUp(_ failure: ProxyFailure, cause: any Error) {
+        if !revalidates, !isAhead { table.noteGivenUp(resource.key) }
+        fail(failure, cause: cause)
+    }
+
+    /// Fails because the origin was asked, or has sent, as much as one player request may cost.
+    func failSpent() {
+        let requests = budget.requests
+        var failure = ProxyFailure(
+            .origin, .badGateway,
+            "\(resource.url.redacted): the origin did not deliver this in \(requests) requests, or "
+                + "sent the same bytes again and again; giving up",
+            allowsStale: true)
+        failure.proxyError = .httpResponseIncomplete
+        if !isAhead { table.noteGivenUp(resource.key) }
+        fail(failure, cause: FillEnd.refused(failure))
+    }
+
+    /// Tells the budget what has come since it was told last.
+    ///
+    /// - Returns: false where too much of it had come before.
+    func account() -> Bool {
+        guard let end = writer?.offset, end > accountedEnd else { return true }
+        let bytes = accountedEnd..<end
+        accountedEnd = end
+        return budget.with { $0.receive(bytes, of: resource.key, now: table.loop.now) }
     }
 
     func resume(_ resumption: Resumption, after delay: Interval) {
@@ -121,7 +152,8 @@ extension Flight {
         }
         table.loop.schedule(after: delay) { [weak self] _ in
             guard let self, self.state == .backingOff else { return }
-            self.ask()
+            guard table.isWorthResuming(self) else { return abandon() }
+            ask()
         }
     }
 }

@@ -98,7 +98,12 @@ final class Flight {
     var takesRanges = false
     /// Since when the origin is held back because readers are far behind.
     var heldSince: Monotonic?
-    var failuresInARow = 0
+    /// What may still be asked and received for the player request that began it.
+    let budget: OriginBudget
+    /// The end of what the budget knows of this transfer's bytes.
+    @exclusivity(unchecked) var accountedEnd: Int64 = 0
+    /// Whether a failed attempt may be repeated: not so soon after all attempts have failed.
+    let mayRepeat: Bool
     /// True while only fetches ahead of players want it.
     @exclusivity(unchecked) var isAhead: Bool
     /// Whether its viewer is known to have gone on, so that it may end as soon as nobody reads it.
@@ -107,7 +112,6 @@ final class Flight {
     let wasAhead: Bool
     /// Since when bytes of this round may come.
     var filledSince: Monotonic?
-    var lastProgress: Monotonic
 
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
@@ -119,7 +123,10 @@ final class Flight {
         terms = request.terms
         object = request.object
         isPlaylist = request.resource.role == .playlist
-        lastProgress = table.loop.now
+        budget =
+            request.budget
+            ?? OriginBudget(request.isAhead ? .ahead : .init(), now: table.loop.now)
+        mayRepeat = !table.gaveUpLately(on: request.resource.key)
         begunAt = table.loop.now
         isHandedOut = request.object != nil
         isAhead = request.isAhead
@@ -176,6 +183,7 @@ final class Flight {
         request.method = terms.method
         // A redirect is the origin's answer, to be passed on and stored like any other.
         request.followsRedirects = resource.kind == nil
+        guard budget.with({ $0.takeRequest(now: table.loop.now) }) else { return failSpent() }
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
             request.isHeld = true

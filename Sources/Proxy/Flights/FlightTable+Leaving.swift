@@ -63,12 +63,38 @@ extension FlightTable {
     private static let wayToReader = Interval.milliseconds(50)
 
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
-        guard flight.state != .ended, flight.waiters.isEmpty else { return }
-        if let object = flight.object, flight.isHandedOut {
-            guard !isWanted(flight, object), !isWorthFinishing(flight, object, isUrgent: isUrgent)
+        guard !isNeeded(flight) else { return leaving[ObjectIdentifier(flight)] = nil }
+        guard flight.isHandedOut, let object = flight.object,
+            isWorthFinishing(flight, object, isUrgent: isUrgent)
+        else { return flight.abandon() }
+        // A player that waits for a slot may still take this one's.
+        leaving[ObjectIdentifier(flight)] = flight
+        let limit = isUrgent ? AheadTask.finishWithin : Self.finishWithin
+        loop.schedule(after: limit) { [weak self, weak flight] _ in
+            guard let self, let flight, leaving[ObjectIdentifier(flight)] != nil,
+                !isNeeded(flight)
             else { return }
+            // It did not end as soon as its pace promised.
+            flight.abandon()
         }
-        flight.abandon()
+    }
+
+    /// An abandoned transfer is finished only where that takes no longer.
+    private static let finishWithin = Interval.seconds(2 as Int64)
+
+    /// Whether anybody waits for what a flight brings.
+    func isNeeded(_ flight: Flight) -> Bool {
+        guard flight.state != .ended, flight.waiters.isEmpty else { return true }
+        guard flight.isHandedOut, let object = flight.object else { return false }
+        return isWanted(flight, object) || loop.now - flight.answeredAt < Self.wayToReader
+    }
+
+    /// Whether a broken transfer is worth taking up: a reader that is far ahead of an origin which
+    /// knows no ranges has nothing else to wait for.
+    func isWorthResuming(_ flight: Flight) -> Bool {
+        if isNeeded(flight) { return true }
+        guard !flight.takesRanges, let object = flight.object else { return false }
+        return readers.count(object.generation) > 0
     }
 
     /// Whether a reader is near enough to live on this flight; one that sought far ahead is not.
@@ -80,12 +106,15 @@ extension FlightTable {
             object.generation, at: position, within: settings.joinDistance + Readers.step)
     }
 
-    /// A transfer that is half done, or has little left, is finished: the player will be back.
+    /// A transfer that is half done, or has little left, is finished where its pace so far lets it
+    /// end soon: the player will be back.
     private func isWorthFinishing(
         _ flight: Flight, _ object: StoredObject, isUrgent: Bool
     ) -> Bool {
         guard !isUrgent else { return flight.isAboutToEnd(within: AheadTask.finishWithin) }
-        guard object.isStorable, let position = flight.position else { return false }
+        guard flight.isAboutToEnd(within: Self.finishWithin), object.isStorable,
+            let position = flight.position
+        else { return false }
         var end = object.total
         if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
         guard let end else { return false }

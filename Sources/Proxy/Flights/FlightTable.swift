@@ -40,6 +40,8 @@ final class FlightTable {
     private var flightOfWish: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
     private(set) var openPassthroughs: PassthroughTable?
+    /// What was given up after all attempts, and when.
+    private var givenUp = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
     /// Those that may end soon, since somebody left them.
     var leaving: [ObjectIdentifier: Flight] = [:]
     /// True while they are to be looked at again.
@@ -233,6 +235,22 @@ final class FlightTable {
         }
         return object.total != nil && object.total == total
     }
+
+    // MARK: What failed lately
+
+    /// So long a resource whose attempts have all failed is tried once for each player request.
+    private static let failureMemory = Interval.seconds(5 as Int64)
+
+    /// Notes that all attempts for a resource have failed.
+    func noteGivenUp(_ key: ObjectKey) { givenUp[key] = loop.now }
+
+    /// Whether all attempts for a resource failed a moment ago.
+    func gaveUpLately(on key: ObjectKey) -> Bool {
+        givenUp[key].map { loop.now - $0 < Self.failureMemory } ?? false
+    }
+
+    /// Notes that a resource was fetched.
+    func forgetGivenUp(_ key: ObjectKey) { givenUp[key] = nil }
 
     // MARK: Requests that are passed through
 

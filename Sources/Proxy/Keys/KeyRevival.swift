@@ -274,6 +274,8 @@ extension OriginExchange {
         let id = FetchID()
         let bound = LoopBound((self, then), to: exchange.loop)
         exchange.onCancel = { [core] in core.flights.cancel(id) }
+        var request = request
+        request.budget = budget
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { pair, _ in
                 pair.0.exchange.onCancel = nil

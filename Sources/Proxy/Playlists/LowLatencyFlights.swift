@@ -77,7 +77,7 @@ extension Flight {
             table.loop.now - begunAt < position.lastRepeat
         else { return false }
         table.counters.add(.reloadsRepeated)
-        failuresInARow = 0
+        budget.with { $0.excuse(resource.key) }
         resume(.afresh, after: position.pause)
         return true
     }

@@ -1,0 +1,116 @@
+/// What one player request may cost an origin that misbehaves for good: requests, connections and
+/// slots.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct BoundsTests {
+        /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same
+        /// byte.
+        static let cut: Behaviour = "wronglength=100&norange=1"
+
+        /// One request, its repetitions, and as many again by the reader of a body.
+        static let mostRequests = 12
+
+
+        @Test(arguments: ["wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod="])
+        func `a segment that is always cut at the same byte is asked for a few times only`(
+            fault: String
+        ) throws {
+            let story = try Story()
+            let path = segment("cut", 300_000)
+            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
+            let answer = try story.get(path)
+            #expect(!answer.complete && answer.duration < .seconds(12))
+            #expect(story.cdn.requestCount(path) <= Self.mostRequests)
+            #expect(story.cdn.bytesSent(path) <= 3 * 300_000 + (1 << 20) + 300_000)
+        }
+
+        @Test func `a playlist that is always cut at the same byte is asked for a few times only`()
+            throws
+        {
+            let story = try Story()
+            story.cdn.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            story.cdn.setBehaviour(Self.cut, for: "/cut.m3u8")
+            let answer = try story.get("/cut.m3u8")
+            #expect(answer.status == 502 && answer.duration < .seconds(12))
+            #expect(story.cdn.requestCount("/cut.m3u8") <= Self.mostRequests)
+        }
+
+        @Test(arguments: ["/cut.m3u8", "/bytes/300000/cut.ts"])
+        func `a body under a mount that is always cut is asked for a few times only`(path: String)
+            throws
+        {
+            let origin = FixtureCDN()
+            try origin.start()
+            defer { origin.stop() }
+            origin.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            origin.setBehaviour(Self.cut, for: path)
+            let story = try Story(["--mount", "/mt/=\(origin.url("/"))"])
+            let answer = try story.player().get(story.daemon.baseURL + "/mt" + path)
+            #expect(answer.status == 502 || !answer.complete)
+            #expect(origin.requestCount(path) <= Self.mostRequests)
+        }
+
+        @Test func `nothing is asked once the player of a broken body has left`() throws {
+            let story = try Story()
+            let path = segment("left", 300_000)
+            story.cdn.setBehaviour(Self.cut, for: path)
+            let stream = try story.open(path)
+            _ = try stream.read(300_000)
+            stream.abort()
+            #expect(try story.settled("connections") { $0 == 1 } == 1)
+            // The grace time, and an attempt that was on its way.
+            let left = eventually(within: .seconds(2)) { story.cdn.requestCount(path) > 4 }
+            #expect(!left)
+            let count = story.cdn.requestCount(path)
+            #expect(!eventually(within: .seconds(1)) { story.cdn.requestCount(path) > count })
+        }
+
+        @Test func `a player that repeats a failed request at once causes one attempt each time`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("again", 1_000)
+            story.cdn.setBehaviour("status=503", for: path)
+            #expect(try story.get(path).status == 502)
+            let first = story.cdn.requestCount(path)
+            #expect(first <= 5)
+            for _ in 0..<10 { #expect(try story.get(path).status == 502) }
+            #expect(story.cdn.requestCount(path) <= first + 10)
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test func `players that left bodies without end give their slots to those that stay`()
+            throws
+        {
+            let story = try Story()
+            story.cdn.setBehaviour("rate=1", for: "/bytes/1000/*")
+            let streams = try (0..<32).map { try story.open(segment("drip\($0)", 1_000)) }
+            for stream in streams { _ = try stream.read(1) }
+            for stream in streams { stream.abort() }
+            #expect(try story.settled("slots_in_use", within: .seconds(3)) { $0 == 0 } == 0)
+            let next = segment("next", 2_000)
+            #expect(isContent(try story.get(next).body, of: next))
+        }
+
+        @Test func `a player that waits has the slot of a body that is being finished`() throws {
+            let story = try Story(["--slots", "1"])
+            let left = segment("left", 4_000_000)
+            story.cdn.hold(left, afterBytes: 3_900_000)
+            let stream = try story.open(left)
+            _ = try stream.read(3_900_000)
+            stream.abort()
+            #expect(try story.settled("connections") { $0 == 1 } == 1)
+            // The grace time of a player that may come back is over.
+            #expect(!eventually(within: .milliseconds(500)) { story.cdn.activeRequests == 0 })
+            let next = segment("next", 2_000)
+            let answer = try story.get(next)
+            #expect(isContent(answer.body, of: next) && answer.duration < .seconds(1))
+            story.cdn.release(left)
+        }
+    }
+}
