@@ -14,8 +14,9 @@ extension Stories {
         /// One request, its repetitions, and as many again by the reader of a body.
         static let mostRequests = 12
 
-
-        @Test(arguments: ["wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod="])
+        @Test(arguments: [
+            "wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod=",
+        ])
         func `a segment that is always cut at the same byte is asked for a few times only`(
             fault: String
         ) throws {
