@@ -17,6 +17,7 @@ package struct ProxyStatus: Sendable, Hashable {
         case httpRequestDenied = "http_request_denied"
         case httpResponseIncomplete = "http_response_incomplete"
         case httpResponseHeaderSectionSize = "http_response_header_section_size"
+        case httpResponseTrailerSectionSize = "http_response_trailer_section_size"
         case httpResponseBodySize = "http_response_body_size"
         case httpResponseContentCoding = "http_response_content_coding"
         case httpResponseTimeout = "http_response_timeout"

@@ -76,6 +76,10 @@ package final class Transfer {
     var avoidsKeptConnections = false
     /// Interim responses so far.
     var interims = 0
+    /// Bytes of this hop's heads, interim ones included, and of its trailers.
+    var fieldBytes = 0
+    /// Requests that libcurl has sent for this hop.
+    var requestsOfHop = 0
     @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
     var decodes = false

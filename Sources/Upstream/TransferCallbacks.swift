@@ -113,13 +113,17 @@ extension Transfer {
     /// False aborts the transfer; `failure` says why.
     fileprivate func take(headLine line: [UInt8]) -> Bool {
         guard !isFailing, let client else { return false }
+        // libcurl keeps each line, a trailer too, for as long as the transfer runs.
+        fieldBytes += line.count
+        let limit = client.configuration.maxHeadBytes
+        guard fieldBytes <= limit else { return abort(.headTooLarge(limit: limit)) }
         // Trailers (RFC 9110 section 6.5) are not passed on.
         guard case .head = phase else { return true }
         switch parser.take(line[...]) {
         case .malformed:
             return abort(.protocolError)
         case .more:
-            return parser.size <= client.configuration.maxHeadBytes || abort(.tooLarge)
+            return true
         case .complete:
             guard !parser.status.isInformational else {
                 return client.interimArrived(self).map { abort($0) } ?? !isFailing

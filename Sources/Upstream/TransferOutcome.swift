@@ -83,6 +83,9 @@ extension Transfer {
         }
         let kind = kind(of: code)
         switch kind {
+        case .headTooLarge:
+            // A line that we never saw, since libcurl gives up before its end.
+            return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
         case .tls:
             // What OpenSSL says is what the operator needs; it names certificates, not secrets.
             // A handshake that broke may succeed next time, an untrusted certificate will not.
@@ -97,6 +100,12 @@ extension Transfer {
             error.systemCode = CInt(truncatingIfNeeded: easy?.long(CURLINFO_OS_ERRNO) ?? 0)
             return error
         }
+    }
+
+    /// Whether a head is expected, or trailers are: libcurl may still be at a line of either.
+    private var isReadingFields: Bool {
+        if case .head = phase { return true }
+        return parser.isChunked
     }
 
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
@@ -117,6 +126,10 @@ extension Transfer {
             .protocolError
         case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
         case CURLE_FILESIZE_EXCEEDED: .tooLarge
+        // libcurl's answer to a line of a head that is longer than its buffer may grow; to lack
+        // memory in earnest ends the process.
+        case CURLE_OUT_OF_MEMORY where isReadingFields:
+            .headTooLarge(limit: client?.configuration.maxHeadBytes ?? 0)
         default: .other(code: Int32(bitPattern: code.rawValue))
         }
     }

@@ -121,6 +121,8 @@ extension UpstreamClient {
         transfer.parser = HeadParser()
         transfer.phase = .head
         transfer.discarded = 0
+        transfer.fieldBytes = 0
+        transfer.requestsOfHop = 0
         transfer.refusedAddress = nil
         transfer.decodes = transfer.request.decodesContent
         transfer.bodyLimit = min(

@@ -26,8 +26,10 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case forbiddenScheme
         /// The address policy refused the peer; holds its address.
         case addressRefused(String)
-        /// A limit on the body or the response's head was passed.
+        /// A limit on the body was passed.
         case tooLarge
+        /// The response's head, or its trailers, passed the limit; holds it in bytes.
+        case headTooLarge(limit: Int)
         /// `Transfer.cancel` or the client's shutdown.
         case cancelled
         /// A playback transfer took this one's slot back.
@@ -95,6 +97,7 @@ extension UpstreamError.Kind {
         case .forbiddenScheme: "forbidden-scheme"
         case .addressRefused: "address-refused"
         case .tooLarge: "too-large"
+        case .headTooLarge: "head-too-large"
         case .cancelled: "cancelled"
         case .preempted: "preempted"
         case .queueFull: "queue-full"
@@ -107,7 +110,7 @@ extension UpstreamError.Kind {
     package var fault: UpstreamError.Fault {
         switch self {
         case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,
-            .unsupportedEncoding, .reset:
+            .unsupportedEncoding, .reset, .headTooLarge:
             .origin
         case .resolve, .connect, .connectTimeout: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
@@ -122,7 +125,7 @@ extension UpstreamError.Kind {
             .preempted, .queueFull:
             true
         case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
-            .tooLarge, .cancelled, .unsupportedEncoding, .other:
+            .tooLarge, .headTooLarge, .cancelled, .unsupportedEncoding, .other:
             false
         }
     }
@@ -143,6 +146,8 @@ extension UpstreamError.Kind {
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"
         case .tooLarge: "\(host) sent more than the limit allows"
+        case .headTooLarge(let limit):
+            "\(host) sent more than the \(limit) bytes that a response's head and trailers may have"
         case .cancelled: "the transfer was cancelled"
         case .preempted: "the slot was taken back for playback"
         case .queueFull: "too many transfers are waiting"

@@ -153,7 +153,40 @@ import Upstream
         }
         let harness = try Harness { $0.maxHeadBytes = 8192 }
         let record = try harness.fetch(origin.url("/"))
-        #expect(record.failure?.kind == .tooLarge && record.heads.isEmpty)
+        #expect(record.failure?.kind == .headTooLarge(limit: 8192) && record.heads.isEmpty)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test(arguments: [1, 200])
+    func `a head of 200 kB is refused in words of its own`(lines: Int) throws {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\n")
+            let value = String(repeating: "x", count: 200_000 / lines)
+            for number in 0..<lines { $0.send("X-\(number): \(value)\r\n") }
+            $0.send("Content-Length: 0\r\n\r\n")
+            return .keep
+        }
+        let harness = try Harness { $0.maxHeadBytes = 128 << 10 }
+        let record = try harness.fetch(origin.url("/"))
+        let failure = try #require(record.failure)
+        #expect(failure.kind == .headTooLarge(limit: 128 << 10) && failure.fault == .origin)
+        #expect(failure.message.contains("131072 bytes") && !failure.isRetryable)
+        #expect(!failure.message.contains("memory"))
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `trailers without end are broken off at the limit of a head`() throws {
+        let origin = try TestOrigin { peer in
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n")
+            let lines = String(repeating: "a:b\r\n", count: 1_000)
+            for _ in 0..<1_000 { peer.send(lines) }
+            return .close
+        }
+        let harness = try Harness { $0.maxHeadBytes = 8192 }
+        let record = try harness.fetch(origin.url("/"))
+        #expect(record.failure?.kind == .headTooLarge(limit: 8192) && record.text == "x")
         harness.stop()
         origin.stop()
     }

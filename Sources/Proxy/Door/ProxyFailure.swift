@@ -101,7 +101,9 @@ extension UpstreamError {
         case .truncated: .httpResponseIncomplete
         case .protocolError, .tooManyRedirects, .forbiddenScheme: .httpProtocolError
         case .addressRefused: .destinationIPProhibited
-        case .tooLarge: bytesReceived > 0 ? .httpResponseBodySize : .httpResponseHeaderSectionSize
+        case .tooLarge: .httpResponseBodySize
+        case .headTooLarge:
+            bytesReceived > 0 ? .httpResponseTrailerSectionSize : .httpResponseHeaderSectionSize
         case .queueFull: .connectionLimitReached
         case .unsupportedEncoding: .httpResponseContentCoding
         case .cancelled, .preempted, .other: .proxyInternalError
