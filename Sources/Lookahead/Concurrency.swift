@@ -38,7 +38,7 @@ package struct LinkSample: Sendable, Equatable {
 package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
     /// Always this many.
     case fixed(Int)
-    /// By thresholds of the measured goodput.
+    /// By the published table of goodputs, one number for all hosts.
     case table
     /// By trying: more while goodput rises, fewer when it does not.
     case probe
@@ -59,12 +59,6 @@ package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
             else { return nil }
             self = .fixed(count)
         }
-    }
-
-    /// Whether it follows the line and the surroundings.
-    package var isAdaptive: Bool {
-        if case .fixed = self { return false }
-        return true
     }
 
     package var description: String {
@@ -89,7 +83,7 @@ package struct ConcurrencyController: Sendable, Equatable {
     private var kind: Kind
     /// The most that the surroundings allow: 1...32.
     ///
-    /// A fixed limit does not follow it.
+    /// Only probing follows it: the table has rules of its own about its surroundings.
     package var ceiling = ConcurrencyPlan.most {
         didSet { ceiling = max(1, min(ConcurrencyPlan.most, ceiling)) }
     }
@@ -107,9 +101,23 @@ package struct ConcurrencyController: Sendable, Equatable {
     package var limit: Int {
         switch kind {
         case .fixed(let count): count
-        case .table(let table): min(ceiling, table.limit)
+        case .table(let table): table.limit
         case .probe(let probe): min(ceiling, probe.limit)
         }
+    }
+
+    /// Transfers begin to run after none did.
+    package mutating func beginTask() {
+        guard case .table(var table) = kind else { return }
+        table.beginTask()
+        kind = .table(table)
+    }
+
+    /// Follows the surroundings.
+    package mutating func follow(_ surroundings: Surroundings) {
+        guard case .table(var table) = kind else { return }
+        table.follow(surroundings)
+        kind = .table(table)
     }
 
     /// Takes note of what was seen under `limit`.

@@ -15,6 +15,7 @@ package struct ConcurrencyLimits: Sendable {
     private var order: [String] = []
     /// The most that the surroundings allow.
     package private(set) var ceiling = ConcurrencyPlan.most
+    private var surroundings = Surroundings()
 
     package init(_ plan: ConcurrencyPlan, start: Int? = nil) {
         self.plan = plan
@@ -40,6 +41,8 @@ package struct ConcurrencyLimits: Sendable {
     ///   - each: of the hosts that had transfers, by name.
     package mutating func note(_ sample: LinkSample, each: [String: LinkSample]) {
         all.note(sample)
+        // The table gives one number for all.
+        guard plan != .table else { return }
         for (host, sample) in each {
             if hosts[host] == nil {
                 // What the link allows is the best guess for a host that nothing is known of.
@@ -53,7 +56,21 @@ package struct ConcurrencyLimits: Sendable {
         }
     }
 
+    /// Transfers begin to run after none did.
+    package mutating func beginTask() { all.beginTask() }
+
     /// Follows the surroundings.
+    ///
+    /// - Parameters:
+    ///   - surroundings: of the machine.
+    ///   - goodput: bytes a second, where they were measured.
+    package mutating func follow(_ surroundings: Surroundings, goodput: Double?) {
+        self.surroundings = surroundings
+        all.follow(surroundings)
+        follow(ceiling: surroundings.ceiling(goodput: goodput))
+    }
+
+    /// Follows a ceiling.
     package mutating func follow(ceiling: Int) {
         guard ceiling != self.ceiling else { return }
         self.ceiling = ceiling
@@ -68,6 +85,7 @@ package struct ConcurrencyLimits: Sendable {
         self.start = start
         all = ConcurrencyController(plan, start: start)
         all.ceiling = ceiling
+        all.follow(surroundings)
         hosts = [:]
         order = []
     }

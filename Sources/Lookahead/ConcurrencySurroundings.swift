@@ -12,6 +12,10 @@ package struct Surroundings: Sendable, Equatable {
     package var charge: Int?
     /// True when bytes of the link are counted: a mobile network.
     package var isMetered = false
+    /// Processors that this process kept busy of late; nil: not known.
+    package var cpuUse: Double?
+    /// Bytes that the system can still give without swapping; nil: not known.
+    package var availableMemory: Int64?
 
     package init() {}
 
@@ -53,6 +57,18 @@ package struct Surroundings: Sendable, Equatable {
         if isMetered { found.append((4, "a mobile network")) }
         if let goodput, goodput < 200_000 { found.append((6, "a slow line")) }
         return found.min { $0.transfers < $1.transfers }
+    }
+
+    /// Bytes of `MemAvailable` in /proc/meminfo (proc(5)); nil for another form.
+    package static func availableMemory(_ text: String) -> Int64? {
+        for line in text.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
+            let words = line.split(separator: " ")
+            guard words.count == 3, words[2] == "kB", let kilobytes = Int64(words[1]),
+                (0..<(1 << 50)).contains(kilobytes)
+            else { return nil }
+            return kilobytes * 1_024
+        }
+        return nil
     }
 
     /// The percentage of the last ten seconds in a file of /proc/pressure (proc(5), PSI).

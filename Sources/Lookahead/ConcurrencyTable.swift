@@ -1,45 +1,120 @@
-/// The controller by thresholds: so many transfers for so much goodput.
+/// The controller by a published table: so many transfers for so much goodput, and a few rules about
+/// the task and the machine.
 
-/// Looks the limit up by the goodput of the last seconds.
+/// Looks the number of transfers up, one number for all downloads.
 ///
-/// The published clients that work so name what they read (speed, processor, memory, battery) but
-/// not their figures; these thresholds are ours, chosen so that each row's transfers keep its link
-/// busy at 1 MB a segment and 100 ms to the first byte. What it cannot see is why goodput is low: a
-/// link whose hosts limit each connection stays at few transfers for ever.
-///
-/// | goodput, MB/s, from | transfers |
+/// | goodput, MiB/s | transfers |
 /// |---|---|
-/// | 0 | 2 |
-/// | 0.25 | 3 |
-/// | 0.5 | 4 |
-/// | 2 | 6 |
-/// | 4 | 8 |
-/// | 8 | 12 |
-/// | 16 | 16 |
-/// | 32 | 24 |
-struct ConcurrencyTable: Sendable, Equatable {
-    private static let rows: [(from: Double, transfers: Int)] = [
-        (0, 2), (0.25e6, 3), (0.5e6, 4), (2e6, 6), (4e6, 8), (8e6, 12), (16e6, 16), (32e6, 24),
-    ]
+/// | none measured yet | 2 on a cellular network, 4 on any other |
+/// | below 0.5 | 2 |
+/// | 0.5 to 1 | 4 |
+/// | above 1, to 2 | 5 |
+/// | above 2, to 3 | 6 |
+/// | above 3, to 4 | 7 |
+/// | above 4, to 5 | 8 |
+/// | above 5, to 7 | 10 |
+/// | above 7, to 10 | 12 |
+/// | above 10, to 12 | 16 |
+/// | above 12, to 16 | 18 |
+/// | above 16 | 20 |
+///
+/// Then, in this order:
+///
+/// - 2 more while fewer than 6 parts are done and goodput is above 0.3 MiB/s; else 2 more for large
+///   parts while goodput is above 1 MiB/s;
+/// - 2 fewer where more than 4 would run and this process uses more than one processor; else where more
+///   than 4 would run and 100 MiB of memory or less are available; else where the battery is at 2 % or
+///   below;
+/// - never fewer than 2.
+package struct ConcurrencyTable: Sendable, Equatable {
+    /// What the table is asked with.
+    package struct Question: Sendable, Equatable {
+        /// In MiB a second, of all transfers together; nil before the first measurement.
+        package var goodput: Double?
+        package var isCellular = false
+        /// Parts of the task that are done.
+        package var partsDone = 0
+        /// Whether the parts are those of a film.
+        package var hasLargeParts = false
+        /// Processors that this process keeps busy; nil: not known.
+        package var cpuUse: Double?
+        /// Bytes that the system can still give; nil: not known.
+        package var availableMemory: Int64?
+        /// Percent; nil without a battery.
+        package var charge: Int?
 
-    private var goodput = Goodput(halfLife: 2)
-    /// Halved by trouble, back after as many quiet samples.
-    private var penalty = 0
-
-    /// How many transfers may run.
-    var limit: Int {
-        guard let measured = goodput.bytesPerSecond else { return ConcurrencyPlan.start }
-        let count = Self.rows.last { $0.from <= measured }?.transfers ?? 2
-        return penalty > 0 ? max(1, count / 2) : count
+        package init() {}
     }
 
-    mutating func note(_ sample: LinkSample) {
-        if sample.isTroubled {
-            penalty = 20
-        } else if penalty > 0 {
-            penalty -= 1
+    /// The upper bounds of rows in MiB a second, each inclusive but for the first, with their transfers.
+    private static let rows: [(to: Double, transfers: Int)] = [
+        (1, 4), (2, 5), (3, 6), (4, 7), (5, 8), (7, 10), (10, 12), (12, 16), (16, 18),
+    ]
+    private static let mebibyte = 1_048_576.0
+    /// Parts of at least so many bytes in the mean are those of a film.
+    private static let largePart = Int64(1) << 20
+
+    /// The answer of the table.
+    package static func transfers(_ question: Question) -> Int {
+        let goodput = question.goodput
+        var count = row(goodput, isCellular: question.isCellular)
+        if let goodput {
+            if question.partsDone < 6, goodput > 0.3 {
+                count += 2
+            } else if question.hasLargeParts, goodput > 1 {
+                count += 2
+            }
         }
+        if count > 4, let use = question.cpuUse, use > 1 {
+            count -= 2
+        } else if count > 4, let memory = question.availableMemory, memory <= 100 << 20 {
+            count -= 2
+        } else if let charge = question.charge, charge <= 2 {
+            count -= 2
+        }
+        return max(2, count)
+    }
+
+    private static func row(_ goodput: Double?, isCellular: Bool) -> Int {
+        guard let goodput else { return isCellular ? 2 : 4 }
+        if goodput < 0.5 { return 2 }
+        return rows.first { goodput <= $0.to }?.transfers ?? 20
+    }
+
+    private var goodput = Goodput(halfLife: 2)
+    private var partsDone = 0
+    private var bytesDone: Int64 = 0
+    private var surroundings = Surroundings()
+
+    package init() {}
+
+    /// How many transfers may run.
+    package var limit: Int {
+        var question = Question()
+        question.goodput = goodput.bytesPerSecond.map { $0 / Self.mebibyte }
+        question.isCellular = surroundings.isMetered
+        question.partsDone = partsDone
+        question.hasLargeParts = partsDone > 0 && bytesDone / Int64(partsDone) >= Self.largePart
+        question.cpuUse = surroundings.cpuUse
+        question.availableMemory = surroundings.availableMemory
+        question.charge = surroundings.charge
+        return Self.transfers(question)
+    }
+
+    package mutating func note(_ sample: LinkSample) {
+        partsDone = min(partsDone + max(0, sample.finished), 1 << 30)
+        bytesDone = min(bytesDone, 1 << 60) + max(0, min(sample.bytes, 1 << 60))
         // A link that is not used says nothing.
         if sample.isFull { goodput.add(bytes: sample.bytes, seconds: sample.seconds) }
+    }
+
+    /// Begins to count the parts of a new task; what was measured of the line still holds.
+    package mutating func beginTask() {
+        partsDone = 0
+        bytesDone = 0
+    }
+
+    package mutating func follow(_ surroundings: Surroundings) {
+        self.surroundings = surroundings
     }
 }

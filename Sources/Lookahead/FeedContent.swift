@@ -126,6 +126,8 @@ struct FeedContent: Sendable {
     /// The foremost part that the player asked for.
     var playedPart: Int?
     var failures = 0
+    /// How often it turned out to be nothing that a feed can show.
+    var refusals = 0
     /// Not asked for before this time, after a failure.
     var restsUntil = 0.0
     var reason: String?

@@ -31,6 +31,14 @@ package struct FeedParameters: Sendable, Hashable {
     package var activeCost = 1.0
     /// Cost units of a neighbour, times its own weight.
     package var neighbourCost = 1.0
+    /// The weight of a picture that the order gives none.
+    ///
+    /// Default 1.
+    package var pictureWeight = 1.0
+    /// The weight of a video, and of an item of which nothing is known yet, that the order gives none.
+    ///
+    /// Default 1; 2 in the published scheme.
+    package var videoWeight = 1.0
     /// Cost units that the active item and its neighbours may have together.
     ///
     /// Default 8.
@@ -78,16 +86,17 @@ package struct FeedParameters: Sendable, Hashable {
     package static let standard = FeedParameters()
 
     /// A published scheme: the active item always whole, the inactive ones on both sides only their
-    /// first 200 KB, one transfer each, all items at once; an active item weighs 1, an inactive one 2,
-    /// under one budget.
+    /// first 200 KB, one transfer each, all items at once; a picture weighs 1, a video 2, under one
+    /// budget.
     package static let published: FeedParameters = {
         var made = FeedParameters()
         made.ahead = 2
         made.behind = 2
         made.deep = 100
         made.headSeconds = 0
-        made.neighbourCost = 2
-        made.costBudget = 9
+        made.pictureWeight = 1
+        made.videoWeight = 2
+        made.costBudget = 10
         made.secureSeconds = 0
         made.startSecureSeconds = 0
         made.settleSeconds = 0
@@ -131,6 +140,8 @@ package struct FeedParameters: Sendable, Hashable {
         case "headSeconds": headSeconds = value
         case "activeCost": activeCost = value
         case "neighbourCost": neighbourCost = value
+        case "pictureWeight": pictureWeight = value
+        case "videoWeight": videoWeight = value
         case "costBudget": costBudget = value
         case "byteBudget": byteBudget = Int64(value)
         case "activeSeconds": activeSeconds = value

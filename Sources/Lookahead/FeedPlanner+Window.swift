@@ -22,11 +22,17 @@ extension FeedPlanner {
             guard seen.insert(content).inserted else { continue }
             if case .dead? = known[content]?.knowledge, index != self.index { continue }
             let price = members.isEmpty ? parameters.activeCost : parameters.neighbourCost
-            cost += price * weights[index]
+            cost += price * weight(at: index)
             if cost > parameters.costBudget { break }
             members.append(Member(index: index, content: content, rank: members.count))
         }
         return members
+    }
+
+    private func weight(at index: Int) -> Double {
+        if let told = weights[index] { return told }
+        return media[contents[index]] == .picture
+            ? parameters.pictureWeight : parameters.videoWeight
     }
 
     /// The active item, then two in the direction of travel for each one behind.

@@ -21,8 +21,10 @@ package struct FeedPlanner: Sendable {
 
     /// For each place in the list the content there; items that are repeated share one.
     package let contents: [Int]
-    /// What items cost beside the parameters, by place.
-    let weights: [Double]
+    /// What the order says that items weigh, by place; nil where the kind of media decides.
+    let weights: [Double?]
+    /// The kinds of items, as far as they are known.
+    var media: [Int: FeedMedia] = [:]
     package var parameters: FeedParameters
     package private(set) var index: Int
     package private(set) var direction: Direction
@@ -44,10 +46,10 @@ package struct FeedPlanner: Sendable {
 
     /// A feed whose viewer is at `index`.
     ///
-    /// `contents` has for each item a number that equal items share, `weights` what each item costs;
-    /// 1 is usual.
+    /// `contents` has for each item a number that equal items share, `weights` what each item weighs,
+    /// nil for what the parameters say of its kind.
     package init(
-        contents: [Int], weights: [Double], at index: Int, _ direction: Direction = .forward,
+        contents: [Int], weights: [Double?], at index: Int, _ direction: Direction = .forward,
         _ parameters: FeedParameters = .standard
     ) {
         precondition(contents.indices.contains(index) && weights.count == contents.count)
@@ -85,6 +87,11 @@ package struct FeedPlanner: Sendable {
     }
 
     private mutating func become(_ content: Int, at now: Double) {
+        if let state = known[content], case .dead = state.knowledge, state.refusals > 0,
+            now >= state.restsUntil
+        {
+            known[content]?.knowledge = .unknown
+        }
         known[content, default: FeedContent()].wasActive = true
         known[content]?.activeSince = now
     }
@@ -122,6 +129,25 @@ package struct FeedPlanner: Sendable {
         known[content]?.knowledge = .known(plan)
         known[content]?.reason = nil
         return self.plan(at: now)
+    }
+
+    /// What an item is became known, before or when it was read.
+    package mutating func isKind(_ content: Int, _ kind: FeedMedia) {
+        media[content] = kind
+    }
+
+    /// An item is neither a playlist nor media: it is not asked for again before its viewer comes to it
+    /// after a while, each time a longer one.
+    package mutating func isRefused(
+        _ content: Int, _ reason: String, at now: Double
+    ) -> [FeedAction] {
+        guard known[content] != nil else { return [] }
+        let refusals = (known[content]?.refusals ?? 0) + 1
+        known[content]?.refusals = refusals
+        known[content]?.restsUntil = now + min(3_600, 30 * Double(1 << min(refusals, 7)))
+        known[content]?.knowledge = .dead(reason)
+        known[content]?.reason = reason
+        return plan(at: now)
     }
 
     /// An item could not be read: for good, or for now.
@@ -204,7 +230,9 @@ package struct FeedPlanner: Sendable {
     private mutating func forget() {
         guard known.count > 200 else { return }
         let kept = Set(window.map(\.content)).union(running.values.map(\.content))
-        for (content, state) in known where !kept.contains(content) {
+        // What was refused stays known, or it would be asked for again at once.
+        for (content, state) in known
+        where !kept.contains(content) && (state.refusals == 0 || known.count > 2_000) {
             if !state.wasActive { forgottenWaste += state.broughtBytes }
             known[content] = nil
         }

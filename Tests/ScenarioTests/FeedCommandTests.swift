@@ -28,6 +28,15 @@ extension Stories {
             #expect(try feed.settles(4, "whole"))
         }
 
+        @Test func `a state is a table for people, and JSON for machines`() throws {
+            let feed = try ShownFeed(items: 3)
+            let table = try run(feed, input: ["1", "state"]).stdout
+            #expect(table.contains("item") && table.contains("the viewer is here"))
+            #expect(table.contains("at 1 of 3, going forward") && !table.contains("{"))
+            let json = try run(feed, ["--json"], input: ["1", "state"]).stdout
+            #expect(json.contains("\"entries\":3"))
+        }
+
         @Test func `the feed ends with its input`() throws {
             let feed = try ShownFeed(items: 3)
             #expect(try run(feed, input: ["next"]).status == 0)

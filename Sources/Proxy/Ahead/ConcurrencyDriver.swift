@@ -51,6 +51,7 @@ final class ConcurrencyDriver {
     func wake() {
         guard !isTicking else { return }
         isTicking = true
+        limits.beginTask()
         tickedAt = loop.now
         wasFull = false
         _ = client.takeAheadFigures()
@@ -68,7 +69,7 @@ final class ConcurrencyDriver {
     /// Follows load, battery and the kind of link.
     func follow(_ surroundings: Surroundings) {
         self.surroundings = surroundings
-        limits.follow(ceiling: surroundings.ceiling(goodput: goodput.bytesPerSecond))
+        limits.follow(surroundings, goodput: goodput.bytesPerSecond)
         apply()
     }
 
@@ -167,14 +168,14 @@ final class ConcurrencyDriver {
     /// Why there are no more, for people.
     private var reason: String {
         if isBesidePlayer, mostBesidePlayer < limits.limit { return "beside a player" }
-        if limits.plan.isAdaptive, limits.limit == limits.ceiling,
+        if limits.plan == .probe, limits.limit == limits.ceiling,
             let reason = surroundings.reason(goodput: goodput.bytesPerSecond)
         {
             return reason
         }
         return switch limits.plan {
         case .fixed: "told so"
-        case .table: "by the table of goodputs"
+        case .table: "by the published table"
         case .probe: goodput.bytesPerSecond == nil ? "to begin with" : "found by probing"
         }
     }

@@ -22,6 +22,7 @@ extension Download {
         checks = 0
         isFirstPart = false
         isNoFile = false
+        table.core.crashes.begins(.download, id.text)
         table.save(self)
         switch Self.kind(byName: order.url) {
         case .file: beginFile()

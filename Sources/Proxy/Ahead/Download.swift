@@ -70,6 +70,8 @@ final class Download {
     /// Bytes that the rate still allows; may fall below 0.
     var credit: Double = 0
     var failuresInARow = 0
+    /// Why it was paused, where nobody asked for that.
+    var pauseReason: String?
     /// When what failed is tried again.
     var retryAt: Monotonic?
     /// How often checking found something missing.
@@ -292,6 +294,8 @@ final class Download {
     func stop(as state: State) {
         run += 1
         self.state = state
+        if state != .paused { pauseReason = nil }
+        if !state.isActive, verdict == nil { table.core.crashes.forget(.download, id.text) }
         retryAt = nil
         if !plan.pieces.isEmpty { kept = summary }
         for (index, fetch) in running {

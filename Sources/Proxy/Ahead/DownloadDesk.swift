@@ -197,6 +197,7 @@ extension Download {
     private var reason: String? {
         switch state {
         case .waiting(let reason), .failed(let reason): reason
+        case .paused: pauseReason
         default: nil
         }
     }

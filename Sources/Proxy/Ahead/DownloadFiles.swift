@@ -12,12 +12,14 @@ import URISyntax
 struct SavedDownload {
     var order: DownloadOrder
     var state: Download.State
+    var pauseReason: String?
     var name: String
     var summary: Download.Summary
 
     init(_ download: Download) {
         order = download.order
         state = download.state
+        pauseReason = download.pauseReason
         name = download.name
         summary = download.kept
     }
@@ -58,6 +60,7 @@ struct SavedDownload {
         case "state": state = Self.state(value)
         case "reason":
             if case .failed = state { state = .failed(value) }
+            if state == .paused { pauseReason = value }
         case "pieces": summary.pieces = Int(value) ?? 0
         case "done": summary.done = max(0, Int(value) ?? 0)
         case "bytes": summary.bytes = Int64(value) ?? 0
@@ -83,7 +86,9 @@ struct SavedDownload {
         lines += order.settings.map { "\($0.name) \($0.value)" }
         lines.append("name \(Self.oneLine(name))")
         switch state {
-        case .paused: lines.append("state paused")
+        case .paused:
+            lines.append("state paused")
+            if let pauseReason { lines.append("reason \(Self.oneLine(pauseReason))") }
         case .complete: lines.append("state complete")
         case .failed(let reason): lines += ["state failed", "reason \(Self.oneLine(reason))"]
         default: lines.append("state running")

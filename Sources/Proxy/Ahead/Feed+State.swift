@@ -19,6 +19,7 @@ extension Feed {
         return .object([
             .init("name", .text(name)), .init("entries", .number(Int64(order.items.count))),
             .init("index", .number(Int64(planner.index))),
+            .init("paused", pauseReason.map(JSONValue.text) ?? .null),
             .init("direction", .text(planner.direction.rawValue)),
             .init("window", .list(window)),
             .init("fetches", .number(Int64(fetches.count))),

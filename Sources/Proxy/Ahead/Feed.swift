@@ -14,8 +14,8 @@ import URISyntax
 
 final class Feed {
     let name: String
-    private unowned let driver: LookaheadDriver
-    private(set) var planner: FeedPlanner
+    unowned let driver: LookaheadDriver
+    var planner: FeedPlanner
     let order: FeedOrder
     /// Places in the list by the content's number: the first one.
     private var places: [Int: Int] = [:]
@@ -23,16 +23,20 @@ final class Feed {
     private var contentOf: [UInt64: Int] = [:]
     private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
+    /// Fetches of the first bytes of items whose names do not tell what they are.
+    var looks: [Int: BackgroundFetch] = [:]
     private var playedHeight: Int?
     /// What the player sends beside the entries' headers.
-    private var agent = Fields()
+    private(set) var agent = Fields()
     private var isTicking = false
-    private var isOver = false
+    private(set) var isOver = false
     /// False for one that was kept over a restart, until its client shows up again.
     private var isAwake = false
+    /// Why it is not taken up after a restart; nil where it may be.
+    var pauseReason: String?
 
-    private var core: ProxyCore { driver.core }
-    private var now: Double { driver.loop.now.inSeconds }
+    var core: ProxyCore { driver.core }
+    var now: Double { driver.loop.now.inSeconds }
 
     init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
         self.name = name
@@ -44,6 +48,9 @@ final class Feed {
             at: order.index, order.direction, order.parameters)
         for (place, item) in order.items.enumerated() where places[item.content] == nil {
             places[item.content] = place
+            if let named = item.entry.flatMap({ FeedMedia.named($0.url.nameExtension) }) {
+                planner.isKind(item.content, named)
+            }
         }
     }
 
@@ -51,12 +58,19 @@ final class Feed {
 
     func start() {
         guard !isAwake else { return }
-        isAwake = true
+        awake()
         perform(planner.start(at: now))
     }
 
-    func move(to index: Int, _ direction: FeedPlanner.Direction?) {
+    private func awake() {
+        guard !isAwake else { return }
         isAwake = true
+        core.crashes.begins(.feed, name)
+    }
+
+    func move(to index: Int, _ direction: FeedPlanner.Direction?) {
+        guard pauseReason == nil else { return }
+        awake()
         // First, so that the line is free for what is asked for next.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {
             core.flights.letGo(ofSession: left.id.number)
@@ -67,8 +81,10 @@ final class Feed {
     /// Ends all that runs.
     func end() {
         isOver = true
-        for fetch in fetches.values { fetch.cancel() }
+        core.crashes.forget(.feed, name)
+        for fetch in Array(fetches.values) + Array(looks.values) { fetch.cancel() }
         fetches = [:]
+        looks = [:]
     }
 
     // MARK: What players do
@@ -101,7 +117,7 @@ final class Feed {
 
     // MARK: Actions
 
-    private func perform(_ actions: [FeedAction]) {
+    func perform(_ actions: [FeedAction]) {
         guard !isOver else { return }
         for action in actions {
             switch action {
@@ -181,14 +197,16 @@ final class Feed {
         let session = core.sessions.session(for: entry)
         sessions[content] = session
         contentOf[session.id.number] = content
-        let resource = core.resource(entry.url, session, role: nil, forwarding: agent)
-        guard resource.decodesContent else {
-            let file = MediaPiece(entry.url, role: .media)
-            let plan = FeedPlan(
-                parts: [FeedPlan.Part(file, seconds: 0, begins: 0)], rate: nil)
-            return later { $0.planner.learned(content, plan, at: $0.now) }
+        switch entry.url.nameExtension {
+        case "m3u8", "m3u": readPlaylist(entry.url, content)
+        case let name where FeedMedia.named(name) != nil:
+            later { $0.planner.learned(content, .file(entry.url), at: $0.now) }
+        default: look(at: entry.url, content, session)
         }
-        ask(entry.url, content) { feed, list in feed.take(list, content) }
+    }
+
+    func readPlaylist(_ url: AbsoluteURL, _ content: Int) {
+        ask(url, content) { feed, list in feed.take(list, content) }
     }
 
     /// Has the planner hear something once it has said all it had to say.
@@ -213,10 +231,7 @@ final class Feed {
                 guard !feed.isOver else { return }
                 switch result {
                 case .success(let list): next(feed, list)
-                case .failure(let failure):
-                    feed.perform(
-                        feed.planner.isDead(
-                            content, failure.message, forGood: failure.isForGood, at: feed.now))
+                case .failure(let failure): feed.failed(content, failure)
                 }
             }
         }
@@ -273,10 +288,13 @@ final class Feed {
 
 extension ProxyFailure {
     /// Whether asking again would bring the same answer.
-    fileprivate var isForGood: Bool {
+    var isForGood: Bool {
         if fault == .client { return true }
         guard let originStatus else { return false }
         return (400..<500).contains(originStatus.rawValue)
             && originStatus.rawValue != 408 && originStatus.rawValue != 429
     }
+
+    /// Whether the origin answered well, with what cannot be used.
+    var isOfContent: Bool { fault == .origin && originStatus == .ok }
 }

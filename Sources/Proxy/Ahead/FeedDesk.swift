@@ -13,6 +13,8 @@ final class FeedDesk: Sendable {
     /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
     /// at once.
     private let entryCounts = Mutex<[String: Int]>([:])
+    /// Why feeds start paused, by name.
+    private let paused = Mutex<[String: String]>([:])
 
     /// More feeds than this at once are refused.
     private static let mostFeeds = 64
@@ -90,6 +92,10 @@ final class FeedDesk: Sendable {
             return .failure(
                 .badRequest, "index \(index) is outside of the feed: 0...\(count - 1)")
         }
+        if let reason = paused.withLock({ $0[name] }) {
+            return .failure(
+                .conflict, "the feed \(name) is paused: \(reason), by PUT \(Self.path)/\(name)")
+        }
         core.tap.enqueue(core) { [direction] driver, _ in
             driver.feeds[name]?.move(to: index, direction)
         }
@@ -101,8 +107,9 @@ final class FeedDesk: Sendable {
         guard entryCounts.withLock({ $0.removeValue(forKey: name) }) != nil else {
             return Self.unknown(name)
         }
-        core.tap.enqueue(core) { driver, _ in
+        core.tap.enqueue(core) { [self] driver, _ in
             driver.feeds.removeValue(forKey: name)?.end()
+            paused.withLock { $0[name] = nil }
             core.store.removeSession(id: Self.orderPrefix + Array(name.utf8))
         }
         return .value(.ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
@@ -175,6 +182,7 @@ final class FeedDesk: Sendable {
         _ order: FeedOrder, _ name: String, _ agent: Fields, _ driver: LookaheadDriver
     ) -> Feed {
         driver.feeds[name]?.end()
+        paused.withLock { $0[name] = nil }
         let feed = Feed(name, order, driver: driver, agent: agent)
         driver.feeds[name] = feed
         entryCounts.withLock { $0[name] = order.items.count }
@@ -190,7 +198,10 @@ final class FeedDesk: Sendable {
                 let name = String(
                     decoding: id.dropFirst(Self.orderPrefix.count), as: UTF8.self)
                 guard Self.isName(name), let order = try? FeedOrder(parsing: blob) else { continue }
-                _ = install(order, name, Fields(), driver)
+                let feed = install(order, name, Fields(), driver)
+                guard let reason = core.crashes.verdict(on: .feed, name) else { continue }
+                feed.pauseReason = reason
+                paused.withLock { $0[name] = reason }
             }
         }
     }

@@ -11,7 +11,8 @@ struct FeedOrder: Sendable {
     struct Item: Sendable {
         /// Nil for one that cannot be asked for.
         let entry: Entry?
-        let weight: Double
+        /// Nil where its kind decides.
+        let weight: Double?
         /// What is wrong with it.
         var fault: String?
         /// A number that equal items share.
@@ -49,7 +50,11 @@ struct FeedOrder: Sendable {
             throw Fault(
                 description: "a feed has at most \(Self.mostItems) entries, not \(entries.count)")
         }
-        items = Self.numbered(entries.map(Self.item))
+        let items = Self.numbered(entries.map(Self.item))
+        if let fault = items[0].fault, items.allSatisfy({ $0.entry == nil }) {
+            throw Fault(description: "no entry can be asked for; the first: \(fault)")
+        }
+        self.items = items
         index = try Self.index(json["index"], of: entries.count)
         guard
             let direction = FeedPlanner.Direction(rawValue: json["direction"]?.asText ?? "forward")
@@ -106,7 +111,7 @@ struct FeedOrder: Sendable {
 
     /// A bad entry spoils its own place only.
     private static func item(_ value: JSONValue) -> Item {
-        func bad(_ reason: String) -> Item { Item(entry: nil, weight: 1, fault: reason) }
+        func bad(_ reason: String) -> Item { Item(entry: nil, weight: nil, fault: reason) }
         let text = value.asText ?? value["url"]?.asText
         guard let text else { return bad("an entry is a URL or an object with a \"url\"") }
         let url: AbsoluteURL
@@ -127,7 +132,7 @@ struct FeedOrder: Sendable {
                 entry.headers.append(Entry.Header(name: member.name, value: value))
             }
         }
-        guard let weight = value["weight"] else { return Item(entry: entry, weight: 1) }
+        guard let weight = value["weight"] else { return Item(entry: entry, weight: nil) }
         guard let number = weight.asNumber, number > 0, number <= 1_000 else {
             return bad("\"weight\" is above 0, at most 1000")
         }

@@ -19,6 +19,7 @@ final class NetworkWatch: ReadinessHandler {
     private var written = ""
     private var socket: OwnedDescriptor?
     private var willLook = false
+    private var cpu: (seconds: Double, at: Monotonic)?
 
     /// Looks for the first time, and takes up what is remembered of this network.
     init(core: ProxyCore, folder: String, loop: EventLoop) {
@@ -110,12 +111,28 @@ final class NetworkWatch: ReadinessHandler {
         var now = Surroundings()
         now.cpuPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/cpu"))
         now.memoryPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/memory"))
+        now.availableMemory = Surroundings.availableMemory(Self.text(of: "/proc/meminfo"))
+        now.cpuUse = cpuUse()
         readBattery(&now)
         if let interface = network.interface {
             now.isMetered = NetworkName.isMobile(
                 interface, device: Self.text(of: "/sys/class/net/\(interface)/uevent"))
         }
         core.flights.onLoop { [now] in $0.concurrency.follow(now) }
+    }
+
+    /// Processors that this process has kept busy since it was asked last (getrusage(2)).
+    private func cpuUse() -> Double? {
+        var usage = rusage()
+        guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
+        let seconds =
+            Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+        let now = Monotonic.now()
+        defer { cpu = (seconds, now) }
+        guard let cpu else { return nil }
+        let elapsed = (now - cpu.at).inSeconds
+        return elapsed > 0 ? max(0, seconds - cpu.seconds) / elapsed : nil
     }
 
     /// On the battery is who has one that empties and no supply that is on.

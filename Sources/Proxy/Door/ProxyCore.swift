@@ -47,6 +47,8 @@ package final class ProxyCore: Sendable {
     /// Tells what runs ahead of players what these do.
     let tap: LookaheadTap
     let feedDesk = FeedDesk()
+    /// What may have brought the daemon down.
+    package let crashes: CrashLedger
     let timeShift: TimeShiftTable
     /// Goes on with what is watched later, and records.
     package let keeper: TimeShiftThread
@@ -87,6 +89,7 @@ package final class ProxyCore: Sendable {
         self.aheadThread = aheadThread
         tap = LookaheadTap(thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
         timeShift = TimeShiftTable(folder: store.folderPath)
+        crashes = CrashLedger(folder: store.folderPath, log: log)
         keeper = try TimeShiftThread()
         offline = try OfflineDesk()
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -102,6 +105,7 @@ package final class ProxyCore: Sendable {
 
     /// Ends what runs ahead of players, then the upstream loop with all transfers; blocks.
     package func stop() {
+        crashes.endCleanly()
         keeper.stop()
         aheadThread.stopAndJoin()
         offline.stop()

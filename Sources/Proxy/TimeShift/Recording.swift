@@ -174,7 +174,7 @@ final class Recording {
         case .finishing:
             let isIdle = followers.allSatisfy(\.fetches.isIdle)
             if isIdle || deadline.map({ loop.now >= $0 }) ?? true { write() }
-        case .done, .failed: break
+        case .paused, .done, .failed: break
         }
     }
 

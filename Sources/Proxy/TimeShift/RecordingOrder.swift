@@ -11,6 +11,8 @@ struct RecordingOrder: Sendable, Equatable {
     enum State: String, Sendable {
         /// Its playlists are followed.
         case running
+        /// Not taken up again after crashes, until a person resumes it.
+        case paused
         /// The last segments are fetched and the playlists written.
         case finishing
         /// It plays from the store.

@@ -15,6 +15,8 @@ final class Recorder {
     private unowned let keeper: TimeShiftKeeper
     private var running: [String: Recording] = [:]
     private var over: [String: RecordingOrder] = [:]
+    /// Those that start paused.
+    private var paused: [String: RecordingOrder] = [:]
     private var core: ProxyCore { keeper.core }
     private let folder: String
 
@@ -44,7 +46,7 @@ final class Recorder {
             if order.state.isOver {
                 over[order.id] = order
             } else {
-                begin(order)
+                takeUp(order)
             }
         }
     }
@@ -62,7 +64,22 @@ final class Recorder {
         for recording in Array(running.values) { recording.tick() }
     }
 
+    private func takeUp(_ order: RecordingOrder) {
+        var order = order
+        if order.state != .paused {
+            guard let reason = core.crashes.verdict(on: .recording, order.id) else {
+                return begin(order)
+            }
+            order.state = .paused
+            order.reason = reason
+            save(order)
+        }
+        core.crashes.forget(.recording, order.id)
+        paused[order.id] = order
+    }
+
     private func begin(_ order: RecordingOrder) {
+        core.crashes.begins(.recording, order.id)
         let recording = Recording(order, core, keeper.loop)
         running[order.id] = recording
         core.keeper.note(running: recording.session.id, true)
@@ -76,6 +93,7 @@ final class Recorder {
         guard order.state.isOver, running[order.id] === recording else { return }
         running[order.id] = nil
         over[order.id] = order
+        core.crashes.forget(.recording, order.id)
         core.keeper.note(running: recording.session.id, false)
         guard over.count > Self.mostOver,
             let oldest = over.values.min(by: { $0.started < $1.started })
@@ -105,7 +123,12 @@ final class Recorder {
         case (0, _) where isRead: return list()
         case (0, _): return start(request.query ?? "")
         case (1, let id?) where isRead: return told(id) { _ in }
-        case (2, "stop"): return told(parts[0]) { $0.finish("it was stopped") }
+        case (2, "stop"):
+            resume(parts[0])
+            return told(parts[0]) { $0.finish("it was stopped") }
+        case (2, "resume"):
+            resume(parts[0])
+            return told(parts[0]) { _ in }
         case (2, "forget"): return forget(parts[0])
         default: return .failure(.notFound, "nothing is at this path; see / for what is")
         }
@@ -114,7 +137,7 @@ final class Recorder {
     private func list() -> HandAnswer {
         let all =
             running.values.map { ($0.order.started, json($0.order, $0)) }
-            + over.values.map { ($0.started, json($0, nil)) }
+            + (Array(over.values) + paused.values).map { ($0.started, json($0, nil)) }
         let sorted = all.sorted { $0.0 > $1.0 }.map(\.1)
         return .value(.ok, .object([.init("recordings", .list(sorted))]))
     }
@@ -141,15 +164,24 @@ final class Recorder {
             change(recording)
             return .value(.ok, json(recording.order, recording))
         }
-        guard let order = over[id] else {
+        guard let order = over[id] ?? paused[id] else {
             return .failure(.notFound, "no recording \(id) is known")
         }
         return .value(.ok, json(order, nil))
     }
 
+    /// Takes up what started paused; nothing else is changed.
+    private func resume(_ id: String) {
+        guard var order = paused.removeValue(forKey: id) else { return }
+        order.state = .running
+        order.reason = ""
+        save(order)
+        begin(order)
+    }
+
     /// Removes a recording that is over, with all that was fetched for it alone.
     private func forget(_ id: String) -> HandAnswer {
-        guard let order = over[id] else {
+        guard let order = over[id] ?? paused[id] else {
             let isRunning = running[id] != nil
             return .failure(
                 isRunning ? .conflict : .notFound,
@@ -160,6 +192,7 @@ final class Recorder {
         _ = try? core.store.unpin(title: session.id.number)
         core.store.removeAll(where: { $0.title == session.id.number }, { _ in })
         over[id] = nil
+        paused[id] = nil
         try? removeFile("\(folder)/\(id)")
         return .value(.ok, json(order, nil))
     }

@@ -9,27 +9,36 @@ import Posix
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a stored title as a folder for any web server, or as one MP4.",
+        abstract: "Write a stored title as a folder for any web server, or as one file.",
         discussion: """
             The folder holds index.m3u8, a playlist for each stream, and the segments, sections and keys that they \
             name, all with relative links. What is not in the store is left out: download the title first. A name \
-            that ends in .mp4 is made from it by ffmpeg, without coding anew.
+            that ends in .mp4, .m4v, .mov or .mkv is made from it by ffmpeg, without coding video or audio anew; \
+            subtitles become text of that format, or the command says that they are left out. A title whose keys \
+            only a key system gives, such as FairPlay or Widevine, is not exported.
             """)
 
     @Argument(help: "The title's number in `sluice ls`, or the URL that it starts from.")
     var title: String
 
-    @Argument(help: "A folder that is new or empty, or a file that ends in .mp4.")
+    @Argument(
+        help: "A folder that is new or empty, or a file that ends in .mp4, .m4v, .mov or .mkv.")
     var target: String
 
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
+        let format = ExportFormat(target)
+        if format == .unknownFile {
+            throw BenchFault.end(
+                "an export is a folder, or a file that ends in .mp4, .m4v, .mov or .mkv, not \(target)"
+            )
+        }
         let client = daemon.client()
         let text = try client.send(
             "GET", "/api/export?title=\(PercentCoding.queryComponent(title))")
         let export: Export = try decodeJSON(text)
-        if target.lowercased().hasSuffix(".mp4") { return try writeMP4(export, client) }
+        guard format == .folder else { return try writeFile(export, format, client) }
         let names = (try? listFolder(target).map(\.name)) ?? []
         guard names.isEmpty else {
             throw BenchFault.end("\(target) is not empty; name a folder that is")
@@ -38,7 +47,9 @@ struct ExportCommand: ParsableCommand {
         print("\(export.name): \(export.files.count) files, \(Words.size(bytes)), in \(target)")
     }
 
-    private func writeMP4(_ export: Export, _ client: AdminClient) throws {
+    private func writeFile(
+        _ export: Export, _ format: ExportFormat, _ client: AdminClient
+    ) throws {
         guard access(target, F_OK) != 0 else {
             throw BenchFault.end("\(target) is there already; name another file")
         }
@@ -48,16 +59,39 @@ struct ExportCommand: ParsableCommand {
         }
         defer { try? FileManager.default.removeItem(atPath: folder) }
         _ = try export.write(to: folder, client)
-        let command = [
-            "ffmpeg", "-nostdin", "-v", "error", "-protocol_whitelist", "file,crypto,data",
-            "-allowed_extensions", "ALL", "-i", "\(folder)/\(export.entry)", "-map", "0:v:0?",
-            "-map", "0:a?", "-c", "copy", "-movflags", "+faststart", target,
-        ]
-        guard Self.succeeds(command) else {
+        let input = "\(folder)/\(export.entry)"
+        let hasSubtitles = export.hasSubtitles
+        var hasThem = hasSubtitles
+        var isMade = hasSubtitles && Self.mux(input, to: target, format, withSubtitles: true)
+        if !isMade {
+            unlink(target)
+            hasThem = false
+            isMade = Self.mux(input, to: target, format, withSubtitles: false)
+        }
+        guard isMade else {
             unlink(target)
             throw BenchFault.end("ffmpeg could not make \(target); is it installed?")
         }
         print("\(export.name) is in \(target)")
+        if hasSubtitles, !hasThem {
+            printError(
+                "sluice: the subtitles are left out of \(target): ffmpeg cannot put them in; a folder keeps them"
+            )
+        }
+    }
+
+    private static func mux(
+        _ input: String, to target: String, _ format: ExportFormat, withSubtitles: Bool
+    ) -> Bool {
+        var command = [
+            "ffmpeg", "-nostdin", "-v", withSubtitles ? "quiet" : "error", "-protocol_whitelist",
+            "file,crypto,data", "-allowed_extensions", "ALL", "-i", input, "-map", "0:v:0?",
+            "-map", "0:a?",
+        ]
+        if withSubtitles { command += ["-map", "0:s", "-c:s", format.subtitleCodec] }
+        command += ["-c:v", "copy", "-c:a", "copy"]
+        if format == .mp4 { command += ["-movflags", "+faststart"] }
+        return succeeds(command + [target])
     }
 
     private static func succeeds(_ arguments: [String]) -> Bool {
@@ -72,6 +106,31 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
+/// What an export becomes, by its name.
+private enum ExportFormat {
+    case folder
+    /// Also M4V and MOV, which are the same boxes.
+    case mp4
+    case matroska
+    /// A media file of a kind that is not made.
+    case unknownFile
+
+    init(_ target: String) {
+        let name = target.split(separator: "/").last ?? ""
+        switch name.split(separator: ".").last?.lowercased() {
+        case "mp4", "m4v", "mov": self = .mp4
+        case "mkv": self = .matroska
+        case "avi", "webm", "ts", "m2ts", "flv", "wmv", "mpg", "mpeg", "mp3", "m4a", "aac", "m3u8",
+            "ogg", "wav":
+            self = target.hasSuffix("/") ? .folder : .unknownFile
+        default: self = .folder
+        }
+    }
+
+    /// The name of ffmpeg's encoder for text.
+    var subtitleCodec: String { self == .mp4 ? "mov_text" : "srt" }
+}
+
 /// The files of a folder, as the daemon names them.
 private struct Export: Decodable {
     struct File: Decodable {
@@ -84,6 +143,11 @@ private struct Export: Decodable {
     let name: String
     let entry: String
     let files: [File]
+
+    /// Whether a playlist names subtitles.
+    var hasSubtitles: Bool {
+        files.contains { $0.text?.contains("TYPE=SUBTITLES") ?? false }
+    }
 
     /// Writes them; the bytes that were written.
     func write(to folder: String, _ client: AdminClient) throws -> Int64 {

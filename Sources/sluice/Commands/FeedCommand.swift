@@ -10,8 +10,9 @@ struct FeedCommand: ParsableCommand {
         discussion: """
             FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. Where the \
             viewer is comes from standard input, a line each: a place in the list (0 is the first), next, back, \
-            state, or quit. The feed ends with the input unless --stay is given. Lines that cannot be obeyed \
-            are told of on standard error and change nothing.
+            state, or quit. `state` prints a table of the items that are got ready, with --json the daemon's \
+            answer. The feed ends with the input unless --stay is given. Lines that cannot be obeyed are told of \
+            on standard error and change nothing.
             """)
 
     @Argument(help: "The file with the list.")
@@ -32,6 +33,9 @@ struct FeedCommand: ParsableCommand {
     @Flag(help: "Leave the feed with the daemon at the end of the input.")
     var stay = false
 
+    @Flag(help: "Print states as the daemon's JSON.")
+    var json = false
+
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -49,7 +53,13 @@ struct FeedCommand: ParsableCommand {
             if word == "quit" { break }
             if word.isEmpty { continue }
             if word == "state" {
-                print(try client.send("GET", path), terminator: "")
+                let text = try client.send("GET", path)
+                if json {
+                    print(text, terminator: "")
+                } else {
+                    print(try (decodeJSON(text) as FeedState).table)
+                }
+                fflush(nil)
                 continue
             }
             guard let wanted = Self.place(word, from: place) else {
@@ -124,9 +134,44 @@ struct FeedCommand: ParsableCommand {
             let reason: String
         }
 
+        struct Item: Decodable {
+            let index: Int
+            let rank: Int
+            let state: String
+            let bytes: Int64
+            let seconds: Double
+            let height: Int?
+            let reason: String?
+        }
+
         let entries: Int
         let index: Int
+        let direction: String
+        let window: [Item]
+        let fetches: Int
+        let bytesFetched: Int64
+        let bytesWasted: Int64
         let faults: [Fault]
+        let paused: String?
+
+        /// For people: a line for each item that is looked after, and one for the feed.
+        var table: String {
+            var table = TextTable(rightAligned: [0, 2, 3, 4])
+            table.add("item", "state", "fetched", "plays", "height", "")
+            for item in window {
+                let here = item.rank == 0 ? "the viewer is here" : nil
+                table.add(
+                    "\(item.index)", item.state, Words.size(item.bytes),
+                    item.seconds > 0 ? Words.length(item.seconds) : "",
+                    item.height.map { "\($0)" } ?? "",
+                    [here, item.reason].compactMap { $0 }.joined(separator: "; "))
+            }
+            let figures =
+                "at \(index) of \(entries), going \(direction); \(fetches) fetches, "
+                + "\(Words.size(bytesFetched)) fetched, \(Words.size(bytesWasted)) of it for nothing"
+            return [table.text, figures, paused.map { "paused: \($0)" }].compactMap { $0 }
+                .joined(separator: "\n")
+        }
     }
 }
 

@@ -52,6 +52,12 @@ struct RecordCommand: ParsableCommand {
     var stop: String?
 
     @Option(
+        name: .customLong("resume"),
+        help: ArgumentHelp(
+            "Go on with a recording that started paused after crashes.", valueName: "id"))
+    var resumed: String?
+
+    @Option(
         help: ArgumentHelp("Remove a recording that is over, with its bytes.", valueName: "id"))
     var forget: String?
 
@@ -61,9 +67,11 @@ struct RecordCommand: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        let wishes = [url != nil, list, stop != nil, forget != nil].filter { $0 }.count
+        let wishes = [url != nil, list, stop != nil, resumed != nil, forget != nil].filter { $0 }
+            .count
         guard wishes == 1 else {
-            throw ValidationError("give a URL to record, or one of --list, --stop and --forget")
+            throw ValidationError(
+                "give a URL to record, or one of --list, --stop, --resume and --forget")
         }
         guard url == nil || length != nil else {
             throw ValidationError("how long is to be recorded? give --for, such as --for 2h")
@@ -75,6 +83,7 @@ struct RecordCommand: ParsableCommand {
     func run() throws {
         if list { return try printList() }
         if let stop { return try change(stop, "stop", "stopped") }
+        if let resumed { return try change(resumed, "resume", "goes on:") }
         if let forget { return try change(forget, "forget", "removed") }
         let text = try client.send("POST", "/api/recordings?\(try query())")
         let started: RecordingReport = try decodeJSON(text)

@@ -128,6 +128,7 @@ final class Daemon {
             isStopping = true
             log.notice("stopping", metadata: ["signal": "\(signal)"])
             ServiceManager.notify("STOPPING=1")
+            core.crashes.endCleanly()
             server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
         }
         // Two thirds of what is resident by then is code that ran once, at the start.

@@ -1,0 +1,96 @@
+/// What ran in two crashes in a row starts paused, and a person takes it up again.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct CrashLoopTests {
+        /// A download that never ends by itself.
+        private func held(_ stage: DownloadStage) throws -> String {
+            let url = stage.title()
+            stage.cdn.hold("/bytes/film-v2-4/20000")
+            return try stage.order(url, "&audio=none")
+        }
+
+        private func runs(_ stage: DownloadStage, _ id: String) throws -> Bool {
+            try eventually { try stage.download(id)["state"] == "running" }
+        }
+
+        @Test func `a download that ran in two crashes starts paused, and is resumed by hand`()
+            throws
+        {
+            let stage = try DownloadStage()
+            let id = try held(stage)
+            #expect(try runs(stage, id))
+            try stage.story.restart(SIGKILL)
+            #expect(try runs(stage, id), "one crash is no loop")
+            try stage.story.restart(SIGKILL)
+            #expect(try stage.wait(id, for: "paused")["reason"].contains("crashed 2 times"))
+            #expect(stage.story.daemon.standardError.contains("starts paused"))
+            let program = try DaemonProcess.builtBinary()
+            let list = try Tool.run(
+                [program, "download", "list", "--daemon", stage.story.daemon.baseURL])
+            #expect(list.stdout.contains("crashed 2 times"))
+            try stage.story.restart()
+            #expect(try stage.download(id)["reason"].contains("crashed 2 times"))
+            _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+            #expect(try runs(stage, id))
+            try stage.story.restart(SIGKILL)
+            #expect(try runs(stage, id), "a person's word begins the count anew")
+        }
+
+        @Test func `clean stops between crashes forgive`() throws {
+            let stage = try DownloadStage()
+            let id = try held(stage)
+            for signal in [SIGKILL, SIGTERM, SIGKILL, SIGTERM] {
+                #expect(try runs(stage, id))
+                try stage.story.restart(signal)
+            }
+            #expect(try runs(stage, id))
+        }
+
+        @Test func `a recording that ran in two crashes starts paused, and is resumed by hand`()
+            throws
+        {
+            let story = try Story()
+            let window = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/9000/l.ts\n"
+            story.cdn.put("/live.m3u8", text: window)
+            let url = DownloadStage.encoded(story.cdn.url("/live.m3u8"))
+            let made = try story.player().get(
+                story.daemon.baseURL + "/api/recordings?url=\(url)&for=1h", method: "POST"
+            ).text
+            let id = DownloadStage.Answer(status: 200, text: made)["id"]
+            func state() throws -> DownloadStage.Answer {
+                let path = story.daemon.baseURL + "/api/recordings/\(id)"
+                return DownloadStage.Answer(status: 200, text: try story.player().get(path).text)
+            }
+            for _ in 0..<2 {
+                #expect(try eventually { try state()["state"] == "running" })
+                try story.restart(SIGKILL)
+            }
+            #expect(try eventually { try state()["state"] == "paused" })
+            #expect(try state()["reason"].contains("crashed 2 times"))
+            let program = try DaemonProcess.builtBinary()
+            let daemon = ["--daemon", story.daemon.baseURL]
+            #expect(
+                try Tool.run([program, "record", "--list"] + daemon).stdout.contains("paused"))
+            #expect(try Tool.run([program, "record", "--resume", id] + daemon).status == 0)
+            #expect(try eventually { try state()["state"] == "running" })
+        }
+
+        @Test func `a feed that ran in two crashes waits for its client's order`() throws {
+            let feed = try ShownFeed(items: 3)
+            _ = try feed.put()
+            for _ in 0..<2 {
+                #expect(try feed.move(to: 1).status == 200)
+                #expect(try feed.settles(1, "whole"))
+                try feed.story.restart(SIGKILL)
+            }
+            #expect(try feed.state().contains("crashed 2 times"))
+            #expect(try feed.move(to: 2).status == 409)
+            #expect(try feed.put().status == 200)
+            #expect(try feed.move(to: 2).status == 200)
+        }
+    }
+}

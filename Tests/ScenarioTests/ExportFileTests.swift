@@ -1,0 +1,43 @@
+/// Exports to one file, and what the daemon refuses to make.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories.Downloads {
+    @Test(.enabled(if: Tool.exists("ffmpeg"), "ffmpeg makes the files"), arguments: ["mp4", "mkv"])
+    func `an export to a file is one file, and says where subtitles are left out`(
+        format: String
+    ) throws {
+        let story = try Story(cdnFolder: Fixture.path("media"))
+        let program = try DaemonProcess.builtBinary()
+        let daemon = ["--daemon", story.daemon.baseURL]
+        let url = story.cdn.url("/ts/master.m3u8")
+        let ordered = try Tool.run(
+            [program, "download", url, "--variant", "worst", "--subtitles", "all"] + daemon)
+        #expect(ordered.status == 0, "\(ordered.stderr)")
+        let folder = try TemporaryFolder()
+        let target = folder.file("film." + format)
+        let done = try Tool.run([program, "export", url, target] + daemon)
+        #expect(done.status == 0, "\(done.stderr)")
+        #expect(listFolder(folder.path) == ["film." + format])
+        let probe = try Tool.run(["ffprobe", "-v", "error", "-show_streams", target]).stdout
+        #expect(probe.contains("codec_type=video") && probe.contains("codec_type=audio"))
+        let hasSubtitles = probe.contains("codec_type=subtitle")
+        #expect(hasSubtitles != done.stderr.contains("subtitles are left out"))
+    }
+
+    @Test(arguments: ["film.avi", "film.webm", "film.ts"])
+    func `an export to a kind of file that is not made makes nothing`(name: String) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title())
+        _ = try stage.wait(id, for: "complete")
+        let folder = try TemporaryFolder()
+        let done = try Tool.run([
+            DaemonProcess.builtBinary(), "export", id, folder.file(name), "--daemon",
+            stage.story.daemon.baseURL,
+        ])
+        #expect(done.status == 1)
+        #expect(done.stderr.contains(".mkv"))
+        #expect(listFolder(folder.path).isEmpty)
+    }
+}
