@@ -83,11 +83,11 @@ extension Stories {
             let feed = try ShownFeed(items: 3)
             _ = try feed.put()
             for _ in 0..<2 {
-                #expect(try feed.move(to: 1).status == 200)
+                #expect(try eventually { try feed.move(to: 1).status == 200 })
                 #expect(try feed.settles(1, "whole"))
                 try feed.story.restart(SIGKILL)
             }
-            #expect(try feed.state().contains("crashed 2 times"))
+            #expect(try eventually { try feed.state().contains("crashed 2 times") })
             #expect(try feed.move(to: 2).status == 409)
             #expect(try feed.put().status == 200)
             #expect(try feed.move(to: 2).status == 200)
