@@ -113,5 +113,91 @@ extension Stories {
             #expect(isContent(answer.body, of: next) && answer.duration < .seconds(1))
             story.cdn.release(left)
         }
+
+        @Test func `sixty requests to an origin that refuses connections make few, and few lines`()
+            throws
+        {
+            let story = try Story()
+            story.cdn.stop()
+            let answers = try (0..<60).map { number in
+                // The pace of the requests, not a wait for anything.
+                usleep(50_000)
+                return Background { try story.get(segment("r\(number)", 1_000)).status }
+            }.map { try $0.value(within: .seconds(10)) }
+            #expect(answers.allSatisfy { $0 == 502 || $0 == 504 })
+            let asked = try story.stat("origin_requests_total")
+            let probed = try story.stat("origin_probes_total")
+            print("60 requests made \(asked) connections and \(probed) probes")
+            #expect(asked + probed <= 25)
+            let log = { story.daemon.standardError + story.daemon.standardOutput }
+            #expect(log().components(of: "request failed") <= 10)
+            #expect(eventually(within: .seconds(15)) { log().contains("repeated ") })
+            try story.cdn.start()
+            let path = segment("back", 1_000)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+
+        @Test(arguments: [0..<1_000, 50_000_000..<50_001_000, 63_999_000..<64_000_000])
+        func `a range of a body of unknown type costs the range and its first bytes`(
+            range: Range<Int>
+        ) throws {
+            let story = try Story()
+            let path = "/bytes/y/64000000"
+            let answer = try story.get(
+                path, range: "bytes=\(range.lowerBound)-\(range.upperBound - 1)")
+            #expect(answer.status == 206 && answer.complete)
+            #expect(answer.body == FixtureCDN.syntheticBytes("y", range))
+            #expect(story.cdn.bytesSent(path) <= 3_000 && story.cdn.requestCount(path) <= 2)
+        }
+
+        @Test func `a range that the origin ignores does not bring the rest of the body`() throws {
+            let story = try Story()
+            let path = "/bytes/y/64000000"
+            story.cdn.setBehaviour("norange=1", for: path)
+            let answer = try story.get(path, range: "bytes=0-999")
+            #expect(
+                answer.status == 206 && answer.body == FixtureCDN.syntheticBytes("y", 0..<1_000))
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            #expect(try story.stat("origin_bytes_total") <= 4_000_000)
+        }
+
+        @Test(arguments: ["bytes=5-20", "bytes=0-20", "bytes=-10"])
+        func `a range of a playlist whose name does not tell is one of the rewritten text`(
+            range: String
+        ) throws {
+            let lines = (0..<400).map { "#EXTINF:4,\nsegment\($0).ts\n" }.joined()
+            let story = try Story()
+            let other = try Story()
+            for each in [story, other] {
+                each.cdn.put("/list", text: "#EXTM3U\n" + lines + "#EXT-X-ENDLIST\n")
+            }
+            let part = try story.get("/list", range: range)
+            let whole = try story.get("/list")
+            #expect(whole.status == 200 && whole.text.contains("#EXTM3U"))
+            #expect(!whole.text.contains("\nsegment0.ts"))
+            #expect(part.status == 206 || part.body == whole.body)
+            if part.status == 206 { #expect(whole.text.contains(part.text)) }
+        }
+
+        @Test func `a playlist that is answered by an unasked part is the origin's fault`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let list = Array("#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n".utf8)
+            let part: [WireHead.Field] = [("Content-Range", "bytes 0-19/\(list.count)")]
+            for _ in 0..<8 { origin.answer("/l.m3u8", .respond(206, part, Array(list.prefix(20)))) }
+            let story = try Story()
+            let answer = try story.player().get(story.url(for: origin.url("/l.m3u8")))
+            #expect(answer.status == 502 && answer.text.contains("206"))
+            #expect(answer.text.hasPrefix("origin error:"))
+            #expect(origin.requestCount("/l.m3u8") == 2)
+            origin.answer("/m.m3u8", .respond(206, part, Array(list.prefix(20))))
+            origin.answer("/m.m3u8", .respond(200, [], list))
+            let next = try story.player().get(story.url(for: origin.url("/m.m3u8")))
+            #expect(next.status == 200 && next.text.contains("#EXT-X-ENDLIST"))
+        }
     }
+}
+
+extension String {
+    fileprivate func components(of part: String) -> Int { ranges(of: part).count }
 }

@@ -24,15 +24,22 @@ extension OriginExchange {
         case .origin: core.counters.add(.originErrors)
         case .us: core.counters.add(.ownErrors)
         }
-        core.log.notice(
-            "request failed",
-            metadata: [
+        core.logFailure(
+            [
                 "status": "\(failure.status.rawValue)", "fault": "\(failure.fault.rawValue)",
                 "reason": "\(failure.message)",
                 "origin": "\(failure.originStatus.map { String($0.rawValue) } ?? "-")",
-            ])
+            ], subject: subject(of: failure), on: exchange.loop)
         let (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
         exchange.respond(head, body: .bytes(body))
+    }
+
+    /// What a failure is about: all that an origin does not answer is one matter.
+    private func subject(of failure: ProxyFailure) -> String {
+        guard let error = failure.proxyError, failure.originStatus == nil else {
+            return failure.message
+        }
+        return "\(failure.status.rawValue) \(error.rawValue) \(resource.url.origin)"
     }
 
     func serve(
@@ -183,8 +190,9 @@ extension OriginExchange {
             how.disposition = .partial
         }
         if isForbidden(how) { return }
-        if how.status == nil, request.method != .head, fetchFirstHole(of: object, start, end) {
-            return
+        if how.status == nil || asksForTypeFirst, request.method != .head {
+            asksForTypeFirst = false
+            if fetchFirstHole(of: object, start, end) { return }
         }
         count(how.disposition)
         var head = builder.head(facts, status, how, contentRange: contentRange)

@@ -39,6 +39,8 @@ final class OriginExchange {
     var drawn: (generation: UInt64, list: DrawnList)?
     /// How often the resource was looked for because its token had died.
     var revivals = 0
+    /// True where the first bytes are fetched to learn the type, before the range that is wanted.
+    var asksForTypeFirst = false
     /// Fields of the answer that were not kept.
     var onlyHere = Fields()
     /// What this request may still cost its origins.
@@ -213,21 +215,38 @@ final class OriginExchange {
     ///
     /// Text is always asked for whole.
     var wantedOfMissing: Wanted {
-        // A part of what may turn out to be a playlist could not be told from media.
-        guard !isText, !(resource.role == nil && resource.decodesContent) else { return .whole }
+        guard !isText else { return .whole }
+        // What may turn out to be a playlist is told from media by its first bytes.
+        let isOpen = resource.role == nil && resource.decodesContent
+        let first = Int64(PlaylistDetector.prefixLength)
         if request.method == .head {
-            return resource.kind == nil ? .span(start: 0, end: 2) : .whole
+            return resource.kind == nil ? .span(start: 0, end: isOpen ? first : 2) : .whole
         }
         guard case .ranges(let specs) = range, specs.count == 1,
             Preconditions.useRange(
                 request.fields, validators: Validators()) || !request.fields.contains(.ifRange)
         else { return .whole }
+        if isOpen { return openRange(specs[0], first) }
         switch specs[0] {
         case .bounded(let first, let last):
             return .span(start: first, end: last >= Flight.openEnd ? nil : last + 1)
         case .from(0): return .whole
         case .from(let first): return .span(start: first, end: nil)
         case .suffix(let length): return length > 0 ? .suffix(length) : .whole
+        }
+    }
+
+    /// The beginning of a body whose type is open, as far as it is asked for, and enough of it to
+    /// judge it by; the range that was asked for follows once the type is known.
+    private func openRange(_ spec: ByteRangeSpec, _ first: Int64) -> Wanted {
+        switch spec {
+        case .from(0): return .whole
+        case .bounded(0, let last) where last >= Flight.openEnd: return .whole
+        case .bounded(0, let last): return .span(start: 0, end: max(first, last + 1))
+        case .suffix(0): return .whole
+        default:
+            asksForTypeFirst = true
+            return .span(start: 0, end: first)
         }
     }
 

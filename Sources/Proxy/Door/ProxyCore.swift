@@ -17,6 +17,8 @@ package final class ProxyCore: Sendable {
     package let store: ObjectStore
     package let counters: Counters
     package let log: Logger
+    /// Failures that were logged lately.
+    let repeats = LogRepeats()
     /// Whether answers are logged; asked here, since asking the log copies its handler.
     let logsAnswers: Bool
     package let sessions: SessionTable

@@ -54,6 +54,7 @@ extension Flight {
     private func didWrite() {
         guard account() else { return failSpent() }
         if meetsStored { return close(cause: nil) }
+        if sendsMore { return stopBehindAskedRange() }
         limitReadAhead()
     }
 
@@ -193,7 +194,7 @@ extension Flight {
             return
         }
         if isSniffing { sniff([], isAtEnd: true) }
-        guard state != .ended, !repeatsReload() else { return }
+        guard state != .ended, !asksForWhole(), !repeatsReload() else { return }
         if writer.offset < promisedEnd {
             // Framed as whole, but shorter than it said elsewhere: broken like any other.
             return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)

@@ -211,6 +211,7 @@ extension Flight: TransferDelegate {
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: last)
         if writerBefore == nil { firstOffset = start }
         accountedEnd = start
+        if case .span(_, let askedEnd?)? = askedRange { sendsMore = (last ?? .max) > askedEnd }
         // Only now, so that a reader that is woken by it finds the fill that goes on.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         state = .filling

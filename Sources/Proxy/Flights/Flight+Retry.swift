@@ -1,5 +1,6 @@
 /// When a broken transfer is taken up again, and when the player is told instead.
 import CachePolicy
+import HLS
 import HTTP
 import Posix
 import Reactor
@@ -101,6 +102,40 @@ extension Flight {
         return delay
     }
 
+    /// Asks for all of a text of which a part has come: it can be read and rewritten whole only.
+    ///
+    /// - Returns: false where the text is whole, or is none.
+    func asksForWhole() -> Bool {
+        guard isPlaylist || resource.role == .json, let object, let writer,
+            resource.live.growth == nil
+        else { return false }
+        var isPart = object.total.map { writer.offset < $0 } ?? false
+        if case .span(_, .some) = wanted, object.total == nil { isPart = true }
+        guard isPart, !isHandedOut, isUnaskedPart || askedRange != nil else { return false }
+        // The beginning was asked for, to learn what it is.
+        if askedRange != nil {
+            resume(.afresh, after: .zero)
+            return true
+        }
+        let failure = ProxyFailure(
+            .origin, .badGateway,
+            "\(resource.url.redacted): the origin was asked for the whole and sent a part of it (206)",
+            originStatus: .partialContent, allowsStale: true)
+        guard budget.with({ $0.fail() }) <= 1, mayRepeat, budget.mayAsk else {
+            giveUp(failure, cause: FillEnd.refused(failure))
+            return true
+        }
+        table.counters.add(.originFailures)
+        resume(.afresh, after: .milliseconds(100))
+        return true
+    }
+
+    /// Whether a part came that nobody asked for.
+    private var isUnaskedPart: Bool {
+        if case .span(_, .some) = wanted { return askedRange == nil }
+        return false
+    }
+
     /// Fails after all attempts: the same question asked again at once is tried once only.
     private func giveUp(_ failure: ProxyFailure, cause: any Error) {
         if !revalidates, !isAhead { table.noteGivenUp(resource.key) }
@@ -150,10 +185,23 @@ extension Flight {
             prefix = []
             wanted = .whole
         }
+        askInTurn(after: delay)
+    }
+
+    /// Asks after some time, once no other request to an origin that refuses connections is in front.
+    func askInTurn(after delay: Interval) {
+        state = .backingOff
         table.loop.schedule(after: delay) { [weak self] _ in
             guard let self, self.state == .backingOff else { return }
             guard table.isWorthResuming(self) else { return abandon() }
-            ask()
+            guard let pause = table.probes.pause(before: resource.url.origin) else { return ask() }
+            // A body that broke in the middle waits for as long as its player does.
+            let waited = table.loop.now - budget.lastProgress
+            let isHopeless = writer == nil || waited >= table.settings.patience
+            if isHopeless, let failure = table.probes.refusal(afterWaiting: resource.url) {
+                return fail(failure, cause: FillEnd.refused(failure))
+            }
+            askInTurn(after: pause)
         }
     }
 }

@@ -38,6 +38,24 @@ extension Flight {
         }
     }
 
+    /// Ends a transfer whose origin ignored the range that it was asked for, and sends what nobody
+    /// reads.
+    func stopBehindAskedRange() {
+        guard state == .filling, case .span(_, let end?)? = askedRange, let writer, let transfer,
+            writer.offset >= end, waiters.isEmpty, heldSince == nil
+        else { return limitReadAhead() }
+        guard !table.hasReader(self) else { return limitReadAhead() }
+        // A player that has just been told of the object may be on its way.
+        let now = table.loop.now
+        heldSince = now
+        transfer.pause()
+        table.loop.schedule(after: FlightTable.wayToReader) { [weak self] _ in
+            guard let self, heldSince == now, state == .filling else { return }
+            guard table.isNeeded(self) else { return abandon() }
+            takeUp()
+        }
+    }
+
     /// Goes on: a reader came near, or one left, after which this flight may be nobody's.
     private func takeUp() {
         guard heldSince != nil else { return }

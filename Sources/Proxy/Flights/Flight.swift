@@ -100,6 +100,10 @@ final class Flight {
     var heldSince: Monotonic?
     /// What may still be asked and received for the player request that began it.
     let budget: OriginBudget
+    /// The range that was asked for: nil for the whole body; its end is nil for the body's.
+    var askedRange: Wanted?
+    /// True once an origin that was asked for a part has begun to send more.
+    @exclusivity(unchecked) var sendsMore = false
     /// The end of what the budget knows of this transfer's bytes.
     @exclusivity(unchecked) var accountedEnd: Int64 = 0
     /// Whether a failed attempt may be repeated: not so soon after all attempts have failed.
@@ -184,6 +188,8 @@ final class Flight {
         // A redirect is the origin's answer, to be passed on and stored like any other.
         request.followsRedirects = resource.kind == nil
         guard budget.with({ $0.takeRequest(now: table.loop.now) }) else { return failSpent() }
+        askedRange = wanted.rangeField == nil ? nil : wanted
+        sendsMore = false
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
             request.isHeld = true

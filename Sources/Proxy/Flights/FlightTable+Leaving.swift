@@ -60,7 +60,7 @@ extension FlightTable {
     }
 
     /// In this time a player that was told of an object has begun to read it.
-    private static let wayToReader = Interval.milliseconds(50)
+    static let wayToReader = Interval.milliseconds(50)
 
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
         guard !isNeeded(flight) else { return leaving[ObjectIdentifier(flight)] = nil }
@@ -87,6 +87,11 @@ extension FlightTable {
         guard flight.state != .ended, flight.waiters.isEmpty else { return true }
         guard flight.isHandedOut, let object = flight.object else { return false }
         return isWanted(flight, object) || loop.now - flight.answeredAt < Self.wayToReader
+    }
+
+    /// Whether a reader wants what a flight brings next.
+    func hasReader(_ flight: Flight) -> Bool {
+        flight.object.map { isWanted(flight, $0) } ?? false
     }
 
     /// Whether a broken transfer is worth taking up: a reader that is far ahead of an origin which

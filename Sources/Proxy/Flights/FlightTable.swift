@@ -123,8 +123,13 @@ final class FlightTable {
             return reply(.object(object, outcome))
         }
         let known = flights[key]?.first { $0.covers(request) }
-        if known == nil, let refusal = probes.refusal(of: request) {
-            return reply(.failure(refusal))
+        var pause: Interval?
+        if known == nil {
+            switch probes.turn(of: request) {
+            case .now: break
+            case .later(let time): pause = time
+            case .refused(let failure): return reply(.failure(failure))
+            }
         }
         let flight = known ?? Flight(request, table: self)
         let waiting = Flight.Waiting(
@@ -132,7 +137,9 @@ final class FlightTable {
         flightOfWish[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
-        if known == nil {
+        if let pause {
+            flight.askInTurn(after: pause)
+        } else if known == nil {
             flight.ask()
         } else if !request.isAhead {
             flight.takeForPlayback(request.lane)

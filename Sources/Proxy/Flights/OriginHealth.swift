@@ -5,7 +5,7 @@
 /// |---|---|---|---|---|
 /// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
 /// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
-/// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once, or after one quick try | offline form |
+/// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once; where failures come at once too, requests take turns, one in half a second | offline form |
 ///
 /// A failure counts only if the origin has not answered anybody since the request went out: one
 /// broken file is no outage.

@@ -65,9 +65,17 @@ final class OriginProbes {
     /// Probes under way over all origins: they hold slots while they wait.
     private static let mostAtOnce = 4
 
+    /// Between two requests to an origin that refuses connections.
+    private static let turnWhileDown = Interval.milliseconds(500)
+    /// As soon as a second failure counts.
+    private static let turnWhileSuspected = Interval.milliseconds(200)
+    private static let shortestTurn = Interval.milliseconds(20)
+
     private let health: OriginHealth
     private unowned let table: FlightTable
     private var probes: [Origin: Probe] = [:]
+    /// When origins that do not answer were asked last.
+    private var tries = RecentMap<Origin, Monotonic>(capacity: 256)
 
     init(_ health: OriginHealth, table: FlightTable) {
         self.health = health
@@ -107,6 +115,7 @@ final class OriginProbes {
     private func take(_ failure: OriginHealth.Failure, at url: AbsoluteURL) -> Bool {
         let (origin, error) = (failure.origin, failure.error)
         guard let (before, after) = health.failed(failure) else { return false }
+        tries[origin] = now
         if probes[origin] == nil, let root = Self.root(of: url) {
             let probe = Probe(origin, root, now: now)
             probes[origin] = probe
@@ -124,20 +133,46 @@ final class OriginProbes {
         return after == .down
     }
 
-    /// The failure that a wish for what is not stored is told at once; nil where it may be tried.
-    func refusal(of request: FetchRequest) -> ProxyFailure? {
-        let url = request.resource.url
-        guard health.state(of: url.origin) == .down else { return nil }
-        let origin = url.origin
-        guard let mark = health.mark(of: origin) else { return nil }
+    /// What becomes of a request to an origin.
+    enum Turn {
+        case now
+        /// Another request has just failed; what becomes of this one is decided after that time.
+        case later(Interval)
+        case refused(ProxyFailure)
+    }
+
+    /// Whether a request may go to its origin now.
+    ///
+    /// Where failing costs nothing, requests of players are as good as probes; but one of them at a
+    /// time is enough.
+    func turn(of request: FetchRequest) -> Turn {
+        let origin = request.resource.url.origin
+        guard let mark = health.mark(of: origin) else { return .now }
         health.want(origin, now: now)
-        // Where failing costs nothing, one wish at a time is as good as a probe.
-        if mark.isQuick, request.lane <= .playback, !request.revalidates,
-            !table.isAsking(origin)
-        {
-            return nil
-        }
+        let isPlayers = request.lane <= .playback && !request.revalidates
+        if mark.isQuick, isPlayers { return pause(before: origin).map { .later($0) } ?? .now }
+        guard mark.state == .down else { return .now }
         hurry(origin)
+        return .refused(mark.refusal(of: request.resource.url, now: now))
+    }
+
+    /// The time until a refusing origin may be asked again; nil for now, which takes the turn.
+    func pause(before origin: Origin) -> Interval? {
+        guard let mark = health.mark(of: origin), mark.isQuick else { return nil }
+        let gap = mark.state == .down ? Self.turnWhileDown : Self.turnWhileSuspected
+        let next = tries[origin].map { $0 + gap } ?? now
+        guard next <= now, !table.isAsking(origin) else {
+            return max(next - now, Self.shortestTurn)
+        }
+        tries[origin] = now
+        return nil
+    }
+
+    /// The failure of a request whose turn did not come although it has waited for it; nil where it
+    /// may wait on.
+    func refusal(afterWaiting url: AbsoluteURL) -> ProxyFailure? {
+        guard let mark = health.mark(of: url.origin), mark.state == .down else { return nil }
+        hurry(url.origin)
         return mark.refusal(of: url, now: now)
     }
 

@@ -1,0 +1,73 @@
+/// What one player request may cost its origins, by the rules alone.
+@testable import Proxy
+import Posix
+import Store
+import Testing
+
+@Suite struct `Origin allowance` {
+    private let key = ObjectKey(sha256Of: "a")
+
+    private func at(_ seconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: seconds * 1_000_000_000)
+    }
+
+    @Test func `bytes received again are no progress`() {
+        var allowance = OriginAllowance(now: at(0))
+        _ = allowance.receive(0..<1_000, of: key, now: at(1))
+        _ = allowance.fail()
+        _ = allowance.receive(0..<1_000, of: key, now: at(2))
+        _ = allowance.fail()
+        #expect(allowance.failuresInARow == 2 && allowance.lastProgress == at(1))
+        _ = allowance.receive(500..<1_001, of: key, now: at(3))
+        #expect(allowance.failuresInARow == 0 && allowance.lastProgress == at(3))
+        #expect(allowance.newBytes == 1_001 && allowance.repeatedBytes == 1_500)
+    }
+
+    @Test func `requests are paid for by new bytes`() {
+        var allowance = OriginAllowance(now: at(0))
+        var taken = 0
+        while allowance.takeRequest(now: at(0)), taken < 1_000 { taken += 1 }
+        #expect(taken == 24 && allowance.requests == 24)
+        _ = allowance.receive(0..<(128 << 10), of: key, now: at(1))
+        while allowance.takeRequest(now: at(1)), taken < 1_000 { taken += 1 }
+        #expect(taken == 26 && !allowance.mayAsk)
+    }
+
+    @Test func `what is received again has a limit that grows with what is new`() {
+        var allowance = OriginAllowance(now: at(0))
+        var rounds = 0
+        while allowance.receive(0..<1_000_000, of: key, now: at(1)), rounds < 100 { rounds += 1 }
+        #expect(rounds == 4)
+    }
+
+    @Test func `each resource has a watermark of its own`() {
+        var allowance = OriginAllowance(now: at(0))
+        _ = allowance.receive(0..<1_000, of: key, now: at(1))
+        _ = allowance.receive(0..<1_000, of: ObjectKey(sha256Of: "b"), now: at(2))
+        #expect(allowance.newBytes == 2_000 && allowance.repeatedBytes == 0)
+    }
+
+    @Test func `a range ahead of the others is new, one behind them is not`() {
+        var allowance = OriginAllowance(now: at(0))
+        _ = allowance.receive(5_000..<6_000, of: key, now: at(1))
+        _ = allowance.receive(0..<6_000, of: key, now: at(2))
+        #expect(allowance.newBytes == 1_000 && allowance.lastProgress == at(1))
+    }
+}
+
+@Suite struct `Repeated lines of the log` {
+    private func at(_ seconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: seconds * 1_000_000_000)
+    }
+
+    @Test func `a line is logged once and its repetitions are counted`() {
+        let repeats = LogRepeats()
+        #expect(repeats.take("a", now: at(0)) == .log)
+        #expect(repeats.take("b", now: at(0)) == .log)
+        #expect(repeats.take("a", now: at(1)) == .counted(isFirst: true))
+        #expect(repeats.take("a", now: at(2)) == .counted(isFirst: false))
+        #expect(repeats.close("a") == 2)
+        #expect(repeats.take("a", now: at(11)) == .log)
+        #expect(repeats.take("b", now: at(11)) == .log)
+    }
+}
