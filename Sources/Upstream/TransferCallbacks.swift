@@ -101,6 +101,10 @@ extension Transfer {
     /// On HTTP/2 there is always something to read, and answers name their request.
     fileprivate func mayUse(connectionFrom localPort: UInt16) -> Bool {
         guard let client else { return false }
+        // libcurl repeats a request that got no answer on a kept connection: once is enough.
+        requestsOfHop += 1
+        if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
+        guard requestsOfHop <= 2 else { return abort(.reset) }
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
         guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(origin) else {

@@ -13,6 +13,9 @@ package protocol TransferDelegate: AnyObject {
     /// A slot was granted and the request goes out now. Called once, redirects or not.
     func transferDidStart(_ transfer: Transfer)
 
+    /// The present hop's request is sent once more, since a kept connection had ended.
+    func transferIsRepeated(_ transfer: Transfer)
+
     /// A redirect is about to be followed.
     ///
     /// - Returns: The Cookie field value for the new URL, empty for none; nil keeps the request's
@@ -38,6 +41,7 @@ package protocol TransferDelegate: AnyObject {
 
 extension TransferDelegate {
     package func transferDidStart(_ transfer: Transfer) {}
+    package func transferIsRepeated(_ transfer: Transfer) {}
     package func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? { nil }
     package func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {}
     package func transferRoundDidEnd(_ transfer: Transfer) {}

@@ -112,7 +112,7 @@ package final class ScriptedOrigin: Sendable {
 
     // MARK: Threads
 
-    private static func listen() throws -> (Int32, UInt16) {
+    static func listen() throws -> (Int32, UInt16) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var name = try HostPort(host: "127.0.0.1", port: 0).socketAddress()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -66,6 +66,11 @@ package struct ProxySettings: Sendable {
     /// Default 7 s:
     /// players give up at eight to ten.
     package var patience = Interval.seconds(7)
+    /// Time from the first request to an origin within which there must be an answer for players:
+    /// the head of a medium, all of a playlist or a key.
+    ///
+    /// Default 30 s: four times what players wait.
+    package var answerLimit = Interval.seconds(30)
     /// Requests sent again in a row without one byte of progress.
     ///
     /// Default 4, 0...20.

@@ -24,12 +24,17 @@ extension Flight: TransferDelegate {
         table.counters.add(.originRequests)
     }
 
+    func transferIsRepeated(_ transfer: Transfer) {
+        budget.with { $0.noteRequest(now: table.loop.now) }
+    }
+
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         table.probes.answered(redirect.from.origin)
         if let failure = table.probes.refusal(ofHopTo: redirect.to, resource) {
             fail(failure, cause: FillEnd.refused(failure))
             return ""
         }
+        guard !failsOverdue() else { return "" }
         guard budget.with({ $0.takeRequest(now: table.loop.now) }) else {
             failSpent()
             return ""
@@ -71,6 +76,7 @@ extension Flight: TransferDelegate {
 
     func transferRoundDidEnd(_ transfer: Transfer) {
         guard transfer === self.transfer else { return }
+        guard !failsOverdue() else { return }
         takeHeldHead()
         flush()
     }

@@ -155,6 +155,29 @@ extension Flight {
         fail(failure, cause: FillEnd.refused(failure))
     }
 
+    /// Fails where players have waited for an answer longer than any of them would: bytes that come
+    /// one by one are no answer yet.
+    ///
+    /// - Returns: false where there is time.
+    func failsOverdue() -> Bool {
+        let limit = table.settings.answerLimit
+        guard !isHandedOut, table.loop.now - begunAt > limit, !waiters.isEmpty, !isAhead,
+            !wasAhead, lane <= .playback, longestHold == nil
+        else { return false }
+        // The time in the queue for a slot is not the origin's.
+        guard let asked = budget.with({ $0.firstAskedAt }), table.loop.now - asked > limit else {
+            return false
+        }
+        var failure = ProxyFailure(
+            .origin, .gatewayTimeout,
+            "\(resource.url.redacted): the origin did not deliver enough for an answer within "
+                + "\(limit.nanoseconds / 1_000_000_000) s",
+            allowsStale: true)
+        failure.proxyError = .httpResponseTimeout
+        giveUp(failure, cause: FillEnd.refused(failure))
+        return true
+    }
+
     /// Tells the budget what has come since it was told last.
     ///
     /// - Returns: false where too much of it had come before.

@@ -1,0 +1,209 @@
+/// An origin that misbehaves at random, as a seed says, and counts what each player request cost it.
+import CLinux
+import FixtureCDN
+import Glibc
+import Synchronization
+
+/// Numbers that follow from a seed (SplitMix64).
+package struct SeededNumbers: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// Bodies are `content`; the first folder of a path names whose cost a request is.
+package final class MisbehavingOrigin: Sendable {
+    /// One way to answer.
+    package enum Fault: String, Sendable, CaseIterable {
+        case none, cut, cutFromStart, cutChunked, refused, unavailable, busy, missing, closed
+        case garbage, redirect, redirectAround, unaskedPart, otherPart, notModified, silent, stalled
+        case slow, longHead, manyTrailers, brokenGzip, emptyPart
+    }
+
+    package struct Cost: Sendable {
+        package var bytes = 0
+        package var faults: [Fault] = []
+        package var requests: Int { faults.count }
+    }
+
+    private struct State {
+        var port: UInt16 = 0
+        var listener: Int32 = -1
+        /// Each folder has numbers of its own, so that requests of others do not change them.
+        var numbers: [String: SeededNumbers] = [:]
+        /// A folder whose origin has one fault for good.
+        var lasting: [String: Fault] = [:]
+        var costs: [String: Cost] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let content: @Sendable (_ path: String) -> [UInt8]
+    private let seed: UInt64
+
+    package init(seed: UInt64, content: @escaping @Sendable (String) -> [UInt8]) throws {
+        self.seed = seed
+        self.content = content
+        let (listener, port) = try ScriptedOrigin.listen()
+        state.withLock { ($0.listener, $0.port) = (listener, port) }
+        guard startDetachedThread({ self.accept(listener) }) else {
+            throw ScenarioFailure("no thread could be made")
+        }
+    }
+
+    package func url(_ path: String) -> String {
+        "http://127.0.0.1:\(state.withLock { $0.port })\(path)"
+    }
+
+    package func cost(_ folder: String) -> Cost { state.withLock { $0.costs[folder] ?? Cost() } }
+
+    package func stop() { shutdown(state.withLock { $0.listener }, Int32(SHUT_RDWR)) }
+
+    private func accept(_ listener: Int32) {
+        while true {
+            let descriptor = clinux_accept(listener, nil, nil)
+            if descriptor < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                break
+            }
+            guard startDetachedThread({ self.serve(descriptor) }) else {
+                close(descriptor); continue
+            }
+        }
+        close(listener)
+    }
+
+    // MARK: Answers
+
+    private func serve(_ descriptor: Int32) {
+        let socket = WireSocket(descriptor: descriptor, name: "origin", transcript: nil)
+        defer { socket.close() }
+        while let head = try? socket.readHead() {
+            guard (try? answer(head, on: socket)) == true else { return }
+        }
+    }
+
+    /// The fault of the next answer, and a number below 50,000 for its place.
+    private func draw(_ folder: String) -> (Fault, Int) {
+        state.withLock { state in
+            var name: UInt64 = seed
+            for byte in folder.utf8 { name = name &* 31 &+ UInt64(byte) }
+            var numbers = state.numbers[folder] ?? SeededNumbers(seed: name)
+            if state.numbers[folder] == nil, Bool.random(using: &numbers) {
+                state.lasting[folder] = Fault.allCases.randomElement(using: &numbers)
+            }
+            let fault =
+                state.lasting[folder] ?? Fault.allCases.randomElement(using: &numbers) ?? .none
+            let place = Int.random(in: 0..<50_000, using: &numbers)
+            state.numbers[folder] = numbers
+            state.costs[folder, default: Cost()].faults.append(fault)
+            return (fault, place)
+        }
+    }
+
+    /// False where the connection is to be closed.
+    private func answer(_ head: WireHead, on socket: WireSocket) throws -> Bool {
+        guard let folder = head.path.split(separator: "/").first.map(String.init) else {
+            // Asked whether it is there.
+            try socket.send(encodeHead("HTTP/1.1 204 Here", []))
+            return true
+        }
+        let send = { (bytes: [UInt8]) in
+            self.state.withLock { $0.costs[folder, default: Cost()].bytes += bytes.count }
+            try socket.send(bytes)
+        }
+        let (fault, drawn) = draw(folder)
+        let body = content(head.path)
+        let place = drawn % max(1, body.count)
+        let whole: [WireHead.Field] = [("ETag", "\"one\""), ("Content-Length", "\(body.count)")]
+        switch fault {
+        case .none:
+            try send(Self.proper(head, body))
+            return true
+        case .cut:
+            let answer = Self.proper(head, body)
+            try send(Array(answer.prefix(answer.count - min(answer.count / 2, place))))
+        case .cutFromStart:
+            try send(encodeHead("HTTP/1.1 200 Cut", whole) + body.prefix(place))
+        case .cutChunked:
+            let chunk = Array("\(String(place, radix: 16))\r\n".utf8)
+            try send(
+                encodeHead("HTTP/1.1 200 Cut", [("Transfer-Encoding", "chunked")]) + chunk
+                    + body.prefix(place / 2))
+        case .refused: try send(Self.status(403))
+        case .unavailable: try send(Self.status(503))
+        case .busy: try send(Self.status(429))
+        case .missing: try send(Self.status(404))
+        case .closed: break
+        case .garbage: try send(Array("SSH-2.0-Something\r\n\r\n".utf8))
+        case .redirect, .redirectAround:
+            let target = fault == .redirect ? head.path + "x" : head.path
+            try send(
+                encodeHead("HTTP/1.1 302 On", [("Location", target), ("Content-Length", "0")]))
+            return true
+        case .unaskedPart, .otherPart, .emptyPart:
+            let start = fault == .unaskedPart ? 0 : min(place, body.count - 1)
+            let end = max(start, min(body.count - 1, start + place / 2))
+            let range = "bytes \(start)-\(end)/\(body.count)"
+            let content = fault == .emptyPart ? [] : Array(body[start...end])
+            try send(
+                encodeHead(
+                    "HTTP/1.1 206 Part",
+                    [("Content-Range", range), ("Content-Length", "\(content.count)")]) + content)
+            return true
+        case .notModified:
+            try send(encodeHead("HTTP/1.1 304 Same", []))
+            return true
+        case .silent: _ = socket.waitForClose()
+        case .stalled:
+            try send(encodeHead("HTTP/1.1 200 Stalled", whole) + body.prefix(place))
+            _ = socket.waitForClose()
+        case .slow:
+            try send(encodeHead("HTTP/1.1 200 Slow", whole))
+            for piece in stride(from: 0, to: min(body.count, 10), by: 1) {
+                try send([body[piece]])
+                usleep(100_000)
+            }
+        case .longHead:
+            let value = String(repeating: "x", count: 200_000)
+            try send(encodeHead("HTTP/1.1 200 Long", [("X-Long", value)] + whole))
+        case .manyTrailers:
+            try send(encodeHead("HTTP/1.1 200 Trailers", [("Transfer-Encoding", "chunked")]))
+            try send(Array("1\r\nx\r\n0\r\n".utf8))
+            for _ in 0..<400 { try send(Array(String(repeating: "a:b\r\n", count: 200).utf8)) }
+        case .brokenGzip:
+            try send(
+                encodeHead("HTTP/1.1 200 Gzip", whole + [("Content-Encoding", "gzip")]) + body)
+            return true
+        }
+        return false
+    }
+
+    private static func status(_ code: Int) -> [UInt8] {
+        encodeHead("HTTP/1.1 \(code) Fault", [("Content-Length", "0"), ("Connection", "close")])
+    }
+
+    /// What an origin should answer.
+    private static func proper(_ head: WireHead, _ body: [UInt8]) -> [UInt8] {
+        let tag: WireHead.Field = ("ETag", "\"one\"")
+        let bounds = (head["Range"] ?? "").dropFirst("bytes=".count).split(separator: "-")
+        guard let first = bounds.first.flatMap({ Int($0) }), first < body.count else {
+            let fields = [tag, ("Content-Length", "\(body.count)")]
+            return encodeHead("HTTP/1.1 200 OK", fields) + (head.method == "HEAD" ? [] : body)
+        }
+        let last = min(body.count - 1, bounds.count > 1 ? Int(bounds[1]) ?? .max : .max)
+        let part = body[first...max(first, last)]
+        let fields = [
+            tag, ("Content-Range", "bytes \(first)-\(max(first, last))/\(body.count)"),
+            ("Content-Length", "\(part.count)"),
+        ]
+        return encodeHead("HTTP/1.1 206 Part", fields) + part
+    }
+}
