@@ -11,13 +11,15 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
 CRASH ?= 300
+SECONDS ?= 600
+SEED ?= 1
 TEST_FLAGS ?=
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash differential instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -31,6 +33,7 @@ help:
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
+	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
 	@echo 'fuzz     fuzz the parsers of what strangers send, FUZZ_SECONDS=60 each'
@@ -88,6 +91,10 @@ bench: release
 
 crash: build
 	@$(TOOLS)/crash $(CRASH)
+
+differential:
+	@SLUICE_DIFFERENTIAL_SECONDS=$(SECONDS) SLUICE_DIFFERENTIAL_SEED=$(SEED) \
+		$(SWIFT) test $(CHECKED) --filter '^ScenarioTests\..*DifferentialTests'
 
 instructions instructions-kept: release
 	@$(TOOLS)/instructions "$$($(SWIFT) build $(RELEASE) --show-bin-path)" \

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -55,6 +56,7 @@ enum fault {
     FAIL_UNLINK,    // unlink
     FAIL_RESERVE,   // fallocate, ftruncate
     FAIL_READ,      // pread
+    FAIL_SEND,      // sendfile of a file with a name
     FAULTS
 };
 
@@ -337,6 +339,16 @@ ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
     REAL(pread64);
     if (fails_on(descriptor, FAIL_READ)) return -1;
     return real_pread64(descriptor, bytes, count, offset);
+}
+
+ssize_t sendfile(int target, int descriptor, off_t *offset, size_t count) {
+    REAL(sendfile);
+    if (descriptor < DESCRIPTORS && !unnamed[descriptor] && fails_on(descriptor, FAIL_SEND)) return -1;
+    return real_sendfile(target, descriptor, offset, count);
+}
+
+ssize_t sendfile64(int target, int descriptor, off_t *offset, size_t count) {
+    return sendfile(target, descriptor, offset, count);
 }
 
 // MARK: Syncs

@@ -249,7 +249,7 @@ extension Connection {
         case .wouldBlock: return .blocked
         case .closed: return .gone
         // The file is shorter than the source believes, or cannot be read.
-        case .fileFailed: return .broken
+        case .fileFailed(let code): return source.recover(fromReadError: code) ? .goOn : .broken
         }
     }
 

@@ -54,8 +54,17 @@ package protocol BodySource: AnyObject {
     /// How to ask for the next turn: set once after each `.wait`, to be called once, on the loop,
     /// when there is more. Where there is more already, calling it at once is right.
     var wake: ((EventLoop) -> Void)? { get set }
+    /// Called when bytes of the last step could not be read from their file.
+    ///
+    /// - Parameter code: The errno; 0 where the file is too short.
+    /// - Returns: True where `next` finds them elsewhere; false breaks the response off.
+    func recover(fromReadError code: CInt) -> Bool
     /// The response is over or its connection gone; nothing is called after it.
     func cancel()
+}
+
+extension BodySource {
+    package func recover(fromReadError code: CInt) -> Bool { false }
 }
 
 /// How a response ended, for logs and counters.

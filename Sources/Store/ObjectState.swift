@@ -4,6 +4,9 @@
 ///          │
 ///          └── last holder gone: the file is removed
 ///
+/// Where the budget has no room for the rest of a body, an unpublished or current object loses its name
+/// and becomes an unnamed one.
+///
 /// An unlinked object's space is given back when its last holder is gone; so is that of an unnamed
 /// one, which is not storable. `isDiscarded` may be set in any state; a discarded object never
 /// becomes current.
@@ -17,7 +20,7 @@ enum Place: Sendable, Equatable {
     case current
     /// Its name is gone; holders may still read.
     case unlinked
-    /// It never had a name.
+    /// It has no name, or has lost it: its file ends with its holders.
     case unnamed
 }
 
@@ -60,6 +63,8 @@ struct ObjectState: Sendable {
     var charge: Int64 = 0
     /// True while blocks beyond the spans are reserved.
     var isPreallocated = false
+    /// How often bytes that are there could not be read.
+    var readFailures = 0
     /// Body bytes below this were given back to the disk.
     var punchedEnd: Int64 = 0
     /// True while the store thread has the object on its list.
@@ -82,6 +87,15 @@ struct ObjectState: Sendable {
     var content: [UInt8]?
 
     var isComplete: Bool { spans.isComplete(total: total) }
+
+    /// Ends all that is kept of the object beside its bytes.
+    mutating func becomeUnnamed() {
+        place = .unnamed
+        extents = ExtentMap()
+        content = nil
+        uncommittedBytes = 0
+        hasNewFacts = false
+    }
 
     /// What a reader finds at an offset.
     func read(at offset: Int64) -> ReadState {

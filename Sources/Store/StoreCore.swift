@@ -195,6 +195,30 @@ final class StoreCore: Sendable {
         }
     }
 
+    /// Takes an object's name away, so that it ends with its holders; what it takes stays counted.
+    ///
+    /// - Returns: false where it is not what its key stands for.
+    func forgetName(of object: StoredObject) -> Bool {
+        let key = object.key
+        return table.withName(of: key) { () -> Bool in
+            switch object.state.withLock({ $0.place }) {
+            case .unpublished:
+                if let path = object.newPath { try? removeFile(path) }
+            case .current:
+                let isOpen = table.withShard(of: key) { shard -> Bool in
+                    guard shard.look(key) === object else { return false }
+                    return shard.remove(key.name) != nil
+                }
+                guard isOpen else { return false }
+                try? removeFile(folder.objectPath(key))
+                noteRemoval(of: key)
+            case .unlinked, .unnamed: return true
+            }
+            object.state.withLock { $0.becomeUnnamed() }
+            return true
+        }
+    }
+
     /// Takes a row out of the books whose file is not there; the key's name is locked.
     ///
     /// A kill between the deletion of a file and that of its row leaves one, as does a power cut.

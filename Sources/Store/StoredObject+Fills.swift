@@ -16,8 +16,8 @@ extension StoredObject {
 
     /// Writes body bytes into the file (pwrite(2)); readers see them after `extend`.
     ///
-    /// Only between `beginFill` and `endFill`. Room is counted before the bytes are written; EDQUOT
-    /// says that the budget has none. A failure for lack of storage also makes the store keep new
+    /// Only between `beginFill` and `endFill`. Room is counted before the bytes are written; an object
+    /// that the budget has none for loses its name, and goes on as one that is not storable. A failure for lack of storage also makes the store keep new
     /// objects off this disk for a few seconds.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: offset..<offset + Int64(bytes.count))
@@ -63,7 +63,10 @@ extension StoredObject {
         let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
         guard got > 0 else {
             // A budget without room says nothing of the disk; a disk without room takes nobody's.
-            guard room.isDiskFull else { throw SystemError("reserve", code: EDQUOT) }
+            guard room.isDiskFull else {
+                if room.forgetName(of: self) { return }
+                throw SystemError("reserve", code: EDQUOT)
+            }
             let error = SystemError("reserve", code: ENOSPC)
             channel.noteStorageFailure(error)
             throw error
@@ -177,18 +180,22 @@ extension StoredObject {
     /// Gives the body bytes below an offset back to the disk (fallocate(2)).
     ///
     /// Only for objects that are not storable, once every reader is past the offset; the bytes are
-    /// holes afterwards.
+    /// holes afterwards. Only whole pieces of the file go: of a part of one the kernel would zero
+    /// bytes that may still be on their way into a socket.
     package func punch(upTo offset: Int64) {
         let block = channel.configuration.punchBytes
         state.withLock { state in
             guard state.place == .unnamed else { return }
-            let end = offset / block * block
-            guard end > state.punchedEnd else { return }
+            let fileEnd = (bodyOffset + offset) / block * block
+            let cut = min(block, Self.piece)
+            let fileStart = (bodyOffset + state.punchedEnd + cut - 1) / cut * cut
+            guard fileEnd > fileStart else { return }
+            let (start, end) = (fileStart - bodyOffset, fileEnd - bodyOffset)
             // Under the lock, so that no reader is told of bytes that are just going.
-            punchHole(descriptor.number, offset: state.punchedEnd, length: end - state.punchedEnd)
-            state.spans.remove(state.punchedEnd..<end)
+            punchHole(descriptor.number, offset: fileStart, length: fileEnd - fileStart)
+            state.spans.remove(start..<end)
             state.punchedEnd = end
-            let left = Footprint.bytes(header: 0, spans: state.spans)
+            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
             if left < state.charge {
                 giveBack(state.charge - left)
                 state.charge = left

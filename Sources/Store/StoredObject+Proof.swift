@@ -1,5 +1,5 @@
 /// Comparing stored bytes with their checksums.
-import Posix
+package import Posix
 import Synchronization
 
 extension StoredObject {
@@ -33,6 +33,25 @@ extension StoredObject {
             channel.counters.damagedBytes.add(Int64(extent.range.count), ordering: .relaxed)
         }
         return isSound
+    }
+
+    /// Takes the bytes around an offset out, which the disk does not give; where that happens again, the
+    /// whole object goes.
+    package func noteUnreadable(at offset: Int64, _ error: SystemError) {
+        let (isRepeated, mustQueue) = state.withLock { state -> (Bool, Bool) in
+            state.readFailures += 1
+            let shift = ExtentMap.smallestBlockShift
+            let start = (offset >> shift) << shift
+            let block = start..<start + (1 << shift)
+            state.spans.remove(block)
+            state.extents.remove(block)
+            state.content = nil
+            state.hasNewFacts = true
+            return (state.readFailures > 1, state.markDirty())
+        }
+        channel.counters.damagedExtents.add(1, ordering: .relaxed)
+        if mustQueue { channel.noteDirty(self) }
+        if isRepeated { discard(because: error) }
     }
 
     /// Whether there is something to compare, and so little in all that it is done at once.

@@ -70,6 +70,24 @@ extension Stories {
             }
         }
 
+        @Test func `stored bytes that cannot be read are fetched again`() throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = segment("unreadable", 900_000)
+            #expect(isContent(try story.get(path).body, of: path))
+            try disk.fail(DiskFault(calls: [.send], error: EIO))
+            for _ in 0..<3 {
+                let answer = try story.get(path)
+                #expect(answer.complete && isContent(answer.body, of: path))
+            }
+            #expect(story.daemon.standardError.contains("stored bytes cannot be read"))
+            try disk.heal()
+            #expect(isContent(try story.get(path).body, of: path))
+            let before = story.cdn.requestCount(path)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == before)
+        }
+
         @Test(arguments: [ENOSPC, EIO])
         func `what came whole is kept although its header could not be written at once`(
             error: Int32

@@ -11,7 +11,7 @@ final class DiskRecorder: Sendable {
     private let faultPath: String
 
     /// Calls that can be made to fail; the order is that of the library.
-    enum Fault: Int { case open, create, write, sync, rename, unlink, reserve, read }
+    enum Fault: Int { case open, create, write, sync, rename, unlink, reserve, read, send }
 
     init() throws {
         temporary = try TemporaryFolder()

@@ -104,6 +104,10 @@ final class MultipartSource: BodySource {
         if text.isEmpty { reader?.advance(by: count) } else { text.removeFirst(count) }
     }
 
+    func recover(fromReadError code: CInt) -> Bool {
+        reader?.recover(fromReadError: code) ?? false
+    }
+
     func cancel() {
         wake = nil
         reader?.cancel()

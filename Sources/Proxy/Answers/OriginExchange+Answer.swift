@@ -91,8 +91,7 @@ extension OriginExchange {
                 ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
         }
         let part =
-            facts.head.status == .ok && (resource.kind == nil || request.method == .get)
-                && request.fields.contains(.range)
+            facts.head.status == .ok && request.method == .get && request.fields.contains(.range)
                 && Preconditions.useRange(request.fields, validators: facts.validators)
             ? chosenRange(total: object.total, facts) : .whole
         guard case .unsatisfiable = part else {
@@ -194,6 +193,7 @@ extension OriginExchange {
             asksForTypeFirst = false
             if fetchFirstHole(of: object, start, end) { return }
         }
+        if case .part(let range) = part, waits(for: range, of: object, how) { return }
         count(how.disposition)
         var head = builder.head(facts, status, how, contentRange: contentRange)
         if let end, exchange.repeated != nil {
@@ -204,6 +204,43 @@ extension OriginExchange {
         }
         head.fields.append(contentsOf: onlyHere)
         deliver(object, head, from: start, to: end, how)
+    }
+
+    /// Waits for the first byte of a range of a body whose length nobody knows: only with that byte,
+    /// or with the end of the body, is it known whether the range can be satisfied.
+    ///
+    /// - Returns: true where the answer comes later.
+    private func waits(
+        for range: ResolvedRange, of object: StoredObject, _ how: Serving
+    ) -> Bool {
+        guard object.total == nil, request.method == .get, waitingReader == nil,
+            case .hole = object.state(at: range.first)
+        else { return false }
+        let reader = Reader(
+            object, of: resource, range: (range.first, range.first + 1), core: core,
+            exchange: exchange)
+        waitingReader = reader
+        exchange.onCancel = { [weak self] in self?.waitingReader?.cancel() }
+        reader.wake = { [self] _ in firstByteCame(range.first, how) }
+        return true
+    }
+
+    private func firstByteCame(_ first: Int64, _ how: Serving) {
+        guard let reader = waitingReader else { return }
+        exchange.onCancel = nil
+        let object = reader.object
+        let isThere = if case .hole = object.state(at: first) { false } else { true }
+        // The answer's own reader first, so that what it wants does not end meanwhile.
+        defer { reader.cancel() }
+        guard exchange.isAlive else { return }
+        guard isThere || reader.isAtEnd, let facts = ObjectFacts.of(object) else {
+            return fail(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): the body broke off before the range",
+                    originStatus: how.status))
+        }
+        serveMedia(object, facts, how)
     }
 
     /// Sends a stretch of an object.

@@ -41,6 +41,8 @@ final class OriginExchange {
     var revivals = 0
     /// True where the first bytes are fetched to learn the type, before the range that is wanted.
     var asksForTypeFirst = false
+    /// Waits for a byte that decides what the answer is.
+    var waitingReader: Reader?
     /// Fields of the answer that were not kept.
     var onlyHere = Fields()
     /// What this request may still cost its origins.

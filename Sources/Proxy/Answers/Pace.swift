@@ -133,6 +133,8 @@ final class PacedSource: BodySource {
         source.advance(by: count)
     }
 
+    func recover(fromReadError code: CInt) -> Bool { source.recover(fromReadError: code) }
+
     func cancel() {
         isOver = true
         wake = nil

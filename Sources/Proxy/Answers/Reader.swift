@@ -27,7 +27,7 @@ final class Reader: BodySource {
     private var wish: FetchID?
     private var isBroken = false
     /// Set when the origin said that the body, whose length nobody knew, ends where this reader is.
-    private var isAtEnd = false
+    private(set) var isAtEnd = false
     var isOver = false
     private var isWaiting = false
     /// The budget of its request; nil until an origin was asked.
@@ -99,8 +99,10 @@ final class Reader: BodySource {
         }
         offset += Int64(count)
         if offset - toldOffset >= Readers.step { tellOffset() }
-        if !object.isStorable, core.readers.count(object.generation) == 1 {
-            object.punch(upTo: offset)
+        if !object.isStorable, let least = core.readers.least(object.generation) {
+            // A reader that is alone need not tell of each step.
+            let isAlone = core.readers.count(object.generation) == 1
+            object.punch(upTo: max(0, (isAlone ? offset : least) - Flight.overlapLimit))
         }
     }
 

@@ -75,6 +75,32 @@ final class Readers: Sendable {
         for watch in fired { watch.wake() }
     }
 
+    /// Keeps what lies from an offset on for a reader that is on its way, until it is let go.
+    func hold(_ generation: UInt64, from start: Int64) -> Hold {
+        Hold(readers: self, generation: generation, id: enter(generation, from: start, to: nil))
+    }
+
+    /// A reader's place before it is there: between the word of an object and its first read, what
+    /// is not kept would otherwise be given up with what the other readers have read.
+    final class Hold: Sendable {
+        private let readers: Readers
+        private let generation: UInt64
+        private let id: ID
+
+        fileprivate init(readers: Readers, generation: UInt64, id: ID) {
+            self.readers = readers
+            self.generation = generation
+            self.id = id
+        }
+
+        deinit { readers.leave(id, of: generation) }
+    }
+
+    /// The position of the reader that is furthest behind; nil where there is none.
+    func least(_ generation: UInt64) -> Int64? {
+        shared.withLock { $0.interests[generation]?.values.lazy.map(\.position).min() }
+    }
+
     /// The number of readers now.
     func count(_ generation: UInt64) -> Int {
         shared.withLock { $0.interests[generation]?.count ?? 0 }

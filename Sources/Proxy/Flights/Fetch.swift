@@ -94,6 +94,11 @@ enum Wanted: Sendable, Equatable {
 
     static let whole = Wanted.span(start: 0, end: nil)
 
+    /// The first byte; 0 where only the last ones are wanted, whose place is not known.
+    var start: Int64 {
+        if case .span(let start, _) = self { start } else { 0 }
+    }
+
     /// The value of the Range field; nil for the whole body.
     var rangeField: String? {
         switch self {
@@ -143,6 +148,8 @@ struct FetchRequest: Sendable {
         var isAlone = false
         /// True where a stale response will serve if the origin answers with a 5xx.
         var staleServes = false
+        /// The object whose rest is wanted, where that goes into another one.
+        var rest: StoredObject?
         /// Told of interim answers (RFC 9110 section 15.2), on the upstream loop.
         var interim: (@Sendable (ResponseHead) -> Void)?
     }
@@ -170,6 +177,10 @@ struct FetchOutcome: Sendable {
     let notStored: Storability.NoStoreReason?
     /// Fields that are not kept and belong to the answer which brought them.
     var onlyHere = Fields()
+    /// True where the bytes were seen to go on behind those of another object.
+    var isProvenRest = false
+    /// Keeps the bytes that were asked for until a reader of them is there.
+    var hold: Readers.Hold?
 }
 
 /// Names a wish, so that it can be taken back.

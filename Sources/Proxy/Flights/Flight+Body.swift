@@ -55,6 +55,7 @@ extension Flight {
         guard account() else { return failSpent() }
         if meetsStored { return close(cause: nil) }
         if sendsMore { return stopBehindAskedRange() }
+        if object?.isStorable == false { passOn() }
         limitReadAhead()
     }
 
@@ -200,7 +201,7 @@ extension Flight {
             return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)
         }
         if object.total == nil, !resource.isGrowing, case .span(_, nil) = wanted {
-            if !endIsProven, !isPlaylist, verifyEnd(at: writer.offset) { return }
+            if !endIsProven, !isOpaque, !isPlaylist, verifyEnd(at: writer.offset) { return }
             object.markBodyEnd(writer.offset)
             // The player gets what there was; but what may have been cut is not kept, unless HTTP's
             // rules lead: they take a connection that ended in order for the end of the body (RFC

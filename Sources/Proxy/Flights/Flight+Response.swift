@@ -65,12 +65,16 @@ extension Flight: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        guard transfer === self.transfer, refusal == nil, writer != nil || heldHead != nil else {
-            return .consumed
-        }
+        guard transfer === self.transfer, refusal == nil,
+            writer != nil || heldHead != nil || overlap != nil
+        else { return .consumed }
         counters.add(.bytesFromOrigin, Int64(bytes.count))
         if isAhead { counters.add(.bytesAhead, Int64(bytes.count)) }
-        if heldHead == nil { gather(bytes) } else { hold(bytes) }
+        if heldHead != nil {
+            hold(bytes)
+        } else {
+            take(overlap == nil ? bytes : compare(bytes))
+        }
         return .consumed
     }
 
@@ -115,6 +119,7 @@ extension Flight: TransferDelegate {
             // What is there now, and not what will have been there at the end.
             return begin(head, from: 0, to: length, total: nil)
         }
+        if beginsWithOverlap(head, from: 0, to: nil, total: length) { return }
         if let length, mayComeAtOnce(head, length) {
             return heldHead = HeldHead(head: head, total: length)
         }
@@ -132,17 +137,14 @@ extension Flight: TransferDelegate {
         switch wanted {
         case .suffix: break
         case .span(let start, _):
-            guard first == start else {
+            guard first == start - overlapCount else {
                 return refuse(
                     ProxyFailure(
                         .origin, .badGateway,
                         "\(resource.url.redacted): the origin sent another range than asked for"))
             }
         }
-        guard
-            head.fields.first(.contentEncoding).map({ HTTP.ASCII.equalIgnoringCase($0, "identity") }
-            ) ?? true
-        else {
+        guard isCodedAsKnown(head) else {
             return refuse(
                 ProxyFailure(
                     .origin, .badGateway,
@@ -152,6 +154,7 @@ extension Flight: TransferDelegate {
             let end = last >= Self.openEnd ? nil : last + 1
             return begin(head, from: first, to: end, total: nil)
         }
+        if beginsWithOverlap(head, from: first, to: last + 1, total: total) { return }
         begin(head, from: first, to: last + 1, total: total)
     }
 
@@ -173,6 +176,14 @@ extension Flight: TransferDelegate {
     func receiveUnsatisfiable(_ head: TransferHead) {
         var total: Int64?
         if case .unsatisfied(let length)? = ContentRange.parse(head.fields) { total = length }
+        // A range from the first byte on cannot be had of an empty body only, and may be ours.
+        if object == nil, case .span(0, _?) = wanted {
+            wanted = .whole
+            return askAgain()
+        }
+        // The bytes before the wanted ones are not there any more.
+        guard overlapCount == 0 else { return overlapDiffers() }
+        learnEnd(total)
         refuse(
             ProxyFailure(
                 .client, .rangeNotSatisfiable,
@@ -213,7 +224,9 @@ extension Flight: TransferDelegate {
         }
         guard let object else { return }
         let last = end ?? total
+        if head.status == .ok, wanted.rangeField != nil { ignoresRanges = true }
         wanted = .span(start: start, end: end)
+        provenEnd = last ?? object.total
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: last)
         if writerBefore == nil { firstOffset = start }
         accountedEnd = start
@@ -228,7 +241,7 @@ extension Flight: TransferDelegate {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
                 notStored: reason ?? (object.isStorable ? nil : .noRoom),
-                onlyHere: onlyHere)
+                onlyHere: onlyHere, isProvenRest: isProvenRest)
         }
         // Of no use to a player that has not asked yet.
         if isAhead, !isPlaylist, !object.isStorable { return failUnkept() }

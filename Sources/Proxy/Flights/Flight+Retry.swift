@@ -58,7 +58,7 @@ extension Flight {
         return object.total.map { writer.offset >= $0 } ?? false
     }
 
-    private func transferWasWholeAfterAll() {
+    func transferWasWholeAfterAll() {
         guard let object, let writer else { return }
         state = .ended
         table.remove(self)
@@ -74,7 +74,7 @@ extension Flight {
     /// representation that could not be told from another one.
     private func resumption() -> Resumption? {
         guard let writer, let object else { return .again }
-        guard ObjectFacts.of(object) != nil else { return nil }
+        guard ObjectFacts.of(object) != nil, !isOpaque else { return nil }
         if !isHandedOut, isPlaylist || isSniffing || resource.decodesContent { return .afresh }
         if writer.offset == 0 { return .again }
         guard !resource.decodesContent || object.total != nil else { return nil }

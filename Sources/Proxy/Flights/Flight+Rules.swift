@@ -15,7 +15,13 @@ extension Flight {
 
     /// Takes the head of an answer; every final status is one.
     func receiveUnderRules(_ head: TransferHead) {
-        if terms.method == .head { return receiveHeadOnly(head) }
+        if terms.method == .head {
+            // To a condition of ours, which the client knows nothing of.
+            if head.status == .notModified, revalidates {
+                return receiveNotModifiedUnderRules(head)
+            }
+            return receiveHeadOnly(head)
+        }
         switch head.status.rawValue {
         case 200 where isVerifyingEnd: endVerification(isProven: false)
         case 206 where fits(head): receivePart(head)
@@ -66,14 +72,13 @@ extension Flight {
         else { return false }
         let length = last - first + 1
         if let told = head.fields.first(.contentLength), told != String(length) { return false }
-        let coding = head.fields.first(.contentEncoding) ?? "identity"
-        guard HTTP.ASCII.equalIgnoringCase(coding, "identity") else { return false }
+        guard isCodedAsKnown(head) else { return false }
         switch wanted {
         case .suffix(let wanted):
             guard let total else { return false }
             return last == total - 1 && length == min(wanted, total)
         case .span(let start, let end):
-            return first == start && (end == nil || last < end ?? 0)
+            return first == start && end.map { last < $0 } ?? true
         }
     }
 
@@ -87,7 +92,14 @@ extension Flight {
                     originStatus: head.status))
         }
         isOpaque = true
-        receiveWhole(head)
+        // Its length is what it says of itself, however it ends: no other part of the body can be told
+        // to follow on it.
+        var length = head.fields.first(.contentLength).flatMap { Int64($0) }
+        if length == nil, case .satisfied(let first, let last, _)? = ContentRange.parse(head.fields)
+        {
+            length = last - first + 1
+        }
+        begin(head, from: 0, to: nil, total: length)
     }
 
     /// A 304 renews what was asked about: the object, or the variant that its tag names (RFC 9111

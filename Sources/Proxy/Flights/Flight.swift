@@ -27,6 +27,8 @@ final class Flight {
         let id: FetchID
         var delivery: Delivery
         let isCollapsed: Bool
+        /// The first byte that is wanted.
+        let start: Int64
         let reply: @Sendable (FetchReply) -> Void
 
         func answer(_ reply: FetchReply, _ table: FlightTable) {
@@ -84,8 +86,21 @@ final class Flight {
     var isVerifyingEnd = false
     /// True once a request was passed on that may have changed what this flight fetches.
     var isOutdated = false
-    /// True for a part that is passed on without being understood.
+    /// True for a part that is passed on without being understood: its bytes stand from the start of
+    /// the object on, whatever their place in the body.
     var isOpaque = false
+    /// Where the bytes end that the response has said it holds; what comes behind is not written.
+    @exclusivity(unchecked) var provenEnd: Int64?
+    /// Bytes before the wanted ones that were asked for, to be compared.
+    var overlapCount: Int64 = 0
+    /// The response that is being compared with what is stored.
+    @exclusivity(unchecked) var overlap: Overlap?
+    /// True while a response is begun with that was compared.
+    var isProvenRest = false
+    /// True once a range was answered with the whole body.
+    var ignoresRanges = false
+    /// True once the loss of the object's name was counted.
+    var isUnkept = false
     /// True once readers may hold the object: from then on its bytes cannot be taken back.
     var isHandedOut = false
     /// When somebody was told of the object last.
@@ -146,9 +161,10 @@ final class Flight {
 
     /// Whether a wish is served by waiting for this flight.
     func covers(_ request: FetchRequest) -> Bool {
-        guard state != .ended, refusal == nil, request.revalidates == revalidates else {
+        guard state != .ended, refusal == nil, request.revalidates == revalidates, !isOpaque else {
             return false
         }
+        guard request.terms.rest === terms.rest else { return false }
         guard !terms.isAlone, !request.terms.isAlone, !isOutdated else { return false }
         guard request.resource.live.delivery == resource.live.delivery else { return false }
         guard request.resource.mayStore == resource.mayStore else { return false }
@@ -159,6 +175,8 @@ final class Flight {
         if request.revalidates { return true }
         guard case .span(let start, _) = request.wanted else { return request.wanted == wanted }
         guard case .span(let first, let end) = wanted, let position else { return false }
+        // What a response will say of this range says nothing of one that begins before it.
+        guard start >= first else { return false }
         if object == nil || isPlaylist { return start == first || within(start, position, end) }
         // What lies behind the watermark may be gone again: a body that is not kept is punched out.
         guard start >= writer?.written ?? first || object?.spans.contains(start) == true else {
@@ -169,7 +187,9 @@ final class Flight {
 
     private func within(_ start: Int64, _ position: Int64, _ end: Int64?) -> Bool {
         if let end, start >= end { return false }
-        return start - position <= table.settings.joinDistance && start >= 0
+        // Another request would be answered with the whole body too.
+        if ignoresRanges { return true }
+        return start - position <= table.settings.joinDistance
     }
 
     // MARK: Asking
@@ -179,11 +199,13 @@ final class Flight {
         state = .asking
         refusal = nil
         requestTime = table.loop.wallNow
+        overlap = nil
+        overlapCount = chooseOverlap()
         var request = TransferRequest(
             url: resource.url, lane: lane, session: resource.session.id.number)
         request.fields = requestFields()
         request.timeouts = table.settings.timeouts
-        request.decodesContent = resource.decodesContent && wanted.rangeField == nil
+        request.decodesContent = resource.decodesContent && rangeField == nil
         request.method = terms.method
         // A redirect is the origin's answer, to be passed on and stored like any other.
         request.followsRedirects = resource.kind == nil
@@ -211,14 +233,14 @@ final class Flight {
             fields.set(.cookie, cookie)
         }
         fields.append(contentsOf: terms.conditions)
-        let head = object.flatMap { ObjectFacts.of($0)?.head }
+        let head = knownHead
         if revalidates {
             if let date = head?.fields.valueBytes(.lastModified) {
                 fields.append(
                     nameBytes: FieldName.ifModifiedSince.spelling.utf8, valueBytes: date)
             }
             appendTags(head, to: &fields)
-        } else if let range = wanted.rangeField {
+        } else if let range = rangeField {
             fields.set(.range, range)
             // A resource that grows has another validator with each part.
             if let validator = head?.strongValidator, resource.live.growth == nil {
@@ -251,6 +273,8 @@ final class Flight {
         isHandedOut = true
         answeredAt = table.loop.now
         waiters.removeAll { isComplete || ($0.delivery == .head && !isSniffing && !isPlaylist) }
+        // What is no part of a representation is read from its first byte on.
+        let isPlaced = !isOpaque && (outcome.status == .ok || outcome.status == .partialContent)
         for waiter in ready {
             waiter.answer(
                 .object(
@@ -258,7 +282,13 @@ final class Flight {
                     FetchOutcome(
                         isCollapsed: waiter.isCollapsed, status: outcome.status,
                         notStored: outcome.notStored,
-                        onlyHere: waiter.isCollapsed ? Fields() : outcome.onlyHere)), table)
+                        onlyHere: waiter.isCollapsed ? Fields() : outcome.onlyHere,
+                        isProvenRest: outcome.isProvenRest,
+                        hold: object.isComplete
+                            ? nil
+                            : table.readers.hold(
+                                object.generation, from: isPlaced ? waiter.start : 0))),
+                table)
         }
         // The player may have left while its answer was on its way.
         table.checkAbandoned(self)

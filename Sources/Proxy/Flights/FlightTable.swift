@@ -133,7 +133,8 @@ final class FlightTable {
         }
         let flight = known ?? Flight(request, table: self)
         let waiting = Flight.Waiting(
-            id: id, delivery: request.delivery, isCollapsed: known != nil, reply: reply)
+            id: id, delivery: request.delivery, isCollapsed: known != nil,
+            start: request.wanted.start, reply: reply)
         flightOfWish[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
@@ -209,6 +210,7 @@ final class FlightTable {
     func object(for flight: Flight, matching head: StoredHead, total: Int64?) -> StoredObject? {
         if flight.isPlaylist { return flight.writer == nil ? nil : flight.object }
         guard !flight.revalidates else { return nil }
+        if flight.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
         let key = flight.resource.key
         // What may not be stored is not shared beyond its own flight either.
         let siblings = (flights[key] ?? []).compactMap(\.object).filter {
@@ -218,14 +220,19 @@ final class FlightTable {
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil
-                    || Self.isSame(candidate, as: head, total: total))
+                    || Self.isSame(candidate, as: head, total: total)
+                    || flight.isAsGoodAsSame(candidate, head, total: total))
         }
     }
 
     /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
     /// equal tags if both have one, else equal dates; and never another length.
+    ///
+    /// Without either only the bytes tell.
     static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
         guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
+        // The bytes of a part that is only passed on stand in no known place.
+        guard stored.status != .partialContent, head.status != .partialContent else { return false }
         if let known = object.total, let total, known != total { return false }
         if stored.kind != nil {
             // Only a strong validator tells that parts belong together (RFC 9111 section 3.4).
@@ -240,7 +247,8 @@ final class FlightTable {
         {
             return known == date
         }
-        return object.total != nil && object.total == total
+        // Equal lengths alone prove nothing.
+        return false
     }
 
     // MARK: What failed lately
