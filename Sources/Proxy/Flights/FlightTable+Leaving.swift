@@ -107,8 +107,9 @@ extension FlightTable {
         guard let position = flight.position else {
             return readers.count(object.generation) > 0
         }
-        return readers.isWanted(
-            object.generation, at: position, within: settings.joinDistance + Readers.step)
+        // Where the origin ignores ranges there is nothing nearer to come.
+        let distance = flight.ignoresRanges ? 1 << 60 : settings.joinDistance + Readers.step
+        return readers.isWanted(object.generation, at: position, within: distance)
     }
 
     /// A transfer that is half done, or has little left, is finished where its pace so far lets it
