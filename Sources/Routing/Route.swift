@@ -136,8 +136,7 @@ package struct Router: Sendable {
     private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {
         let rest = path.dropFirst(mount.path.count)
         // A path that climbs out of the mount would reach what was not mounted.
-        for part in rest.split(separator: "/", omittingEmptySubsequences: false)
-        where part == ".." || PercentCoding.decode(part) == ".." {
+        if Self.climbs(String(rest)) {
             return .refused(.badRequest, "the path climbs out of the mount \(mount.path)")
         }
         do throws(URIError) {
@@ -146,6 +145,29 @@ package struct Router: Sendable {
         } catch {
             return .refused(.badRequest, error.description)
         }
+    }
+
+    /// Whether a path has a segment `..` for any reader of it.
+    ///
+    /// Origins differ in what they decode, and how often, in whether `\` separates segments, and in
+    /// whether parameters behind `;` belong to one (RFC 3986 section 3.3 has them in it).
+    private static func climbs(_ path: String) -> Bool {
+        var path = path
+        for _ in 0..<4 {
+            let segments = path.utf8.split(omittingEmptySubsequences: false) {
+                $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\")
+            }
+            let up = Array("..".utf8)
+            if segments.contains(where: { $0.prefix { $0 != UInt8(ascii: ";") }.elementsEqual(up) })
+            {
+                return true
+            }
+            let decoded = PercentCoding.decode(path[...])
+            guard decoded != path else { return false }
+            path = decoded
+        }
+        // Nobody encodes a name so often who means well.
+        return true
     }
 
     // MARK: Entries

@@ -16,11 +16,11 @@ extension Stories.CrossOriginTests {
     }
 
     @Test  // trap 56
-    func `any page may read, none with credentials`() throws {
+    func `a page of this machine may read, without credentials`() throws {
         let story = try story()
         for path in ["/l.m3u8", "/a.ts", "/missing.ts"] {
             for _ in 0..<2 {
-                let answer = try story.get(path, headers: [("Origin", "https://site.example")])
+                let answer = try story.get(path, headers: [("Origin", "http://localhost:5173")])
                 #expect(answer.head.all("Access-Control-Allow-Origin") == ["*"])
                 #expect(answer["Access-Control-Allow-Credentials"] == nil)
             }
@@ -34,7 +34,7 @@ extension Stories.CrossOriginTests {
         #expect(known.head.all("Access-Control-Allow-Origin") == ["https://site.example"])
         #expect(known["Access-Control-Allow-Credentials"] == "true")
         #expect(known["Vary"]?.contains("Origin") == true)
-        let other = try story.get("/a.ts", headers: [("Origin", "https://evil.example")])
+        let other = try story.get("/a.ts", headers: [("Origin", "http://127.0.0.1:5173")])
         #expect(other.head.all("Access-Control-Allow-Origin") == ["*"])
         #expect(
             other["Access-Control-Allow-Credentials"] == nil
@@ -47,7 +47,7 @@ extension Stories.CrossOriginTests {
         let answer = try story.get(
             "/a.ts",
             headers: [
-                ("Origin", "https://site.example"), ("Access-Control-Request-Method", "GET"),
+                ("Origin", "http://app.localhost"), ("Access-Control-Request-Method", "GET"),
                 ("Access-Control-Request-Headers", "range,cmcd-request,x-own"),
                 ("Access-Control-Request-Private-Network", "true"),
             ], method: "OPTIONS")
@@ -82,7 +82,8 @@ extension Stories.CrossOriginTests {
             story.cdn.setBehaviour(Behaviour(query: query), for: path)
         }
         for path in ["/a.ts", "/l.m3u8", "/a.ts", "/l.m3u8"] {
-            let answer = try story.get(path, headers: [("Origin", "https://\(path.count).example")])
+            let answer = try story.get(
+                path, headers: [("Origin", "http://localhost:\(path.count)")])
             for name in [
                 "Set-Cookie", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
                 "Link", "X-Private",
@@ -104,7 +105,7 @@ extension Stories.CrossOriginTests {
                 ("Connection", "keep-alive, X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=9"),
                 ("TE", "trailers"),
                 ("Proxy-Authorization", "Basic x"), ("Cookie", "ours=1"),
-                ("Origin", "https://site.example"),
+                ("Origin", "http://localhost"),
             ])
         let request = try #require(story.cdn.requests.last)
         for name in ["X-Hop", "Keep-Alive", "TE", "Proxy-Authorization", "Cookie", "Origin"] {

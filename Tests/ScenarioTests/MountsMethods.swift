@@ -9,7 +9,7 @@ extension Stories {
 }
 
 extension Stories.MountsMethods {
-    @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "X_a!b"])
+    @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "X_a!b"])
     func `any method reaches the origin with its body and comes back with its answer`(
         _ method: String
     ) throws {
@@ -164,7 +164,7 @@ extension Stories.MountsMethods {
     @Test
     func `a preflight for what we open is ours, others are the origin's`() throws {
         let story = try MountedStory()
-        let page: [WireHead.Field] = [("Origin", "http://a.example")]
+        let page: [WireHead.Field] = [("Origin", "http://localhost:8000")]
         let own = try story.ask(
             "OPTIONS", "/a", page + [("Access-Control-Request-Method", "GET")])
         #expect(own.status == 204 && own["Access-Control-Allow-Origin"] == "*")
@@ -178,7 +178,9 @@ extension Stories.MountsMethods {
     func `hops are counted`() throws {
         let story = try MountedStory()
         #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "0")]).status == 204)
-        #expect(try story.ask("TRACE", "/a", [("Max-Forwards", "0")]).status == 405)
+        for method in ["TRACE", "CONNECT"] {
+            #expect([400, 405].contains(try story.ask(method, "/a").status), "\(method)")
+        }
         #expect(story.origin.requests.isEmpty)
         story.origin.answer("/o/a", .respond(200))
         #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "7")]).status == 200)

@@ -42,6 +42,29 @@ import Upstream
         #expect(policy.permits(try Self.address(text), host: "nas") == isAllowed)
     }
 
+    @Test(arguments: [
+        "169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200",
+        "192.0.0.192", "169.254.42.42", "169.254.0.23", "fd00:ec2::254", "fd00:ec2::23",
+        "fd20:ce::254", "fd00:42::42", "::ffff:168.63.129.16", "64:ff9b::a83f:8110",
+        "64:ff9b:1::a83f:8110", "2002:a83f:8110::1", "2001:0:a83f:8110:0:0:1:1",
+        "2001:0:101:101:0:0:57c0:7eef", "fe80::5efe:168.63.129.16", "2a00::200:5efe:6464:64c8",
+    ])
+    func `metadata and host services of clouds are refused in every form`(text: String) throws {
+        let address = try Self.address(text)
+        #expect(!AddressPolicy(allowsPrivate: true).permits(address, host: "cdn.example"))
+        // A name that was allowed may come to stand for them.
+        #expect(!AddressPolicy(allowedHosts: ["nas.local"]).permits(address, host: "nas.local"))
+        #expect(AddressPolicy(allowedHosts: [address.host]).permits(address, host: address.host))
+    }
+
+    @Test(arguments: [
+        "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1", "2001:db8::1", "3fff::1",
+        "5f00::1", "2001:2::1", "2001:20::1", "100:0:0:1::1",
+    ])
+    func `addresses that are not routed on the Internet are refused`(text: String) throws {
+        #expect(!AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
+    }
+
     @Test func `a host allowed by name may have any address, others may not`() throws {
         let policy = AddressPolicy(allowedHosts: ["NAS.local"])
         let address = try Self.address("192.168.1.2")

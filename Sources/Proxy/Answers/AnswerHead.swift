@@ -13,7 +13,12 @@ enum CrossOrigin {
     /// Adds them.
     ///
     /// Never `*` together with credentials (Fetch standard, CORS protocol).
-    static func append(to fields: inout Fields, for request: RequestHead, settings: ProxySettings) {
+    ///
+    /// A document is readable for origins that were named with `--cors-origin` alone.
+    static func append(
+        to fields: inout Fields, for request: RequestHead, settings: ProxySettings,
+        isDocument: Bool = false
+    ) {
         if !settings.credentialedOrigins.isEmpty {
             fields.append(.vary, "Origin")
             if let origin = request.fields.first(.origin),
@@ -25,7 +30,7 @@ enum CrossOrigin {
                 return
             }
         }
-        appendPublic(to: &fields)
+        if !isDocument { appendPublic(to: &fields) }
     }
 
     /// What an answer carries that any page may read.
@@ -83,7 +88,9 @@ struct AnswerHead {
                 addAge(&head.fields, facts, how)
             }
             if !core.settings.credentialedOrigins.isEmpty {
-                CrossOrigin.append(to: &head.fields, for: request, settings: settings)
+                CrossOrigin.append(
+                    to: &head.fields, for: request, settings: settings,
+                    isDocument: facts.isDocument)
             }
         }
         if let contentRange { head.fields.set(.contentRange, contentRange) }
@@ -92,7 +99,9 @@ struct AnswerHead {
 
     /// Those fields, written; nil where one of the origin's is ill-formed.
     private func lastingLines(_ facts: ObjectFacts) -> WrittenFields? {
-        guard !resource.isMounted, core.settings.credentialedOrigins.isEmpty else {
+        guard !resource.isMounted, !facts.isDocument,
+            core.settings.credentialedOrigins.isEmpty
+        else {
             return try? WrittenFields(lastingFields(facts))
         }
         guard let fixed = Self.fixedLines, var lines = try? ownLines(facts) else { return nil }
@@ -141,7 +150,8 @@ struct AnswerHead {
         var fields = ownFields(facts)
         fields.append(contentsOf: Self.fixedFields(isMounted: resource.isMounted))
         if core.settings.credentialedOrigins.isEmpty {
-            CrossOrigin.append(to: &fields, for: request, settings: settings)
+            CrossOrigin.append(
+                to: &fields, for: request, settings: settings, isDocument: facts.isDocument)
         }
         return fields
     }
@@ -273,7 +283,9 @@ struct AnswerHead {
         status.detail = "\(failure.fault.rawValue)-error"
         if failure.fault == .origin { status.append(to: &fields) }
         failure.proxyStatus?.append(to: &fields)
-        CrossOrigin.append(to: &fields, for: request, settings: settings)
+        if !failure.isHiddenFromPages {
+            CrossOrigin.append(to: &fields, for: request, settings: settings)
+        }
         return (ResponseHead(status: failure.status, fields: fields), Array(failure.text.utf8))
     }
 }

@@ -15,6 +15,8 @@ final class ObjectFacts: Sendable {
     let rules: ReuseRules
     /// Parts of response heads that never change for this object.
     let entityTag: String
+    /// Whether the origin calls it a document or program.
+    let isDocument: Bool
     /// The store's count of losses at which everything that the playlist names was stored.
     private let lossesWhenWhole = Atomic<Int>(-1)
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
@@ -32,6 +34,7 @@ final class ObjectFacts: Sendable {
     init(head: StoredHead, generation: UInt64) {
         self.head = head
         rules = ReuseRules(head, kind: head.kind ?? .private)
+        isDocument = head.kind == nil && !head.isPlaylist && head.isDocument
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
         // the generation is one, where the origin gives none. Under HTTP's rules a tag is the
         // origin's to give (RFC 9110 section 8.8.3).
@@ -47,6 +50,7 @@ final class ObjectFacts: Sendable {
     /// Whether everything that the playlist names is known to be stored.
     ///
     /// - Parameter losses: the store's count of them now.
+    /// - Returns: false where nobody has looked since the last loss.
     func isKeptWhole(losses: Int) -> Bool {
         lossesWhenWhole.load(ordering: .relaxed) == losses
     }

@@ -69,9 +69,8 @@ extension CachingProxy {
 
     private func passThrough(_ mount: Mount, _ url: AbsoluteURL, _ exchange: Exchange) {
         var fields = ownedFields(exchange.request)
-        // Hops are counted for the two methods that trace them (RFC 9110 section 7.6.2).
-        let method = exchange.request.method
-        if method == .options || method == .trace, let text = fields.first("Max-Forwards"),
+        // Hops are counted for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
+        if exchange.request.method == .options, let text = fields.first("Max-Forwards"),
             let hops = UInt32(text)
         {
             guard hops > 0 else { return answerAsLastHop(exchange) }
@@ -82,11 +81,6 @@ extension CachingProxy {
     }
 
     private func answerAsLastHop(_ exchange: Exchange) {
-        guard exchange.request.method == .options else {
-            return refuse(
-                ProxyFailure(.client, .methodNotAllowed, "this daemon does not answer TRACE"),
-                exchange)
-        }
         var fields = Fields()
         fields.append(.allow, "GET, HEAD, OPTIONS")
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)

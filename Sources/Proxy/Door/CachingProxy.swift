@@ -35,18 +35,32 @@ package final class CachingProxy: RequestHandler {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
         }
+        if request.method == .trace || request.method == .connect {
+            return refuse(
+                ProxyFailure(
+                    .client, .methodNotAllowed, "this daemon does not serve \(request.method)"),
+                exchange)
+        }
+        let page = ForeignPage(of: request, core.settings)
         // A target once led somewhere only after its token or signature was found good; entries with
         // a token are not noted, since the token may come beside the target.
         if methodFault(request) == nil,
             let resource = recent.resource(for: request, keys: core.keys.version)
         {
+            if let failure = page?.fault(at: resource.url) { return refuse(failure, exchange) }
             return OriginExchange(core: core, exchange: exchange, resource: resource).start()
         }
         let route = core.router.route(request)
         if case .mount(let mount, let url) = route {
+            if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
             return handle(MountedRequest(mount: mount, url: url, hasBody: body != nil), exchange)
         }
-        if request.method == .options { return answerPreflight(exchange) }
+        if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
+        if request.method == .options {
+            var isOfOwnPage = false
+            if case .own = route { isOfOwnPage = true }
+            return answerPreflight(exchange, isOfOwnPage: isOfOwnPage)
+        }
         switch route {
         case .mount: break
         case .own(let path):
@@ -61,7 +75,14 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    func answerPreflight(_ exchange: Exchange) {
+    /// Answers whether a page may ask; own pages are for nobody else's.
+    func answerPreflight(_ exchange: Exchange, isOfOwnPage: Bool = false) {
+        if isOfOwnPage {
+            var fields = Fields()
+            fields.append(.allow, "GET, HEAD, OPTIONS")
+            return exchange.respond(
+                ResponseHead(status: .noContent, fields: fields), body: .none)
+        }
         exchange.respond(
             CrossOrigin.preflight(exchange.request, settings: core.settings), body: .none)
     }
@@ -75,6 +96,18 @@ package final class CachingProxy: RequestHandler {
         let (head, body) = AnswerHead.failure(
             failure, request: exchange.request, settings: core.settings)
         exchange.respond(head, body: .bytes(body))
+    }
+
+    /// Why a page of another site may not ask for what a route leads to; nil where it may.
+    private func pageFault(_ page: ForeignPage, _ route: Route) -> ProxyFailure? {
+        switch route {
+        case .own, .mount, .refused: nil
+        case .entry(let entry): page.fault(at: entry.url)
+        // One that cannot be read is refused for that.
+        case .rewritten(let link):
+            (try? handle(link.handle, for: .link(link.role))).flatMap { core.url(of: $0) }
+                .flatMap { page.fault(at: $0) }
+        }
     }
 
     // MARK: Who may ask

@@ -27,6 +27,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package let total: Int64?
     /// Seconds after which the origin wants to be asked again, where it said so.
     package var retryAfter: Int64?
+    /// Whether no page may read the answer, not even its status.
+    package var isHiddenFromPages = false
     /// What went wrong on the way to the origin, in the words of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
 

@@ -29,6 +29,10 @@ package struct ProxySettings: Sendable {
     package var token: String?
     /// Origins (scheme://host[:port]) that may send credentials with cross-origin requests.
     package var credentialedOrigins: Set<String> = []
+    /// Whether origins may have private addresses, as `AddressPolicy` has it.
+    package var allowsPrivate = false
+    /// Hosts that may have private addresses; lower case.
+    package var privateHosts: Set<String> = []
     /// True writes absolute URLs into playlists, from the request's Host.
     package var writesAbsoluteURLs = false
     /// A path before every URL written into playlists, for use behind another proxy; "" or "/x".

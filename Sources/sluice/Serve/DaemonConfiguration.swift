@@ -188,6 +188,8 @@ struct DaemonConfiguration: Sendable {
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
             allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
+        proxy.allowsPrivate = upstream.addressPolicy.allowsPrivate
+        proxy.privateHosts = upstream.addressPolicy.allowedHosts
         upstream.userAgent = "sluice/\(sluiceVersion)"
         proxy.timeouts.connect = reader.seconds(
             "connect-timeout", in: 1...300, default: proxy.timeouts.connect)

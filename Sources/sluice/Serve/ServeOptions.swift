@@ -163,7 +163,10 @@ struct ServeOptions: ParsableArguments {
     var allowRemote = false
 
     @Option(
-        help: "A web origin that may send credentials (scheme://host[:port]); several may be given."
+        help: """
+            A web origin whose pages may send credentials and reach private origins \
+            (scheme://host[:port]); several may be given.
+            """
     )
     var corsOrigin: [String] = []
 

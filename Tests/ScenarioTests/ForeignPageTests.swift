@@ -1,0 +1,155 @@
+/// Stories of pages on other sites: they may play public streams, reach no network that is not theirs,
+/// and change nothing.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct ForeignPageTests {}
+}
+
+/// What a browser sends for a page that is not ours.
+private let foreign: [[WireHead.Field]] = [
+    [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")],
+    [("Origin", "null")], [("Origin", "https://evil.example")],
+    [("Origin", "http://localhost.evil.example")],
+    [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")],
+]
+
+extension Stories.ForeignPageTests {
+    @Test(arguments: [["--allow-private"], ["--allow-host", "127.0.0.1"]])
+    func `a page of another site reaches nothing of a private network`(_ opening: [String]) throws {
+        let (daemon, cdn, folder) = try served(opening)
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        cdn.put("/a.ts", Array("secret".utf8))
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/" + cdn.url("/l.m3u8")
+        for page in foreign {
+            let answer = try player.get(entry, headers: page)
+            #expect(answer.status == 403, "\(page)")
+            #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page)")
+        }
+        #expect(cdn.requestCount() == 0)
+        // Nor what is stored by then, by entry or by link.
+        let link = uriLines(try player.get(entry).text)[0]
+        for _ in 0..<3 { #expect(try player.get(link).text == "secret") }
+        for page in foreign {
+            for path in [entry, link] {
+                let answer = try player.get(path, headers: page)
+                #expect(answer.status == 403 && !answer.text.contains("secret"), "\(page)")
+            }
+        }
+        let question: [WireHead.Field] = [
+            ("Origin", "https://evil.example"), ("Access-Control-Request-Method", "GET"),
+            ("Access-Control-Request-Private-Network", "true"),
+        ]
+        let preflight = try player.get(link, headers: question, method: "OPTIONS")
+        #expect(preflight["Access-Control-Allow-Origin"] == nil)
+        #expect(preflight["Access-Control-Allow-Private-Network"] == nil)
+    }
+
+    @Test func `links that a person follows, and pages with consent, reach it`() throws {
+        let story = try Story(["--cors-origin", "https://site.example"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        let pages: [[WireHead.Field]] = [
+            [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")],
+            [("Origin", "https://site.example"), ("Sec-Fetch-Site", "cross-site")],
+            [("Origin", "http://localhost:8080")], [("Origin", story.daemon.baseURL)], [],
+        ]
+        for page in pages { #expect(try story.get("/a.ts", headers: page).text == "bytes") }
+    }
+
+    @Test func `documents are readable for pages with consent alone`() throws {
+        let story = try Story(["--cors-origin", "https://site.example"])
+        for (name, type) in [
+            ("/x", "text/html; charset=utf-8"), ("/y.js", "text/javascript"),
+            ("/z.xml", "application/xml"), ("/s.ts", "text/html"),
+        ] {
+            story.cdn.put(name, Array("<secret/>".utf8), contentType: type)
+            let link = uriLines(try list(naming: name, story))[0]
+            for path in ["/" + story.cdn.url(name), link, link] {
+                let local = try story.follow(path, headers: [("Origin", "http://localhost:1")])
+                #expect(local["Access-Control-Allow-Origin"] == nil, "\(path)")
+                let known = try story.follow(path, headers: [("Origin", "https://site.example")])
+                #expect(known["Access-Control-Allow-Origin"] == "https://site.example")
+            }
+        }
+    }
+
+    private func list(naming name: String, _ story: Story) throws -> String {
+        let path = "/of\(name.dropFirst()).m3u8"
+        story.cdn.put(path, text: vod([name]))
+        return try story.get(path).text
+    }
+
+    @Test func `requests that change something come from no page of another site`() throws {
+        let story = try Story()
+        for page in foreign + [[("Sec-Fetch-Site", "same-site")]] {
+            for (path, method) in [
+                ("/api/clear", "POST"), ("/api/purge?host=h", "POST"), ("/api/feeds/f", "PUT"),
+                ("/api/downloads?url=http%3A%2F%2Fh%2F", "POST"), ("/api/verify", "POST"),
+                ("/api/keys/forget?origin=http://h", "POST"), ("/api/recordings?url=x", "POST"),
+            ] {
+                let answer = try story.follow(path, headers: page, method: method)
+                #expect(answer.status == 403, "\(page) \(path)")
+                #expect(answer["Access-Control-Allow-Origin"] == nil)
+            }
+        }
+        let own = [("Sec-Fetch-Site", "same-origin"), ("Origin", story.daemon.baseURL)]
+        #expect(try story.follow("/api/clear", headers: own, method: "POST").status == 200)
+    }
+
+    @Test func `own pages are not opened to pages of other sites`() throws {
+        let story = try Story()
+        for path in ["/api/stats", "/api/titles", "/metrics", "/"] {
+            let answer = try story.follow(path, headers: [("Origin", "https://evil.example")])
+            #expect(answer["Access-Control-Allow-Origin"] == nil, "\(path)")
+            let question = [
+                ("Origin", "https://evil.example"), ("Access-Control-Request-Method", "GET"),
+            ]
+            let preflight = try story.follow(path, headers: question, method: "OPTIONS")
+            #expect(preflight["Access-Control-Allow-Origin"] == nil, "\(path)")
+        }
+    }
+
+    /// A daemon without the options of `Story`, and an origin on this machine.
+    private func served(_ arguments: [String]) throws -> (
+        DaemonProcess, FixtureCDN, TemporaryFolder
+    ) {
+        let folder = try TemporaryFolder()
+        let daemon = try DaemonProcess(
+            ["serve", "--port", "0", "--cache-dir", folder.file("cache")] + arguments)
+        let cdn = FixtureCDN()
+        try cdn.start()
+        return (daemon, cdn, folder)
+    }
+}
+
+extension Stories.ForeignPageTests {
+    @Test(arguments: [
+        "..%2fsecret", "%2e%2e%2fsecret", "%2e%2e/secret", "..;/secret", "..;x=1/secret",
+        "%2e%2e;/secret", "..%3b/secret", "..%5csecret", "..\\secret", "a/..%2f..%2fsecret",
+        "%252e%252e%252fsecret", "..%252fsecret", "a%5c..%5c..%5csecret", "..%25252fsecret",
+    ])
+    func `a path that climbs out of a mount is refused however it is written`(_ path: String) throws
+    {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let story = try Story(["--mount", "/demo/=\(cdn.url("/vod/"))"])
+        #expect(try story.follow("/demo/\(path)").status == 400)
+        #expect(cdn.requestCount() == 0)
+    }
+
+    @Test func `names with dots and percent signs stay what they are`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let story = try Story(["--mount", "/demo/=\(cdn.url("/vod/"))"])
+        for name in ["a..b.ts", "...ts", "100%25.ts", "a;v=1.ts", "x%2Fy.ts"] {
+            _ = try story.follow("/demo/\(name)")
+        }
+        #expect(cdn.requestCount() == 5)
+    }
+}
