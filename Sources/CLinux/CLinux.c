@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -49,6 +50,10 @@ int clinux_start_writeback(int descriptor, off_t offset, off_t length) {
 
 int clinux_sync_file_system(int descriptor) {
     return syncfs(descriptor);
+}
+
+int clinux_exchange(const char *one, const char *other) {
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
 }
 
 void clinux_name_thread(const char *name) {

@@ -107,6 +107,30 @@ package func renameFile(_ from: String, to path: String) throws(SystemError) {
     _ = try check("rename", path) { rename(from, path) }
 }
 
+/// Exchanges what two names of one file system stand for, at once (renameat2(2)).
+///
+/// Some file systems cannot; there it takes three renames, and the first name is missing in between.
+package func exchangeFiles(_ one: String, _ other: String) throws(SystemError) {
+    if clinux_exchange(one, other) == 0 { return }
+    guard errno == EINVAL || errno == ENOSYS else {
+        throw SystemError("renameat2", code: errno, subject: one)
+    }
+    try renameFile(one, to: other + ".old")
+    try renameFile(other, to: one)
+    try renameFile(other + ".old", to: other)
+}
+
+/// Gives a file a second name on its file system (link(2)).
+package func linkFile(_ path: String, as name: String) throws(SystemError) {
+    _ = try check("link", path) { link(path, name) }
+}
+
+/// Removes an empty folder; a missing one is fine (rmdir(2)).
+package func removeFolder(_ path: String) throws(SystemError) {
+    if rmdir(path) == 0 || errno == ENOENT { return }
+    throw SystemError("rmdir", code: errno, subject: path)
+}
+
 /// Removes a name; a missing one is fine (unlink(2)).
 package func removeFile(_ path: String) throws(SystemError) {
     if unlink(path) == 0 || errno == ENOENT { return }

@@ -124,6 +124,13 @@ extension ObjectIndex {
         try fetch("WHERE title = ?", [Int64(bitPattern: title)])
     }
 
+    /// The objects whose key starts with one byte.
+    func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+        let digits = String(byte, radix: 16)
+        let start = digits.count == 1 ? "0" + digits : digits
+        return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
+    }
+
     /// The objects used last, newest first; all when `limit` is negative.
     func newest(limit: Int) throws -> [IndexRow] {
         try fetch("ORDER BY last_used DESC LIMIT ?", [limit])

@@ -16,6 +16,7 @@ extension ObjectStore {
         statistics.bytes = core.ledger.used
         statistics.budgetBytes = core.ledger.budget
         statistics.openObjects = core.table.count
+        statistics.deletion = core.cleaner.left
         return statistics
     }
 
@@ -91,20 +92,44 @@ extension ObjectStore {
         }
     }
 
-    /// As `removeAll(where:_:)`; blocks until it is done.
+    /// Removes the objects that fit, some at a time, so that everything else goes on meanwhile; blocks
+    /// until it is done.
     ///
     /// Not to be called on the store thread.
-    package func removeAll(
-        where fits: @escaping @Sendable (StoreEntry) -> Bool
-    ) throws(SystemError) -> Removal {
-        let latch = try Latch()
-        let outcome = RemovalBox()
-        removeAll(where: fits) { removal in
-            outcome.removal.withLock { $0 = removal }
-            latch.open()
+    ///
+    /// - Parameters:
+    ///   - fits: asked for each object.
+    ///   - goesOn: called with what is removed so far; false ends it, and the rest stays stored.
+    /// - Returns: what was removed.
+    /// - Throws: what SQLite says, or that the system has no descriptor.
+    package func purge(
+        where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
+    ) throws -> Removal {
+        let isReady = try Latch()
+        onStoreThread { worker, loop in
+            worker.compareToTheEnd()
+            worker.catchUp(loop)
+            isReady.open()
         }
-        _ = latch.wait(atMost: .seconds(3600 as Int64))
-        return outcome.removal.withLock { $0 }
+        _ = isReady.wait(atMost: .seconds(3600 as Int64))
+        var removal = Removal()
+        every: for byte in UInt8.min...UInt8.max {
+            for (index, row) in try core.index.rows(startingWith: byte).enumerated() {
+                if index.isMultiple(of: 64), !goesOn(removal) { break every }
+                guard fits(StoreEntry(row)), core.remove(row.key) != nil else { continue }
+                removal.objects += 1
+                removal.bytes += row.bytes
+            }
+        }
+        // What was purged does not come back after a power cut.
+        let isCertain = try Latch()
+        onStoreThread { worker, _ in
+            worker.flushIndex()
+            worker.syncAll(by: .now() + .seconds(5 as Int64))
+            isCertain.open()
+        }
+        _ = isCertain.wait(atMost: .seconds(10 as Int64))
+        return removal
     }
 
     // MARK: Pins
@@ -187,9 +212,4 @@ extension ObjectStore {
             return fallback
         }
     }
-}
-
-/// Carries an outcome from the store thread to the one that waits for it.
-private final class RemovalBox: Sendable {
-    let removal = Mutex(Removal())
 }

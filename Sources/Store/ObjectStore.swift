@@ -59,6 +59,7 @@ package final class ObjectStore: Sendable {
         } catch {
             throw .index(folder: path, reason: "\(error)")
         }
+        core.cleaner.resume()
         do throws(SystemError) {
             let isConnected = try Latch()
             let syncer = try Syncer(folder: folder)
@@ -116,6 +117,7 @@ package final class ObjectStore: Sendable {
             core.index.interrupt()
             checker.join()
         }
+        core.cleaner.stop()
         let finished = Flag()
         core.channel.worker?.enqueue { worker, _ in
             if worker.finishAll(by: deadline) { finished.raise() }

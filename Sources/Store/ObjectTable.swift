@@ -109,6 +109,12 @@ struct TableShard: Sendable {
         return object
     }
 
+    /// Lets go of the objects whose key is not among those that stay.
+    mutating func removeAll(but kept: Set<UInt128>) -> [StoredObject] {
+        let gone = entries.map(\.key.name).filter { !kept.contains($0) }
+        return gone.compactMap { remove($0) }
+    }
+
     mutating func removeAll() -> [StoredObject] {
         defer {
             slots = [:]
@@ -172,6 +178,24 @@ final class ObjectTable: Sendable {
         of key: ObjectKey, _ body: () throws(Failure) -> Value
     ) throws(Failure) -> Value {
         try names[key.lockBits].lock.withLock { _ throws(Failure) -> Value in try body() }
+    }
+
+    /// Runs `body` while nobody else changes any key's name on disk, and no object is opened.
+    ///
+    /// Whoever holds one lock of a name waits for no other, so the order of the locks is enough.
+    func withAllNames<Value: Sendable, Failure: Error>(
+        _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try withNames(from: 0, body)
+    }
+
+    private func withNames<Value: Sendable, Failure: Error>(
+        from index: Int, _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        guard index < names.count else { return try body() }
+        return try names[index].lock.withLock { _ throws(Failure) -> Value in
+            try withNames(from: index + 1, body)
+        }
     }
 
     /// Runs `body` with a key's shard locked; no disk call belongs in there.

@@ -99,6 +99,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var bytes: Int64 = 0
     package var budgetBytes: Int64 = 0
     package var openObjects = 0
+    /// What was cleared and waits to be deleted; its bytes are among those above.
+    package var deletion = Deletion()
     package var evictions = 0
     package var evictedBytes: Int64 = 0
     /// Headers brought up to date.

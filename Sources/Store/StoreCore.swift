@@ -14,6 +14,7 @@ final class StoreCore: Sendable {
     let table: ObjectTable
     let channel: StoreChannel
     let pins: PinFile
+    let cleaner: AsideCleaner
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
     let allowance = Mutex(Allowance())
@@ -26,6 +27,7 @@ final class StoreCore: Sendable {
         folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger
     ) throws(SystemError) {
         pins = try PinFile(folder: folder, log: log)
+        cleaner = AsideCleaner(folder: folder, index: index, ledger: channel.ledger, log: log)
         self.folder = folder
         self.index = index
         self.channel = channel

@@ -53,6 +53,8 @@ package struct Pin: Sendable, Equatable {
 package struct Removal: Sendable, Equatable {
     package var objects = 0
     package var bytes: Int64 = 0
+
+    package init() {}
 }
 
 /// How far a check of every byte has come.

@@ -40,6 +40,9 @@ int clinux_start_writeback(int descriptor, off_t offset, off_t length);
 /// syncfs(2): waits until all of the file system that a file is on is on the disk.
 int clinux_sync_file_system(int descriptor);
 
+/// renameat2(2) with RENAME_EXCHANGE: two names change what they stand for, atomically.
+int clinux_exchange(const char *_Nonnull one, const char *_Nonnull other);
+
 /// pthread_setname_np(3) on the calling thread; at most 15 bytes are kept.
 void clinux_name_thread(const char *_Nonnull name);
 

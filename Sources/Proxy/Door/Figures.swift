@@ -60,6 +60,13 @@ struct Figures {
                 name: "stored_bytes", help: "Bytes that the store takes on the disk.",
                 value: store.bytes),
             Gauge(
+                name: "deleting_objects",
+                help: "Objects that were cleared and whose files are still to be deleted.",
+                value: Int64(store.deletion.objects)),
+            Gauge(
+                name: "deleting_bytes", help: "Bytes of those, which count as stored until then.",
+                value: store.deletion.bytes),
+            Gauge(
                 name: "store_budget_bytes", help: "Bytes that the store may take.",
                 value: store.budgetBytes),
             Gauge(

@@ -26,8 +26,11 @@ package final class TitleDesk: Sendable {
         thread = try LoopThread(name: "titles") { _ in }
     }
 
-    /// Finishes what was begun and ends the thread; blocks.
-    package func stop() { thread.stopAndJoin() }
+    /// Ends a purge where it is, finishes what else was begun and ends the thread; blocks.
+    package func stop() {
+        hands.stop()
+        thread.stopAndJoin()
+    }
 
     /// Answers a request; `done` is called on the desk's thread.
     func answer(

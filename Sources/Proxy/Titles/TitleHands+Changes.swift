@@ -114,17 +114,36 @@ extension TitleHands {
     }
 
     func remove(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
-        let removed: Removal
-        do throws(SystemError) {
-            removed = try store.removeAll(where: fits)
+        purging.start(fits)
+    }
+
+    // MARK: Clearing
+
+    /// Removes everything at once; the files are deleted in the background.
+    func clear() -> HandAnswer {
+        do {
+            let removed = try store.clear(sparingPinned: false)
+            return .value(
+                .ok,
+                .object([
+                    .init("removed", .number(Int64(removed.objects))),
+                    .init("bytes", .number(removed.bytes)),
+                    .init("deleting", .number(Int64(store.deletion.objects))),
+                ]))
         } catch {
             return .failure(.serviceUnavailable, "nothing was removed: \(error)")
         }
+    }
+
+    /// What was cleared and is still to be deleted.
+    var clearing: HandAnswer {
+        let left = store.deletion
         return .value(
             .ok,
             .object([
-                .init("removed", .number(Int64(removed.objects))),
-                .init("bytes", .number(removed.bytes)),
+                .init("state", .text(left == Deletion() ? "none" : "running")),
+                .init("deleting", .number(Int64(left.objects))),
+                .init("deleting_bytes", .number(left.bytes)),
             ]))
     }
 

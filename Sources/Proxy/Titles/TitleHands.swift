@@ -26,6 +26,7 @@ package final class TitleHands: Sendable {
     let allowance: StoreConfiguration?
     let origin: OriginURL
     let verification: StoreVerification
+    let purging: StorePurge
 
     var store: ObjectStore { catalogue.store }
 
@@ -37,7 +38,11 @@ package final class TitleHands: Sendable {
         self.allowance = allowance
         self.origin = origin
         verification = StoreVerification(store: catalogue.store)
+        purging = StorePurge(store: catalogue.store)
     }
+
+    /// Ends what runs in the background; blocks until it has ended.
+    package func stop() { purging.stop() }
 
     /// Whether a path is one of these.
     package static func answers(_ path: String) -> Bool {
@@ -72,7 +77,9 @@ package final class TitleHands: Sendable {
         case ("/api/pin", .post): return pin(arguments)
         case ("/api/unpin", .post): return unpin(arguments)
         case ("/api/purge", .post): return purge(arguments)
-        case ("/api/clear", .post): return remove { _ in true }
+        case ("/api/purge", .get), ("/api/purge", .head): return purging.answer
+        case ("/api/clear", .post): return clear()
+        case ("/api/clear", .get), ("/api/clear", .head): return clearing
         case (let path, .get) where path.hasPrefix("/api/titles/"),
             (let path, .head) where path.hasPrefix("/api/titles/"):
             // A URL may have been put there as it is, with its own query.

@@ -74,6 +74,9 @@ final class AdminChannel {
 
     func close() { opened?.close() }
 
+    /// Whether this process has the folder, so that work in the background ends with it.
+    var isFolderOpen: Bool { opened != nil }
+
     /// The body of the answer, JSON as a rule; blocks until it is there.
     ///
     /// - Throws: `ExitCode` after having said on standard error what was wrong.
@@ -184,5 +187,8 @@ private final class OpenedStore {
         }
     }
 
-    func close() { store.close() }
+    func close() {
+        hands.stop()
+        store.close()
+    }
 }

@@ -56,8 +56,12 @@ struct AdminClient {
         let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
         guard result == CURLE_OK else {
             let reason = String(cString: curl_easy_strerror(result))
+            let isLate = result == CURLE_OPERATION_TIMEDOUT && hasConnected(easy)
             let failure = Failure(
-                message: "sluice: no daemon answers at \(base): \(reason)",
+                message: isLate
+                    ? "sluice: the daemon at \(base) has not answered \(method) "
+                        + "\(path.prefix { $0 != "?" }) within two minutes; it may still be at work on it"
+                    : "sluice: no daemon answers at \(base): \(reason)",
                 code: ExitCodes.unreachable)
             return result == CURLE_COULDNT_CONNECT ? .refused(failure) : .failed(failure)
         }
@@ -67,6 +71,11 @@ struct AdminClient {
         while text.hasSuffix("\n") { text.removeLast() }
         return .failed(
             Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
+    }
+
+    /// Whether a connection was made, so that somebody listens there.
+    private func hasConnected(_ easy: UnsafeMutableRawPointer) -> Bool {
+        sluice_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0
     }
 
     private func set(

@@ -1,5 +1,6 @@
 /// `sluice purge` and `sluice clear`: forget what is stored.
 import ArgumentParser
+import Glibc
 import HTTP
 
 struct PurgeCommand: ParsableCommand {
@@ -50,7 +51,15 @@ struct PurgeCommand: ParsableCommand {
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
         try store.withChannel { channel in
-            let text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
+            var text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
+            var done: Removed = try decodeJSON(text)
+            while done.state == "running" {
+                show("removed \(done.removed) objects so far; the daemon goes on if this is left")
+                usleep(200_000)
+                text = try channel.send(.get, "/api/purge")
+                done = try decodeJSON(text)
+            }
+            endProgress()
             print(json ? text : try Removed.line(text), terminator: "")
         }
     }
@@ -59,7 +68,11 @@ struct PurgeCommand: ParsableCommand {
 struct ClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Forget everything that is stored, pinned titles too.",
-        discussion: "Pins stay: what is fetched again for a pinned title is kept.")
+        discussion: """
+            Everything is gone for players at once; the files are deleted in the background, by the daemon if \
+            one runs, and after its next start if it ends first. Pins stay: what is fetched again for a pinned \
+            title is kept.
+            """)
 
     @Flag(help: "Print the numbers of objects and bytes as JSON.")
     var json = false
@@ -70,14 +83,47 @@ struct ClearCommand: ParsableCommand {
         try store.withChannel { channel in
             let text = try channel.send(.post, "/api/clear")
             print(json ? text : try Removed.line(text), terminator: "")
+            try waitForFiles(channel)
         }
     }
+
+    /// Waits until the files are deleted, where somebody watches or nobody else would do it.
+    private func waitForFiles(_ channel: AdminChannel) throws {
+        guard channel.isFolderOpen || isatty(STDERR_FILENO) == 1 else { return }
+        defer { endProgress() }
+        while true {
+            let left: Left = try decodeJSON(try channel.send(.get, "/api/clear"))
+            guard left.state == "running" else { return }
+            show("deleting \(left.deleting) files; this may be left, and goes on with the daemon")
+            usleep(200_000)
+        }
+    }
+
+    private struct Left: Decodable {
+        let state: String
+        let deleting: Int
+    }
+}
+
+/// Shows what a command waits for, on a terminal.
+private func show(_ text: String) {
+    guard isatty(STDERR_FILENO) == 1 else { return }
+    let line = "\r\u{1B}[K\(text)"
+    _ = write(STDERR_FILENO, line, line.utf8.count)
+}
+
+/// Removes that line.
+private func endProgress() {
+    guard isatty(STDERR_FILENO) == 1 else { return }
+    let line = "\r\u{1B}[K"
+    _ = write(STDERR_FILENO, line, line.utf8.count)
 }
 
 /// What a purge answers.
 private struct Removed: Decodable {
     let removed: Int
     let bytes: Int64
+    let state: String?
 
     static func line(_ text: String) throws -> String {
         let done: Removed = try decodeJSON(text)

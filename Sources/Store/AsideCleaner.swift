@@ -1,0 +1,164 @@
+/// Deletes what clears have set aside, on a thread of its own: a million files take minutes, and nothing
+/// waits for them. What is left at a stop is deleted after the next start.
+import Logging
+import Posix
+import Reactor
+import Synchronization
+
+/// What is still to be deleted.
+package struct Deletion: Sendable, Equatable {
+    package var objects = 0
+    package var bytes: Int64 = 0
+
+    package init(objects: Int = 0, bytes: Int64 = 0) {
+        self.objects = objects
+        self.bytes = bytes
+    }
+}
+
+/// The thread, while there is something to delete.
+final class AsideCleaner: Sendable {
+    private struct State {
+        var waiting: [AsideFolder] = []
+        var left = Deletion()
+        /// True while the thread runs, or a last look of it is to come.
+        var isRunning = false
+        var isStopped = false
+        var thread: PosixThread?
+    }
+
+    private let folder: StoreFolder
+    private let index: ObjectIndex
+    private let ledger: DiskLedger
+    private let log: Logger
+    private let state = Mutex(State())
+
+    init(folder: StoreFolder, index: ObjectIndex, ledger: DiskLedger, log: Logger) {
+        self.folder = folder
+        self.index = index
+        self.ledger = ledger
+        self.log = log
+    }
+
+    var left: Deletion { state.withLock { $0.left } }
+
+    /// Takes up what former runs left; its bytes count against the budget until they are deleted.
+    func resume() {
+        for found in folder.asideFolders() {
+            let parts = (try? listFolder(found.path).count) ?? 0
+            let rest = AsideFolder(
+                path: found.path, objects: found.objects * min(parts, 256) / 256,
+                bytes: found.bytes / 256 * Int64(min(parts, 256)))
+            ledger.charge(rest.bytes)
+            add(rest)
+        }
+        if (try? index.hasSetAside()) == true { start() }
+    }
+
+    /// Deletes a folder before long; its bytes are counted already.
+    func add(_ aside: AsideFolder) {
+        state.withLock { state in
+            state.waiting.append(aside)
+            state.left.objects += aside.objects
+            state.left.bytes += aside.bytes
+        }
+        start()
+    }
+
+    /// Ends the thread after the file that it is deleting; blocks.
+    func stop() {
+        let thread = state.withLock { state in
+            state.isStopped = true
+            return state.thread
+        }
+        thread?.join()
+    }
+
+    private var isStopped: Bool { state.withLock { $0.isStopped } }
+
+    private func start() {
+        let former = state.withLock { state -> PosixThread?? in
+            guard !state.isRunning, !state.isStopped else { return nil }
+            state.isRunning = true
+            return .some(state.thread)
+        }
+        guard let former else { return }
+        // It has ended: only then is another one started.
+        former?.join()
+        do throws(SystemError) {
+            let made = try PosixThread(name: "delete") { self.run() }
+            state.withLock { $0.thread = made }
+        } catch {
+            state.withLock { $0.isRunning = false }
+            log.error("no thread to delete what was cleared", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func run() {
+        while true {
+            let next = state.withLock { state -> AsideFolder? in
+                guard !state.isStopped, let next = state.waiting.popLast() else {
+                    if state.isStopped { state.isRunning = false }
+                    return nil
+                }
+                return next
+            }
+            if let next {
+                delete(next)
+                continue
+            }
+            guard !isStopped else { return }
+            deleteRows()
+            let isDone = state.withLock { state in
+                guard state.waiting.isEmpty || state.isStopped else { return false }
+                state.isRunning = false
+                return true
+            }
+            if isDone { return }
+        }
+    }
+
+    private func delete(_ aside: AsideFolder) {
+        var rest = Deletion(objects: aside.objects, bytes: aside.bytes)
+        do throws(SystemError) {
+            let parts = try listFolder(aside.path)
+            let share = aside.bytes / Int64(max(1, parts.count))
+            for part in parts {
+                let path = "\(aside.path)/\(part.name)"
+                for entry in try listFolder(path) {
+                    guard !isStopped else { return }
+                    try removeFile("\(path)/\(entry.name)")
+                    if rest.objects > 0 {
+                        rest.objects -= 1
+                        state.withLock { $0.left.objects -= 1 }
+                    }
+                }
+                try removeFolder(path)
+                rest.bytes -= share
+                release(bytes: share)
+            }
+            try removeFolder(aside.path)
+        } catch {
+            // They stay counted, since they are still there; the next start tries again.
+            log.error(
+                "cannot delete what was cleared",
+                metadata: ["path": "\(aside.path)", "error": "\(error)"])
+            return
+        }
+        state.withLock { $0.left.objects -= rest.objects }
+        release(bytes: rest.bytes)
+    }
+
+    private func release(bytes: Int64) {
+        ledger.release(bytes)
+        state.withLock { $0.left.bytes -= bytes }
+    }
+
+    private func deleteRows() {
+        do {
+            while !isStopped, try index.deleteSetAside(atMost: 1_000) {}
+        } catch {
+            log.error("cannot delete rows of what was cleared", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,66 @@
+/// Stories of clearing: it is over at once, whatever is stored, and a kill changes nothing of that.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct ClearStories {}
+}
+
+extension Stories.ClearStories {
+    private func filled(_ count: Int) throws -> (Story, [String]) {
+        let story = try Story()
+        let paths = (0..<count).map { segment("c\($0)", 2_000) }
+        let player = story.player()
+        for path in paths { _ = try player.get(story.url(path)) }
+        _ = try story.settled("stored_objects") { $0 == count }
+        return (story, paths)
+    }
+
+    private func setAside(_ story: Story) -> [String] {
+        listFolder(story.cacheFolder).filter { $0.hasPrefix("gone-") }
+    }
+
+    private func isDeleted(_ story: Story) throws -> Bool {
+        try story.follow("/api/clear").text.contains("\"state\":\"none\"")
+            && setAside(story).isEmpty
+    }
+
+    @Test(arguments: [SIGKILL, SIGTERM])
+    func `a clear is whole however the daemon ends behind it`(_ signal: Int32) throws {
+        let (story, paths) = try filled(200)
+        let answer = try story.follow("/api/clear", method: "POST")
+        #expect(answer.status == 200 && answer.text.contains("\"removed\":200"))
+        #expect(try story.stat("stored_objects") == 0)
+        try story.restart(signal)
+        #expect(try eventually { try isDeleted(story) })
+        #expect(storedFiles(story.cacheFolder).isEmpty)
+        #expect(try story.settled("stored_bytes") { $0 == 0 } == 0)
+        for path in paths.prefix(5) {
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 2)
+        }
+    }
+
+    @Test func `players go on while everything is cleared under them`() throws {
+        let story = try Story()
+        let path = segment("long", 3_000_000)
+        story.cdn.setBehaviour("rate=3000000", for: path)
+        let stream = try story.open(path)
+        let start = try stream.read(100_000)
+        #expect(try story.follow("/api/clear", method: "POST").status == 200)
+        #expect(isContent(start + (try stream.readRest()), of: path))
+        #expect(try eventually { try isDeleted(story) })
+    }
+
+    @Test func `the command says what it removed, and a purge how far it is`() throws {
+        let (story, _) = try filled(20)
+        let program = try DaemonProcess.builtBinary()
+        let cleared = try Tool.run([program, "clear", "--daemon", story.daemon.baseURL])
+        #expect(cleared.status == 0 && cleared.stdout.hasPrefix("removed 20 objects"))
+        let purge = try story.follow("/api/purge?host=h", method: "POST")
+        #expect(purge.status == 200 && purge.text.contains("\"state\":\"done\""))
+        #expect(try story.follow("/api/purge").text.contains("\"removed\":0"))
+    }
+}

@@ -1,0 +1,124 @@
+/// Clearing: nothing is found any more at once, and the files go in the background.
+import Posix
+import Reactor
+import Retention
+import Store
+import Testing
+
+@Suite struct ClearTests {
+    private func add(_ store: ObjectStore, _ name: String, title: UInt64) throws {
+        var description = describe(name, total: 12_288)
+        description.title = title
+        let object = try store.create(description)
+        try store.publish(object)
+        try fill(object, 0..<12_288)
+        store.finish(object)
+    }
+
+    private func setAside(in folder: String) throws -> [String] {
+        try listFolder(folder).map(\.name).filter { $0.hasPrefix("gone-") }
+    }
+
+    private func isDeleted(_ store: ObjectStore, in folder: String) throws -> Bool {
+        try store.deletion == Deletion() && setAside(in: folder).isEmpty
+    }
+
+    @Test func `everything is gone at once, and its bytes once its files are`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for number in 0..<300 { try store.add("o\(number)", total: 10_000) }
+        var held = store.find("o7")
+        let removed = try store.clear(sparingPinned: false)
+        #expect(removed.objects == 300 && removed.bytes >= 300 * 10_000)
+        #expect(store.statistics().objects == 0)
+        #expect((0..<300).allSatisfy { store.find("o\($0)") == nil })
+        // Who holds an object goes on with it.
+        #expect(held?.isComplete == true)
+        held = nil
+        try eventually { try isDeleted(store, in: folder.path) }
+        try eventually { store.statistics().bytes == 0 }
+        #expect(store.entries(limit: -1).isEmpty)
+    }
+
+    @Test func `what is stored afterwards stays`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.path)
+        for number in 0..<50 { try store.add("o\(number)", total: 10_000) }
+        _ = try store.clear(sparingPinned: false)
+        try store.add("o1", total: 10_000)
+        try eventually { try isDeleted(store, in: folder.path) }
+        store.close()
+        store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.find("o1")?.isComplete == true && store.find("o2") == nil)
+        try eventually { store.statistics().isReconciled }
+        #expect(store.statistics().objects == 1)
+        #expect(store.statistics().bytes == store.entries(limit: -1).reduce(0) { $0 + $1.bytes })
+    }
+
+    @Test func `pinned titles can be spared`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.path)
+        try store.pin(title: 1, url: "http://h/1", keys: [ObjectKey(sha256Of: "shared")])
+        try add(store, "kept", title: 1)
+        try add(store, "shared", title: 2)
+        try add(store, "other", title: 2)
+        let removed = try store.clear(sparingPinned: true)
+        #expect(removed.objects == 1)
+        for _ in 0..<2 {
+            #expect(store.find("kept")?.isComplete == true)
+            #expect(store.find("shared")?.isComplete == true && store.find("other") == nil)
+            try eventually { try isDeleted(store, in: folder.path) }
+            #expect(exists(objectPath(folder.path, "kept")))
+            try eventually { store.statistics().objects == 2 }
+            store.close()
+            store = try openStore(folder.path)
+        }
+        #expect(store.statistics().damagedObjects == 0)
+        #expect(store.pins().map(\.title) == [1])
+        store.close()
+    }
+
+    @Test func `what a stop left is deleted by the next run, and counts until then`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.path).close()
+        for byte in ["00", "ff"] {
+            let part = "\(folder.path)/gone-1-4-32768/\(byte)"
+            try makeFolder(part)
+            for name in ["a", "b"] { try writeFile("\(part)/\(name)", [1, 2, 3]) }
+        }
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { try isDeleted(store, in: folder.path) }
+        #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+    }
+
+    @Test func `stores and clears at the same time leave what the index says`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for round in 0..<5 {
+            let isOver = try Latch()
+            let writer = try PosixThread(name: "writer") {
+                for number in 0..<40 { _ = try? store.add("\(round)-\(number)", total: 5_000) }
+                isOver.open()
+            }
+            for _ in 0..<3 { _ = try store.clear(sparingPinned: false) }
+            #expect(isOver.wait(atMost: .seconds(20)))
+            writer.join()
+        }
+        try eventually { try isDeleted(store, in: folder.path) }
+        _ = try store.flush(within: .seconds(10))
+        let entries = store.entries(limit: -1)
+        #expect(entries.count == store.statistics().objects)
+        try eventually {
+            store.statistics().bytes == store.entries(limit: -1).reduce(0) { $0 + $1.bytes }
+        }
+        var files = 0
+        for part in try listFolder("\(folder.path)/objects") {
+            files += try listFolder("\(folder.path)/objects/\(part.name)").count
+        }
+        #expect(files == entries.count)
+    }
+}
