@@ -70,7 +70,8 @@ extension Stories.OfflineFirstPlayTests {
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
     }
 
-    @Test func `a list that must be asked about is cut when its origin turns out to be gone`() throws
+    @Test func `a list that must be asked about is cut when its origin turns out to be gone`()
+        throws
     {
         let story = try Story(["--policy", "refresh"])
         story.put(list: "l")
@@ -130,5 +131,35 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try story.follow("/api/purge?url=\(third)", method: "POST").status == 200)
         story.cdn.stop()
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
+    }
+
+    @Test(arguments: [["--policy", "offline"], []])
+    func `why tells what a list that lacks segments is answered with`(_ policy: [String]) throws {
+        let story = try Story()
+        story.put(list: "l")
+        story.put(list: "empty")
+        try story.keep("l", 0..<2, 3..<6)
+        try story.keep("empty", 0..<0)
+        story.put(list: "full")
+        try story.keep("full", 0..<6)
+        let why = { (player: ScriptedPlayer, name: String) in
+            let url = percentEncoded(story.cdn.url("/\(name).m3u8"))
+            return try player.get("/api/why?url=\(url)").text
+        }
+        #expect(try why(story.player(), "l").contains("\"lacks\":[\""))
+        #expect(try why(story.player(), "full").contains("\"lacks\":[]"))
+        story.cdn.stop()
+        let daemon = try story.succeed(policy)
+        let player = ScriptedPlayer(daemon.baseURL)
+        let answers = try ["l", "empty", "full"].map { name in
+            try player.get("/" + story.cdn.url("/\(name).m3u8"))
+        }
+        #expect(answers.map(\.status) == [200, 504, 200])
+        #expect(answers[1].text.contains("nothing that"))
+        let expected = ["offline", "failed", "hit"]
+        for (name, outcome) in zip(["l", "empty", "full"], expected) {
+            let report = try why(player, name)
+            #expect(report.contains("\"next\":{\"outcome\":\"\(outcome)\""), "\(report)")
+        }
     }
 }

@@ -93,7 +93,7 @@ extension OriginExchange {
                     .origin, .gatewayTimeout,
                     "nothing that \(subject) names is stored, and where it lies nobody answers"))
         }
-        fail(mark.refusal(of: resource.url, now: exchange.loop.now))
+        fail(mark.refusal(of: resource.url, isList: true, now: exchange.loop.now))
     }
 
     /// Fails what is stored only in part, where the rest cannot be had.

@@ -82,22 +82,22 @@ final class OwnPages {
         }
     }
 
-    /// Answers about keys and decisions at once: they cost a lookup.
+    /// Answers about keys and decisions on the thread that decides what of a list can be played.
     private func explain(_ request: RequestHead, _ exchange: Exchange) {
         let hands = WhyHands(core.whyContext)
         let now = exchange.loop.wallNow
-        switch hands.answer(request.method, request.target, now: now) {
-        case .value(let status, let value):
-            answer(exchange, status, "application/json", value.encoded + "\n")
-        case .failure(let status, let reason): refuse(exchange, status, reason)
+        let reply = replying(to: exchange)
+        let isTaken = core.offline.perform {
+            reply(hands.answer(request.method, request.target, now: now))
+        }
+        if !isTaken {
+            refuse(exchange, .serviceUnavailable, "too many requests like this wait; ask again")
         }
     }
 
     /// Whether a browser sends this for a page that is not ours.
     private func isForeign(_ request: RequestHead) -> Bool {
-        guard let origin = request.fields.first(.origin) else { return false }
-        guard let host = request.host else { return true }
-        return origin != "http://\(host)" && origin != "https://\(host)"
+        ForeignPage.isForeignChange(request)
     }
 
     private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String)

@@ -171,15 +171,19 @@ extension OriginHealth.Mark {
     /// - Parameters:
     ///   - url: what was asked for.
     ///   - place: where that led, if it is elsewhere.
+    ///   - isList: true for a playlist that is stored itself, while nothing that it names is.
     ///   - now: the time that the silence is told for.
     /// - Returns: a 504 that is the origin's fault.
     func refusal(
-        of url: AbsoluteURL, at place: AbsoluteURL? = nil, now: Monotonic
+        of url: AbsoluteURL, at place: AbsoluteURL? = nil, isList: Bool = false, now: Monotonic
     ) -> ProxyFailure {
         let seconds = max(1, (now - since).nanoseconds / 1_000_000_000)
+        let missing =
+            isList
+            ? "nothing that \(url.redacted) names is stored" : "\(url.redacted) is not stored"
         var failure = ProxyFailure(
             .origin, .gatewayTimeout,
-            "\(url.redacted) is not stored, and \((place ?? url).asciiHost) has not answered for \(seconds) s "
+            "\(missing), and \((place ?? url).asciiHost) has not answered for \(seconds) s "
                 + "(\(reason)); it is asked every few seconds, so try again soon",
             allowsStale: true)
         failure.proxyError = .destinationUnavailable

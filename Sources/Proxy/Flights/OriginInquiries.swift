@@ -153,7 +153,8 @@ final class OriginInquiries {
         inquiry.hasFailed = true
         for waiter in inquiry.waiting { limit(waiter, to: Self.confirmationWait) }
         let pause = OriginHealth.confirmation.nanoseconds + 5_000_000
-        inquiry.timer = loop.schedule(after: Interval(nanoseconds: pause)) { [weak self, weak inquiry] _ in
+        inquiry.timer = loop.schedule(after: Interval(nanoseconds: pause)) {
+            [weak self, weak inquiry] _ in
             guard let self, let inquiry else { return }
             inquiry.timer = nil
             ask(inquiry)

@@ -26,6 +26,14 @@ package struct WhyContext: Sendable {
     package var guessesOwn = false
     /// What is known of an origin that does not answer; nil where it does, or nobody has asked.
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
+    /// Whether any origin is down.
+    var hasDown: @Sendable () -> Bool = { false }
+    /// What a stored playlist is without the network; nil where no daemon runs.
+    ///
+    /// It and `lacking` are called on the thread that makes such forms for players.
+    var offlineForm: @Sendable (Resource, StoredObject) -> OfflineForm? = { _, _ in nil }
+    /// Where what a stored playlist lacks would have to come from; nil where no daemon runs.
+    var lacking: @Sendable (Resource, StoredObject) -> [AbsoluteURL]? = { _, _ in nil }
     /// Epochs of names in live lists; nil where no daemon runs.
     var live: LiveMemory?
     /// The longer window that a session's list is answered with; nil where there is none.
@@ -49,6 +57,14 @@ package struct WhyContext: Sendable {
 }
 
 extension ProxyCore {
+    private func question(about object: StoredObject, _ resource: Resource)
+        -> OfflineDesk.Question
+    {
+        OfflineDesk.Question(
+            resource: resource, object: object,
+            variables: playlistMemory.variables(of: resource.session.id))
+    }
+
     /// What explanations of this daemon are made from.
     var whyContext: WhyContext {
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
@@ -59,6 +75,9 @@ extension ProxyCore {
         context.isOwn = { [self] in isOwn($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
+        context.hasDown = { [self] in health.hasDown }
+        context.offlineForm = { [self] in offline.form(question(about: $1, $0), self) }
+        context.lacking = { [self] in offline.lacking(question(about: $1, $0), self) }
         context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         return context

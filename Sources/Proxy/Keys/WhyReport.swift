@@ -14,6 +14,8 @@ struct WhyReport {
     private let place: KeyPlace
     private let now: WallTime
     private let object: StoredObject?
+    /// Where what a playlist lacks would have to come from; nil where that is not known.
+    private let lacking: [AbsoluteURL]?
 
     init(_ subject: WhySubject, _ core: WhyContext, now: WallTime) {
         self.core = core
@@ -31,6 +33,11 @@ struct WhyReport {
         } else {
             self.resource = resource
             object = core.store.peek(resource.key)
+        }
+        if let object, object.isComplete, ObjectFacts.of(object)?.head.isPlaylist == true {
+            lacking = core.lacking(self.resource, object)
+        } else {
+            lacking = nil
         }
     }
 
@@ -97,6 +104,8 @@ struct WhyReport {
             .init("present", .number(object.presentBytes)), .init("spans", .list(spans)),
             .init("filling", .truth(object.hasFills)),
             .init("playlist", .truth(facts.head.isPlaylist)),
+            .init(
+                "lacks", lacking.map { .list($0.map { .text("\($0.origin)") }) } ?? .null),
             .init("title", .text(titleText(object.title))), .init("pinned", .truth(pinned)),
             .init("etag", Self.text(facts.head.fields.first(.etag))),
             .init("last-modified", Self.text(facts.head.fields.first(.lastModified))),
@@ -139,18 +148,29 @@ struct WhyReport {
 
     /// What a stored playlist is while nobody can be asked; nil where it is as it was.
     private func offlineOutcome(_ question: Freshness.Question) -> (String, String)? {
-        guard facts?.head.isPlaylist == true, resource.role != .json else { return nil }
-        guard resource.policy != .offline else {
-            return (Disposition.offline.name, "answer what of it can be played from the store")
+        guard let object, facts?.head.isPlaylist == true, resource.role != .json,
+            resource.session.shift == .none
+        else { return nil }
+        let isDown = outage?.state == .down
+        guard resource.policy == .offline || isDown || core.hasDown() else { return nil }
+        let reason = resource.policy == .offline ? "the policy is offline" : "an origin is down"
+        if resource.policy != .offline, question.playlist?.isLive ?? false {
+            guard isDown else { return nil }
+            if Freshness.mayServeStale(question) {
+                return (Disposition.staleOnError.name, "answer from the store; the origin is down")
+            }
         }
-        guard outage?.state == .down else { return nil }
-        if question.playlist?.isLive ?? false, Freshness.mayServeStale(question) {
-            return (Disposition.staleOnError.name, "answer from the store; the origin is down")
+        // The same decision as a request's.
+        switch core.offlineForm(resource, object) {
+        case .whole?: return nil
+        case .nothing?:
+            return ("failed", "504, since nothing that it names is stored, and \(reason)")
+        case .cut?, nil:
+            return (
+                Disposition.offline.name,
+                "answer what of it can be played from the store; \(reason)"
+            )
         }
-        return (
-            Disposition.offline.name,
-            "answer what of it can be played from the store; the origin is down"
-        )
     }
 
     // MARK: Freshness
@@ -232,6 +252,13 @@ struct WhyReport {
         if let offline = offlineOutcome(question) { return offline }
         switch freshness {
         case .fresh where object.isComplete:
+            guard lacking?.isEmpty ?? true else {
+                return (
+                    Disposition.hit.name,
+                    "answer from the store if the origins of what it lacks answer, else with what of "
+                        + "it can be played"
+                )
+            }
             return (Disposition.hit.name, "answer from the store alone")
         case .fresh:
             return (Disposition.partial.name, "answer from the store and fetch what is missing")

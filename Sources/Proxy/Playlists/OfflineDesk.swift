@@ -145,15 +145,36 @@ final class OfflineDesk: Sendable {
             {
                 return reply(known.value)
             }
-            let reading = OfflineReading(
-                core: core, session: question.resource.session, asksNobody: question.asksNobody)
-            let list = reading.list(
-                question.resource, question.object, variables: question.variables)
-            let found = list.map { reading.lacking($0) } ?? []
+            let found = lacking(question, core)
             state.withLock { $0.lacking[name] = Made(value: found, at: .now(), health: 0) }
             reply(found)
         }
         if !isTaken { reply(nil) }
+    }
+
+    /// Runs `body` on the desk's thread, behind what waits.
+    ///
+    /// - Returns: false where too many wait, or the desk is closed.
+    func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
+            waiting.subtract(1, ordering: .relaxed)
+            return false
+        }
+        return thread.handle.enqueue { [self] _ in
+            defer { waiting.subtract(1, ordering: .relaxed) }
+            body()
+        }
+    }
+
+    /// The form of a playlist as of now; for the desk's thread.
+    func form(_ question: Question, _ core: ProxyCore) -> OfflineForm { make(question, core) }
+
+    /// Where what a playlist lacks would have to come from; for the desk's thread.
+    func lacking(_ question: Question, _ core: ProxyCore) -> [AbsoluteURL] {
+        let reading = OfflineReading(
+            core: core, session: question.resource.session, asksNobody: question.asksNobody)
+        let list = reading.list(question.resource, question.object, variables: question.variables)
+        return list.map { reading.lacking($0) } ?? []
     }
 
     // MARK: Making

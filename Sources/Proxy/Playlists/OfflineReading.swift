@@ -182,6 +182,7 @@ struct OfflineReading {
     ///
     /// - Parameter list: a multivariant playlist, with all that its media playlists name, or one of
     ///   those.
+    /// - Returns: the URLs; none where everything is kept.
     func lacking(_ list: List) -> [AbsoluteURL] {
         var found: [Origin: AbsoluteURL] = [:]
         if list.isMultivariant {

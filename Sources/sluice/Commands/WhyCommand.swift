@@ -53,6 +53,7 @@ struct WhyText: Decodable {
         let spans: [[Int64]]
         let filling: Bool
         let playlist: Bool
+        let lacks: [String]?
         let title: String
         let pinned: Bool
         let etag: String?
@@ -61,7 +62,8 @@ struct WhyText: Decodable {
         let vary: String?
 
         enum CodingKeys: String, CodingKey {
-            case status, complete, total, present, spans, filling, playlist, title, pinned, etag
+            case status, complete, total, present, spans, filling, playlist, lacks, title, pinned,
+                etag
             case lastModified = "last-modified"
             case cacheControl = "cache-control"
             case vary
@@ -220,6 +222,10 @@ struct WhyText: Decodable {
             if !stored.complete {
                 let spans = stored.spans.map { "\($0[0])..<\($0[1])" }.joined(separator: " ")
                 lines.append(line("spans", spans.isEmpty ? "none" : spans))
+            }
+            if let lacks = stored.lacks, !lacks.isEmpty {
+                lines.append(
+                    line("lacking", "some of what it names, at \(lacks.joined(separator: ", "))"))
             }
             lines.append(line("title", stored.title + (stored.pinned ? ", pinned" : "")))
             let validators = [stored.etag, stored.lastModified].compactMap { $0 }
