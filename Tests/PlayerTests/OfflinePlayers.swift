@@ -20,6 +20,18 @@ extension Players {
             #expect((least...remains.frames).contains(frames), "\(frames) frames")
             #expect(try stage.figure("origin_errors_total") == before)
         }
+
+        @Test(arguments: [OfflinePlayer.ffmpeg, .mpv])
+        fileprivate func `the first play after an outage began shows what every later one does`(
+            player: OfflinePlayer
+        ) throws {
+            guard player.isInstalled else { return }
+            let stage = try Remains.twoHalves.stage(isNoticed: false)
+            for _ in 0..<2 {
+                let frames = try player.frames(of: stage.through(Remains.twoHalves.stream))
+                #expect(frames == Remains.twoHalves.frames)
+            }
+        }
     }
 }
 
@@ -54,8 +66,8 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
         }
     }
 
-    /// A daemon that has this of the stream, and knows that its origin is gone.
-    func stage() throws -> Stage {
+    /// A daemon that has this of the stream, while its origin is gone; it knows that if `isNoticed`.
+    func stage(isNoticed: Bool = true) throws -> Stage {
         let stage = try Stage(["--look-ahead", "off"])
         let player = ScriptedPlayer(stage.daemon.baseURL)
         _ = try player.get(stage.through(stream))
@@ -69,6 +81,7 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
             }
         }
         stage.cdn.stop()
+        guard isNoticed else { return stage }
         // Where something is missing the daemon learns that nobody answers.
         #expect(try player.get(stage.through(stage.cdn.url("/missing.ts"))).status == 502)
         return stage
