@@ -126,14 +126,68 @@ extension Stories.SteeringTests {
         let line = try #require(
             try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
         #expect(line.hasSuffix(#"X-RESUME-OFFSET=0,X-RESTRICT="SKIP,JUMP",X-COM-URI="file:///x""#))
-        let list = try #require(line.split(separator: "\"").first { $0.hasPrefix("/j/") })
+        let list = try #require(line.split(separator: "\"").first { $0.contains("/j/") })
         let query = "_HLS_primary_id=p&_HLS_start_offset=4.5"
         let assets = try story.follow("\(list)?\(query)").text
         #expect(story.cdn.requests.last?.target == "/ads?pod=1&\(query)")
-        let asset = try #require(assets.split(separator: "\"").first { $0.hasPrefix("/p/") })
+        let asset = try #require(assets.split(separator: "\"").first { $0.contains("/p/") })
         let media = try story.follow("\(asset)?_HLS_interstitial_id=ad&_HLS_primary_id=p")
         #expect(
             story.cdn.requests.last?.target == "/ad.m3u8?_HLS_interstitial_id=ad&_HLS_primary_id=p")
         #expect(uriLines(media.text)[0].hasPrefix("/s/"))
+    }
+
+    @Test
+    func `interstitials are absolute URLs of the host that each player used`() throws {
+        let story = try Story()
+        let range =
+            #"#EXT-X-DATERANGE:ID="1",X-ASSET-URI="ad.m3u8",X-ASSET-LIST="list""#
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
+        let port = story.daemon.baseURL.split(separator: ":").last ?? ""
+        for host in ["127.0.0.1:\(port)", "localhost:\(port)", "127.0.0.1:\(port)"] {
+            for coding in ["identity", "gzip"] {
+                let answer = try story.get(
+                    "/l.m3u8", headers: [("Host", host), ("Accept-Encoding", coding)])
+                let text = answer.text
+                guard coding == "identity" else { continue }
+                #expect(text.contains("X-ASSET-URI=\"http://\(host)/p/"), "\(text)")
+                #expect(text.contains("X-ASSET-LIST=\"http://\(host)/j/"), "\(text)")
+                #expect(text.contains("\n/s/"))
+            }
+        }
+    }
+
+    @Test
+    func `an asset list opened as an entry is rewritten, other JSON is not`() throws {
+        let story = try Story()
+        let list = #"{"ASSETS":[{"URI":"ad.m3u8","DURATION":4.0}]}"#
+        let steering = #"{"VERSION":1,"TTL":300,"RELOAD-URI":"s","PATHWAY-PRIORITY":["a"]}"#
+        let others = [
+            #"{"URI":"ad.m3u8"}"#, #"{"x":{"ASSETS":[{"URI":"ad.m3u8"}]}}"#, #"[{"ASSETS":[]}]"#,
+            #"{"ASSETS":{"URI":"ad.m3u8"}}"#, #"{"ASSETS":[{"URI":"ad.m3u8"}"#,
+        ]
+        for (index, framing) in ["", "chunked=1", "eof=1"].enumerated() {
+            let json = Behaviour(query: "type=application/json&" + framing)
+            let path = "/\(index)"
+            story.cdn.put("\(path)/list", text: list)
+            story.cdn.put("\(path)/steer", text: steering)
+            for name in ["list", "steer"] { story.cdn.setBehaviour(json, for: "\(path)/\(name)") }
+            for round in 0..<2 {
+                let made = try story.get("\(path)/list").text
+                #expect(
+                    made.contains(#""URI":"\#(story.daemon.baseURL)/p/"#),
+                    "\(framing) \(round): \(made)")
+                #expect(made.hasSuffix(#"","DURATION":4.0}]}"#))
+                let again = try story.follow(story.entry("\(path)/steer", "")).text
+                #expect(again.contains(#""RELOAD-URI":"/j/"#), "\(again)")
+            }
+            for (number, other) in others.enumerated() {
+                story.cdn.put("\(path)/\(number)", text: other)
+                story.cdn.setBehaviour(json, for: "\(path)/\(number)")
+                for _ in 0..<2 { #expect(try story.get("\(path)/\(number)").text == other) }
+            }
+        }
+        story.cdn.put("/plain.txt", text: list)
+        #expect(try story.get("/plain.txt").text == list)
     }
 }

@@ -19,6 +19,7 @@ final class ObjectFacts: Sendable {
     let isDocument: Bool
     /// The store's count of losses at which everything that the playlist names was stored.
     private let lossesWhenWhole = Atomic<Int>(-1)
+    private let textOfHLS = Mutex<Bool?>(nil)
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
     /// Field lines of answers, with what they depend on beside the stored head.
@@ -71,6 +72,12 @@ final class ObjectFacts: Sendable {
                 ?? head.responseTime.seconds)
     }
 
+    /// Whether the whole body is a JSON text of HLS; nil until it has been looked at.
+    var isTextOfHLS: Bool? {
+        get { textOfHLS.withLock { $0 } }
+        set { textOfHLS.withLock { $0 = newValue } }
+    }
+
     /// The facts of an object, decoded on first use; nil if its head is not one of ours.
     static func of(_ object: StoredObject) -> ObjectFacts? {
         if let known = object.attachment { return known as? ObjectFacts }
@@ -111,6 +118,9 @@ final class ObjectFacts: Sendable {
         let prefix: String
         /// What was made of the origin's text before its URIs were rewritten.
         var form = PlaylistForm.origin
+        /// Scheme, host and base path of the absolute URLs in it, where texts for several hosts are
+        /// kept.
+        var host: String?
         /// Whether this is the gzip form.
         var isCompressed = false
     }
@@ -136,6 +146,9 @@ struct PreparedPlaylist: Sendable {
     let bytes: [UInt8]
     let facts: PlaylistFacts
     let form: PlaylistForm
+    /// Scheme, host and base path of the absolute URLs that it holds beside relative ones; nil
+    /// where the key tells all.
+    var host: String?
 }
 
 /// A playlist that counts against the budget for as long as it is held.

@@ -46,6 +46,20 @@ extension OriginExchange {
         return ObjectFacts.RewriteKey(session: resource.session.id, prefix: prefix)
     }
 
+    /// The prepared text of a key; nil where it holds URLs with another host than this request's.
+    ///
+    /// Those few texts are kept by host; `key` is then the one to keep a new text under.
+    private func prepared(
+        _ facts: ObjectFacts, _ key: inout ObjectFacts.RewriteKey
+    ) -> PreparedPlaylist? {
+        guard let known = facts.prepared(key) else { return nil }
+        guard let host = known.host else { return known }
+        let own = linkPrefix(isAbsolute: true)
+        if host == own { return known }
+        key.host = own
+        return facts.prepared(key)
+    }
+
     /// Whether a playlist was fetched by another session and is not to be shared.
     ///
     /// `private` and `no-store` are how origins mark playlists made for one viewer, with
@@ -63,7 +77,7 @@ extension OriginExchange {
         let form = resource.role == .json ? .origin : form(of: object, facts)
         var key = rewriteKey
         key.form = form
-        if let known = facts.prepared(key) { return .success(known) }
+        if let known = prepared(facts, &key) { return .success(known) }
         let body: [UInt8]
         let base: AbsoluteURL
         do {
@@ -117,6 +131,9 @@ extension OriginExchange {
     ) throws(PlaylistError) -> PreparedPlaylist {
         let form = key.form
         let links = linkWriter(prefix: key.prefix)
+        // Players resolve nothing in date ranges (8216bis, appendix D).
+        let host = linkPrefix(isAbsolute: true)
+        var absoluteLinks: LinkWriter?
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
         let shift = namesOfShifted(form)
@@ -155,6 +172,10 @@ extension OriginExchange {
                 ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
             switch head?.link(of: reference) ?? .kept {
             case .origins: output.append(contentsOf: reference.url.bytes)
+            case .kept where reference.tag == .dateRange:
+                let writer = absoluteLinks ?? linkWriter(prefix: host)
+                absoluteLinks = writer
+                writer.append(reference, in: epoch, to: &output)
             case .kept: links.append(reference, in: epoch, to: &output)
             case .unkept:
                 links.append(reference, in: epoch, to: &output)
@@ -182,7 +203,9 @@ extension OriginExchange {
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }
-        return PreparedPlaylist(bytes: made.bytes, facts: Self.facts(made.summary), form: form)
+        return PreparedPlaylist(
+            bytes: made.bytes, facts: Self.facts(made.summary), form: form,
+            host: absoluteLinks == nil ? nil : host)
     }
 
     private var memoryKey: PlaylistMemory.Key {
@@ -219,10 +242,12 @@ extension OriginExchange {
         else { return nil }
         var key = rewriteKey
         key.form = playlist.form
+        key.host = playlist.host
         key.isCompressed = true
         if let known = facts.prepared(key) { return known }
         guard let bytes = Gzip.compress(playlist.bytes) else { return nil }
-        let made = PreparedPlaylist(bytes: bytes, facts: playlist.facts, form: playlist.form)
+        let made = PreparedPlaylist(
+            bytes: bytes, facts: playlist.facts, form: playlist.form, host: playlist.host)
         facts.keep(made, for: key, within: core.rewritten)
         return made
     }

@@ -37,6 +37,8 @@ final class OriginExchange {
     /// What look-ahead learns of a playlist, where one was rewritten for this exchange, with the
     /// generation of its object.
     var drawn: (generation: UInt64, list: DrawnList)?
+    /// Whether the end of what may be JSON of HLS has been waited for.
+    var hasAwaitedText = false
     /// How often the resource was looked for because its token had died.
     var revivals = 0
     /// True where the first bytes are fetched to learn the type, before the range that is wanted.
@@ -75,6 +77,7 @@ final class OriginExchange {
             return fetchMissing()
         }
         learnLength(of: object)
+        if case .text = judgeEntry(object, facts) { becomeText() }
         switch resource.use(of: object, facts) {
         case .text: startText(object, facts)
         case .unusable: fetchMissing()
@@ -315,6 +318,16 @@ final class OriginExchange {
             onlyHere = outcome.onlyHere
         }
         if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }
+        switch judgeEntry(object, facts) {
+        case .text: becomeText()
+        case .open where range == .none && request.method == .get && !hasAwaitedText:
+            hasAwaitedText = true
+            return fetch(
+                FetchRequest(
+                    resource: resource, wanted: .whole, object: object, delivery: .completion,
+                    lane: .express))
+        case .open, .other: break
+        }
         var disposition = outcome.isCollapsed ? Disposition.collapsed : .miss
         if outcome.wasStored { disposition = .hit }
         if isPartlyStored { disposition = .partial }

@@ -165,6 +165,7 @@ final class FlightTable {
             if resource.decodesContent, object.total == nil { return nil }
         }
         if resource.role == .playlist, !facts.head.isPlaylist { return nil }
+        if request.delivery == .completion, !object.isComplete { return nil }
         guard case .hole = object.state(at: start) else { return object }
         return nil
     }
