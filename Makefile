@@ -19,7 +19,7 @@ TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash differential instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -35,6 +35,7 @@ help:
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
+	@echo 'cost     count how the work of parsers and writers grows, and fail where it is over n log n'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
 	@echo 'fuzz     fuzz the parsers of what strangers send, FUZZ_SECONDS=60 each'
 	@echo 'docs     write the documentation of all layers to .build/docs'
@@ -95,6 +96,10 @@ crash: build
 differential:
 	@SLUICE_DIFFERENTIAL_SECONDS=$(SECONDS) SLUICE_DIFFERENTIAL_SEED=$(SEED) \
 		$(SWIFT) test $(CHECKED) --filter '^ScenarioTests\..*DifferentialTests'
+
+cost: release
+	$(SWIFT) build $(RELEASE) --product Cost
+	@$(TOOLS)/cost "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 instructions instructions-kept: release
 	@$(TOOLS)/instructions "$$($(SWIFT) build $(RELEASE) --show-bin-path)" \

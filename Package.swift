@@ -122,6 +122,12 @@ let package = Package(
             dependencies: ["URISyntax", "HTTP", "HLS", "Posix", "Routing", "CLinux"],
             swiftSettings: strict),
 
+        // Row 5 too: how the work of parsers and writers grows with their input; `make cost`.
+        .executableTarget(
+            name: "Cost",
+            dependencies: ["URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Proxy"],
+            swiftSettings: strict),
+
         // The sample CDN: an origin with its own HTTP code, so that a fault in ours cannot hide.
         .target(name: "FixtureCDN", dependencies: ["CLinux"], swiftSettings: strict),
         .executableTarget(name: "sample-cdn", dependencies: ["FixtureCDN"], swiftSettings: strict),
@@ -169,7 +175,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "BenchTests", dependencies: ["Bench", "ScenarioSupport", "sluice", "sample-cdn"],
+            name: "BenchTests",
+            dependencies: ["Bench", "Cost", "ScenarioSupport", "sluice", "sample-cdn"],
             swiftSettings: strict),
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(

@@ -87,6 +87,7 @@ struct DictionaryReader {
     /// - Returns: Nil for a fault.
     mutating func members() -> [(name: String, value: Value)]? {
         var found: [(name: String, value: Value)] = []
+        var places: [String: Int] = [:]
         skipBlanks()
         while next != nil {
             guard let name = key() else { return nil }
@@ -96,8 +97,12 @@ struct DictionaryReader {
                 value = read
             }
             guard parameters() else { return nil }
-            found.removeAll { $0.name == name }
-            found.append((name, value))
+            if let place = places[name] {
+                found[place].value = value
+            } else {
+                places[name] = found.count
+                found.append((name, value))
+            }
             skipBlanks()
             if next == nil { return found }
             guard skip(HTTP.ASCII.comma) else { return nil }

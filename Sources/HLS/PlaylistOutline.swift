@@ -106,7 +106,7 @@ package struct PlaylistOutline: Sendable {
             // A variant's URI stands on a line of its own, behind the tag.
             let line =
                 kind == .variant
-                ? view.uris.first { $0.line > use.line }?.line ?? use.line : use.line
+                ? view.uri(after: use.line)?.line ?? use.line : use.line
             let attributes = use.attributes.compactMap { attribute in
                 let name = view.text.text(attribute.name)
                 return name == "URI" || name == "SERVER-URI"
@@ -131,11 +131,12 @@ package struct PlaylistOutline: Sendable {
 
     private static func encryption(_ view: PlaylistView) -> [Encryption] {
         var found: [Encryption] = []
+        var known: Set<Encryption> = []
         for use in view.uses(of: .key) + view.uses(of: .sessionKey) {
             let key = Encryption(
                 method: use.attributes.text(of: "METHOD") ?? "?",
                 keyFormat: use.attributes.text(of: "KEYFORMAT") ?? "identity")
-            if key.method != "NONE", !found.contains(key) { found.append(key) }
+            if key.method != "NONE", known.insert(key).inserted { found.append(key) }
         }
         return found
     }

@@ -122,20 +122,20 @@ package struct CacheControl: Sendable, Hashable {
 
     private static func widen(_ scope: inout Scope?, _ directive: Directive) {
         let names = directive.fieldNames
-        switch scope {
-        case .response:
-            return
-        case .fields(var earlier) where !names.isEmpty:
-            // The only owner, so that many directives take linear time.
-            scope = nil
-            earlier += names
-            scope = .fields(earlier)
-        case nil where !names.isEmpty:
-            scope = .fields(names)
-        default:
-            // An argument that names nothing restricts nothing less than all.
-            scope = .response
-        }
+        if case .response = scope { return }
+        // An argument that names nothing restricts nothing less than all.
+        guard !names.isEmpty else { return scope = .response }
+        // Taken out, so that there is one owner and many directives take linear time.
+        var all = taken(&scope)
+        all += names
+        scope = .fields(all)
+    }
+
+    /// The names of a scope, which is left empty.
+    private static func taken(_ scope: inout Scope?) -> [String] {
+        defer { scope = nil }
+        guard case .fields(let names) = scope else { return [] }
+        return names
     }
 }
 

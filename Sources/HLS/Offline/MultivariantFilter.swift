@@ -47,7 +47,7 @@ package enum MultivariantFilter {
             sounds[tag.attributes.text(of: "GROUP-ID") ?? "", default: []].append(urls[tag.line])
         }
         return view.uses(of: .streamInf).compactMap { tag in
-            guard let line = view.uris.first(where: { $0.line > tag.line })?.line,
+            guard let line = view.uri(after: tag.line)?.line,
                 let url = urls[line]
             else { return nil }
             let group = tag.attributes.text(of: "AUDIO")
@@ -118,25 +118,28 @@ private struct FilterPlan {
     private let view: PlaylistView
     private let playable: [Int: Bool]
     private var variants: [Variant] = []
-    private var renditions: [Rendition] = []
+    private var renditions: [Rendition]
     private var defaults: Set<Int> = []
+    /// The groups that renditions form, kept or not.
+    private let declared: Set<Group>
 
     init(_ view: PlaylistView, _ playable: [Int: Bool]) {
         self.view = view
         self.playable = playable
         for tag in view.uses(of: .streamInf) {
-            guard let uri = view.uris.first(where: { $0.line > tag.line }) else { continue }
+            guard let uri = view.uri(after: tag.line) else { continue }
             // A URI that passes unchanged needs nothing of ours.
             variants.append(
                 Variant(tag: tag, uriLine: uri.line, isKept: playable[uri.line] ?? true))
         }
-        for tag in view.uses(of: .media) {
+        let renditions = view.uses(of: .media).map { tag in
             let group = Group(
                 type: tag.attributes.text(of: "TYPE") ?? "",
                 id: tag.attributes.text(of: "GROUP-ID") ?? "")
-            renditions.append(
-                Rendition(tag: tag, group: group, isKept: playable[tag.line] ?? true))
+            return Rendition(tag: tag, group: group, isKept: playable[tag.line] ?? true)
         }
+        self.renditions = renditions
+        declared = Set(renditions.map(\.group))
     }
 
     private func group(_ type: String, of tag: PlaylistView.TagUse) -> Group? {
@@ -147,17 +150,16 @@ private struct FilterPlan {
     private var groupsLeft: Set<Group> { Set(renditions.filter(\.isKept).map(\.group)) }
 
     mutating func decide() {
-        let declared = Set(renditions.map(\.group))
         let left = groupsLeft
         // Silent pictures only where there is nothing else.
-        let withSound = variants.indices.filter { index in
-            guard variants[index].isKept, let audio = group("AUDIO", of: variants[index].tag) else {
-                return variants[index].isKept
+        let hasSound = variants.map { variant in
+            guard variant.isKept, let audio = group("AUDIO", of: variant.tag) else {
+                return variant.isKept
             }
             return left.contains(audio) || !declared.contains(audio)
         }
-        if !withSound.isEmpty {
-            for index in variants.indices { variants[index].isKept = withSound.contains(index) }
+        if hasSound.contains(true) {
+            for index in variants.indices { variants[index].isKept = hasSound[index] }
         }
         let used = Set(
             variants.filter(\.isKept).flatMap { variant in
@@ -215,7 +217,6 @@ private struct FilterPlan {
     ) {
         var lost: [String] = []
         if tag.name == .streamInf || tag.name == .iFrameStreamInf {
-            let declared = Set(renditions.map(\.group))
             lost = Self.types.filter { type in
                 guard let group = group(type, of: tag) else { return false }
                 return declared.contains(group) && !left.contains(group)

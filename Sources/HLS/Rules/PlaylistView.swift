@@ -65,6 +65,18 @@ struct PlaylistView {
         self.uris = uris
     }
 
+    /// The first URI line behind a line; nil where there is none.
+    func uri(after line: Int) -> Segment? {
+        var range = uris.startIndex..<uris.endIndex
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            range =
+                uris[middle].line > line
+                ? range.lowerBound..<middle : middle + 1..<range.upperBound
+        }
+        return range.lowerBound < uris.endIndex ? uris[range.lowerBound] : nil
+    }
+
     func uses(of name: Tag.Name) -> [TagUse] { (byName[name] ?? []).map { tags[$0] } }
 
     func first(_ name: Tag.Name) -> TagUse? { byName[name]?.first.map { tags[$0] } }

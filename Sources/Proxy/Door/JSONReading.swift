@@ -1,12 +1,12 @@
 /// Reads JSON texts that clients of the API send (RFC 8259); bounded in depth, blind to nothing.
 
 /// Why a text is no JSON.
-struct JSONFault: Error, Equatable, CustomStringConvertible {
-    let message: String
+package struct JSONFault: Error, Equatable, CustomStringConvertible {
+    package let message: String
     /// Bytes before the place where it was noticed.
-    let offset: Int
+    package let offset: Int
 
-    var description: String { "\(message) at byte \(offset)" }
+    package var description: String { "\(message) at byte \(offset)" }
 }
 
 extension JSONValue {
@@ -14,7 +14,7 @@ extension JSONValue {
     ///
     /// - Parameter text: UTF-8; nothing but blanks may stand around the value.
     /// - Throws: `JSONFault` with the place of the first fault.
-    init(parsing text: [UInt8]) throws(JSONFault) {
+    package init(parsing text: [UInt8]) throws(JSONFault) {
         var reader = JSONReader(text)
         self = try reader.value(depth: 0)
         try reader.end()
