@@ -7,6 +7,10 @@ import URISyntax
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))
     guard let base = try? AbsoluteURL("http://origin.test/a/b/list.json") else { return 0 }
+    if JSONRewriter.isDocumentOfHLS(input) {
+        precondition(!JSONRewriter.isDocumentOfHLS([0x5B] + input + [0x5D]), "a list is no object")
+    }
+    _ = JSONRewriter.mayBeDocumentOfHLS(input)
     var handed = 0
     guard
         let first = try? JSONRewriter.rewrite(

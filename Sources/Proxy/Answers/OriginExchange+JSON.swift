@@ -40,13 +40,16 @@ extension OriginExchange {
 
     // MARK: JSON that was opened as an entry
 
+    /// The longest JSON in bytes that is looked into where no playlist says what it is.
+    private static let longestEntry: Int64 = 1 << 20
+
     /// Judges JSON that no playlist led to, by its type and its first bytes.
     ///
     /// Costs one look at the role for all that a playlist names.
     func judgeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> EntryText {
         guard resource.role == nil, resource.kind == nil, facts.head.status == .ok,
             !facts.head.isPlaylist,
-            object.total ?? 0 <= Int64(JSONRewriter.maximumLength),
+            object.total ?? 0 <= Self.longestEntry,
             let type = facts.head.fields.first(.contentType).flatMap(MediaType.init),
             type.subtype == "json" || type.subtype.hasSuffix("+json")
                 || type.subtype == "vnd.apple.steering-list"

@@ -1,0 +1,42 @@
+/// How the work of parsers and writers grows with hostile input.
+import ScenarioSupport
+import Testing
+
+/// The program Cost does each work with n, 2n and 4n items; here the processor time of its thread is
+/// compared, `make cost` counts instructions.
+@Suite struct CostTests {
+    private struct Case {
+        let name: String
+        let times: [Double]
+
+        /// By how much more the second doubling costs than the first: 2 where work is linear, 4 where
+        /// it is quadratic.
+        var growth: Double { (times[2] - times[1]) / max(times[1] - times[0], 1) }
+        /// What takes a millisecond is settled by chance.
+        var isTooSteep: Bool { growth > 3 && times[2] > 5e6 }
+    }
+
+    private func run(_ size: Int, _ names: [String] = []) throws -> [Case] {
+        let command = [try Tool.built("Cost"), String(size)] + names
+        let rows = try Tool.run(command, within: .seconds(280)).stdout.split(separator: "\n").map {
+            $0.split(separator: "\t")
+        }
+        return stride(from: 0, to: rows.count - rows.count % 3, by: 3).map { first in
+            Case(
+                name: String(rows[first][0]),
+                times: rows[first..<first + 3].map { Double($0[2]) ?? 0 })
+        }
+    }
+
+    @Test(.timeLimit(.minutes(6)))
+    func `no work grows faster than its input`() throws {
+        var suspects = try run(400)
+        #expect(suspects.count > 100)
+        suspects = suspects.filter(\.isTooSteep)
+        // Another process may have spoilt one of the three: the larger the size, the less it can.
+        for size in [800, 1_600] where !suspects.isEmpty {
+            suspects = try run(size, suspects.map(\.name)).filter(\.isTooSteep)
+        }
+        #expect(suspects.isEmpty, "\(suspects.map { "\($0.name): \($0.growth)" })")
+    }
+}
