@@ -26,7 +26,7 @@ enum Cost {
     private static func run(_ work: @escaping () -> Void) -> Int {
         pending = work
         let start = processorTime()
-        sluiceCostWork()
+        countedByCallgrind()
         pending = nil
         return processorTime() - start
     }
@@ -48,8 +48,7 @@ struct CostCase {
 nonisolated(unsafe) private var pending: (() -> Void)?
 
 /// What is counted; its symbol is what callgrind looks for.
-@_cdecl("sluice_cost_work")
 @inline(never)
-func sluiceCostWork() {
+func countedByCallgrind() {
     pending?()
 }

@@ -145,7 +145,9 @@ extension Stories.TextTests {
             try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
         let link = try #require(line.split(separator: "\"").first { $0.contains("/j/") })
         let assets = try story.follow(String(link))
-        #expect(assets.text.contains(#"{"ASSETS":[{"URI":"\#(story.daemon.baseURL)/p/"#), "\(assets.text)")
+        #expect(
+            assets.text.contains(#"{"ASSETS":[{"URI":"\#(story.daemon.baseURL)/p/"#),
+            "\(assets.text)")
         story.cdn.put("/ads", text: "<html>busy</html>")
         #expect(try story.follow(link + "?_HLS_primary_id=x").status == 502)
     }
