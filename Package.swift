@@ -47,7 +47,12 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "Numbers", swiftSettings: pure),
-        .target(name: "URISyntax", swiftSettings: pure),
+        // International host names and public suffixes: tables that change with Unicode and with
+        // registries, kept by libraries that libcurl loads anyway.
+        .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(name: "CPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
+        .target(name: "HostNames", dependencies: ["CIDN2", "CPSL"], swiftSettings: strict),
+        .target(name: "URISyntax", dependencies: ["HostNames"], swiftSettings: pure),
 
         // Row 1: pure protocols, bytes in and values out; owned descriptors and typed system errors.
         .target(name: "HTTP", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
@@ -95,8 +100,9 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "COpenSSL", "CZlib",
+                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
+                "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
+                "Upstream", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -137,6 +143,7 @@ let package = Package(
             name: "ScenarioSupport", dependencies: ["CLinux", "FixtureCDN"],
             path: "Tests/ScenarioSupport", swiftSettings: strict),
         .testTarget(name: "NumbersTests", dependencies: ["Numbers"], swiftSettings: strict),
+        .testTarget(name: "HostNamesTests", dependencies: ["HostNames"], swiftSettings: strict),
         .testTarget(name: "URISyntaxTests", dependencies: ["URISyntax"], swiftSettings: strict),
         .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
         .testTarget(name: "HLSTests", dependencies: ["HLS", "URISyntax"], swiftSettings: strict),

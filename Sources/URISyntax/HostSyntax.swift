@@ -1,3 +1,5 @@
+import HostNames
+
 /// What may stand as a host, and its one spelling for comparisons.
 enum HostSyntax {
     /// Whether `bytes` is an IPv6 address without brackets and without a zone (RFC 4291, 2.2).
@@ -53,8 +55,7 @@ enum HostSyntax {
 
     /// The ASCII lower-case form of a host name, or nil where it is none.
     ///
-    /// Labels beyond ASCII are lower-cased and become `xn--` labels (RFC 5891 without its
-    /// normalisation to NFC, for which the standard library has no entry).
+    /// Names beyond ASCII follow `InternationalName.ascii`.
     static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
         let span = bytes.span
         var isName = true
@@ -67,44 +68,11 @@ enum HostSyntax {
             if isLower { return PercentEncoding.text(bytes) }
             return PercentEncoding.text(bytes.map(ASCII.lowercased)[...])
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-        // The full stops of Chinese, Japanese and half-width script separate labels too (UTS 46).
-        let isStop: (Unicode.Scalar) -> Bool = {
-            $0 == "." || $0 == "\u{3002}" || $0 == "\u{FF0E}" || $0 == "\u{FF61}"
-        }
-        var labels: [String] = []
-        let scalars = text.unicodeScalars
-        for label in scalars.split(omittingEmptySubsequences: false, whereSeparator: isStop) {
-            guard let encoded = asciiLabel(label) else { return nil }
-            labels.append(encoded)
-        }
-        return labels.joined(separator: ".")
-    }
-
-    private static func asciiLabel(_ label: Substring.UnicodeScalarView) -> String? {
-        let lower = label.flatMap { $0.properties.lowercaseMapping.unicodeScalars }
-        for scalar in lower {
-            if scalar.isASCII {
-                guard isNameByte(UInt8(truncatingIfNeeded: scalar.value)) else { return nil }
-            } else if !isNameScalar(scalar) {
-                return nil
-            }
-        }
-        guard lower.contains(where: { !$0.isASCII }) else {
-            return String(String.UnicodeScalarView(lower))
-        }
-        guard let encoded = Punycode.encode(lower), encoded.utf8.count <= 59 else { return nil }
-        return "xn--" + encoded
-    }
-
-    /// Letters, marks and numbers; symbols such as emoji too, which registries have sold.
-    private static func isNameScalar(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,
-            .paragraphSeparator, .spaceSeparator:
-            scalar == "\u{200C}" || scalar == "\u{200D}"
-        default:
-            true
-        }
+        // ASCII that is no name stays none: the mapping must not turn it into one.
+        guard let text = String(validating: bytes, as: UTF8.self),
+            bytes.allSatisfy({ $0 >= 0x80 || isNameByte($0) }),
+            let name = InternationalName.ascii(text), name.utf8.allSatisfy(isNameByte)
+        else { return nil }
+        return name
     }
 }

@@ -1,5 +1,6 @@
 /// What a process does once for each of its types, done before anybody waits for it.
 import HLS
+import HostNames
 import Lookahead
 import Reactor
 import Routing
@@ -34,6 +35,9 @@ enum FirstUse {
 
     /// Has libcrypto find its SHA-256, for which it goes through all its algorithms.
     static func lookForDigest() { _ = ObjectKey(sha256Of: "") }
+
+    /// Reads the Public Suffix List, which the first cookie with a domain would wait for.
+    static func readPublicSuffixes() { _ = PublicSuffix.contains("example") }
 }
 
 extension ProxyCore {
@@ -44,6 +48,7 @@ extension ProxyCore {
         aheadThread.handle.enqueue { _ in
             FirstUse.lookForDigest()
             FirstUse.lookForConformances()
+            FirstUse.readPublicSuffixes()
         }
     }
 }

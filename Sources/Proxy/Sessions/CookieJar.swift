@@ -1,11 +1,11 @@
-/// Cookies of one session (RFC 6265): set by any answer on the way, sent where they belong.
 import HTTP
+import HostNames
 import Posix
 import URISyntax
 
-/// A jar.
+/// The cookies of one session (RFC 6265): any response may set them, requests carry those in scope.
 ///
-/// Pure: time and URLs come in as values. Bounded to 50 cookies a host and 300 in all.
+/// Time and URLs are passed in as values. Holds at most 50 cookies a host and 300 in all.
 struct CookieJar {
     private struct Cookie {
         var name: String
@@ -120,14 +120,13 @@ struct CookieJar {
         HTTPDate.parse(text) ?? HTTPDate.parse(String(text.map { $0 == "-" ? " " : $0 }))
     }
 
-    /// A domain must cover the host that sets it, and must not be one under which strangers have
-    /// names.
+    /// A domain must cover the host that sets it, and must not be a public suffix.
     private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
         let domain = HTTP.ASCII.lowercased(
             domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
-        // Without one, and for such a domain itself, the cookie is its host's alone.
-        if domain.isEmpty || (domain == host && SharedDomain.covers(domain)) { return true }
-        guard matches(host, domain), !SharedDomain.covers(domain) else { return false }
+        // Without a domain, and on a host that is itself a public suffix, it is a host-only cookie.
+        if domain.isEmpty || (domain == host && PublicSuffix.contains(domain)) { return true }
+        guard matches(host, domain), !PublicSuffix.contains(domain) else { return false }
         cookie.domain = domain
         cookie.isHostOnly = false
         return true
