@@ -125,7 +125,10 @@ let package = Package(
         // Row 5 too: the figures behind the claims; `make bench`.
         .executableTarget(
             name: "Bench",
-            dependencies: ["URISyntax", "HTTP", "HLS", "Posix", "Routing", "CLinux"],
+            dependencies: [
+                "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CLinux",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: strict),
 
         // Row 5 too: how the work of parsers and writers grows with their input; `make cost`.
@@ -183,7 +186,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "BenchTests",
-            dependencies: ["Bench", "Cost", "ScenarioSupport", "sluice", "sample-cdn"],
+            dependencies: [
+                "Bench", "Cost", "ScenarioSupport", "sluice", "sample-cdn",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: strict),
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(

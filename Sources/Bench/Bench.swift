@@ -1,56 +1,29 @@
-/// `Bench`: measures what the documentation claims and prints it with what repeats it.
+import ArgumentParser
 import Glibc
 import Posix
 
-private let usage = """
-    usage: Bench [OPTION...] [NAME...]
-
-    Sets the release daemon beside the proxies that are installed (nginx, nginx with slices,
-    Varnish, Traffic Server, Squid, HAProxy) and prints Markdown tables; all over loopback, before
-    a sample CDN. Needs the programs sluice and sample-cdn beside itself. As root it takes a network
-    and a file system of its own. Rates on a shared machine are noisy, CPU times are less so, counts
-    not at all.
-
-      NAME              a workload (large, small, cold, join, ranges, memory, failure, objects,
-                        playlist, secure), a part of one (cold.c8), or a line (cold.c8.cpu);
-                        peers: all of these; parts: rewrite and parse; alone: keys and store;
-                        play: first plays, feeds and downloads. Default: peers, parts and play
-      --peers=A,B       compares with these only; none: with nobody
-      --repetitions=N   of every workload; default 5, of which the middle counts
-      --objects=N       objects in a store of many; default 20000
-      --quick           the smallest loads, once, to see whether it runs
-      --json            JSON lines instead of tables; --json=FILE: beside them
-      --svg=FILE        writes the comparison's ratios as bars
-      --shared          uses the machine's network and file system even as root
-      --list            prints the lines
-      --help            prints this
-
-    """
-
+/// `Bench`: measures what the documentation claims, and prints each figure with the command that
+/// repeats it.
 @main
-struct BenchMain {
-    static func main() {
-        let arguments = Array(CommandLine.arguments.dropFirst())
-        if arguments.contains("--help") || arguments.contains("-h") {
-            return print(usage, terminator: "")
-        }
-        if arguments.contains("--list") {
+struct BenchProgram: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "Bench",
+        abstract: "Compare the release daemon with the proxies that are installed.",
+        discussion: """
+            Compares with nginx, nginx with slices, Varnish, Traffic Server, Squid and HAProxy and \
+            prints Markdown tables; all over loopback, before a sample CDN. Needs the programs \
+            sluice and sample-cdn beside itself. As root it takes a network and a file system of \
+            its own. Rates on a shared machine are noisy, CPU times are less so, counts not at all.
+            """)
+
+    @OptionGroup var options: BenchOptions
+
+    func run() throws {
+        if options.listsLines {
             return print(Line.all.map { "\($0.id)  \($0.what) \($0.unit)" }.joined(separator: "\n"))
         }
-        let options: BenchOptions
-        do {
-            options = try BenchOptions(arguments)
-        } catch {
-            printError("Bench: \(error)\n")
-            exit(64)
-        }
-        do {
-            if options.isApart { PrivateNetwork.enter() }
-            try measure(options)
-        } catch {
-            printError("Bench: \(error)\n")
-            exit(1)
-        }
+        if options.isApart { PrivateNetwork.enter() }
+        try Self.measure(options)
     }
 
     private static func measure(_ options: BenchOptions) throws {

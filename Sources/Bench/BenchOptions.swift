@@ -1,90 +1,93 @@
-/// What the command line of `Bench` asks for.
+import ArgumentParser
 
-struct BenchOptions: Equatable {
-    /// Whether the figures go to standard output as JSON, instead of tables.
-    var isJSON = false
-    /// Where they go as JSON beside the tables.
-    var jsonPath: String?
-    /// Where the plot of the comparison goes, as SVG.
-    var plotPath: String?
+/// What one run of `Bench` measures.
+struct BenchOptions: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "What to measure.",
+            discussion: """
+                A workload (large, small, cold, join, ranges, memory, failure, objects, playlist, \
+                secure), a part of one (cold.c8) or a line (cold.c8.cpu); peers: all of these; \
+                parts: rewrite and parse; alone: keys and store; play: first plays, feeds and \
+                downloads. Default: peers, parts and play.
+                """,
+            valueName: "name"))
+    private var names: [String] = []
+
+    @Option(
+        name: .customLong("peers"),
+        help: "Compares with these only, separated by commas; none: with nobody.",
+        transform: Self.peers)
+    private var chosenPeers: Peers?
+
+    @Option(
+        name: .customLong("repetitions"),
+        help: "Runs of each workload, of which the median counts; default 5.",
+        transform: Self.count)
+    private var chosenRepetitions: Int?
+
+    @Option(
+        name: .customLong("objects"), help: "Objects in a store of many; default 20000.",
+        transform: Self.count)
+    private var chosenObjects: Int?
+
+    @Flag(name: .customLong("quick"), help: "Runs the smallest loads once, as a smoke test.")
     var isQuick = false
-    /// Objects in a store of many.
-    var objects = 20_000
-    /// How often a line of the comparison is measured; some workloads take fewer.
-    var repetitions = 5
-    /// The peers to compare with; nil for all that are installed.
-    var peers: [String]?
-    /// Whether the measurement has a network and a file system of its own, where that is allowed.
-    var isApart = true
-    /// Lines and workloads of the comparison.
-    var lines: [String] = []
-    /// Groups that compare with nobody.
-    var groups: Set<String> = []
+
+    @Flag(name: .customLong("json"), help: "Prints JSON lines instead of tables.")
+    var isJSON = false
+
+    @Option(
+        name: .customLong("json-file"),
+        help: ArgumentHelp("Writes the JSON lines there too.", valueName: "file"))
+    var jsonPath: String?
+
+    @Option(
+        name: .customLong("svg"),
+        help: ArgumentHelp("Writes the comparison's ratios there as bars.", valueName: "file"))
+    var plotPath: String?
+
+    @Flag(
+        name: .customLong("shared"),
+        help: "Uses the machine's network and file system even as root.")
+    private var isShared = false
+
+    @Flag(name: .customLong("list"), help: "Prints the lines and measures nothing.")
+    var listsLines = false
 
     static let parts = ["rewrite", "parse"]
     static let alone = ["keys", "store"]
     static let playback = "play"
 
-    /// Reads the arguments; throws what is wrong with the first that cannot be understood.
-    init(_ arguments: [String]) throws(BenchError) {
-        for argument in arguments {
-            let words = argument.split(separator: "=", maxSplits: 1).map(String.init)
-            if argument.hasPrefix("--") {
-                try take(words[0], words.count > 1 ? words[1] : nil)
-            } else {
-                try take(name: argument)
+    /// Runs of each workload.
+    var repetitions: Int { isQuick ? 1 : chosenRepetitions ?? 5 }
+    /// Objects in a store of many.
+    var objects: Int {
+        let wanted = chosenObjects ?? 20_000
+        return isQuick ? min(wanted, 500) : wanted
+    }
+    /// The peers to compare with; nil for all that are installed.
+    var peers: [String]? { chosenPeers?.names }
+    /// Whether the measurement gets a network and a file system of its own, where that is allowed.
+    var isApart: Bool { !isShared }
+    /// Workloads and lines of the comparison with peers, in the order given.
+    var lines: [String] {
+        if names.isEmpty { return Line.workloads }
+        return names.flatMap { name in
+            name == "peers" ? Line.workloads : LineSelection.isKnown(name) ? [name] : []
+        }
+    }
+    /// Groups that compare with nobody.
+    var groups: Set<String> {
+        if names.isEmpty { return Set(Self.parts + [Self.playback]) }
+        return names.reduce(into: []) { groups, name in
+            switch name {
+            case "parts": groups.formUnion(Self.parts)
+            case "alone": groups.formUnion(Self.alone)
+            case _ where Self.groupNames.contains(name): groups.insert(name)
+            default: break
             }
         }
-        if lines.isEmpty, groups.isEmpty {
-            lines = Line.workloads
-            groups = Set(Self.parts + [Self.playback])
-        }
-        if isQuick {
-            repetitions = 1
-            objects = min(objects, 500)
-        }
-    }
-
-    private mutating func take(_ option: String, _ value: String?) throws(BenchError) {
-        switch (option, value) {
-        case ("--json", nil): isJSON = true
-        case ("--json", let path?): jsonPath = path
-        case ("--svg", let path?): plotPath = path
-        case ("--quick", nil): isQuick = true
-        case ("--shared", nil): isApart = false
-        case ("--objects", let text?): objects = try Self.number(option, text)
-        case ("--repetitions", let text?): repetitions = try Self.number(option, text)
-        case ("--peers", let text?):
-            let names = text.split(separator: ",").map(String.init)
-            let known = Peer.all.map(\.name) + ["none"]
-            if let wrong = names.first(where: { !known.contains($0) }) {
-                throw BenchError("--peers takes \(known.joined(separator: ", ")), not \(wrong)")
-            }
-            peers = names.filter { $0 != "none" }
-        default: throw BenchError("\(option) is no option, or lacks its value; see --help")
-        }
-    }
-
-    private mutating func take(name: String) throws(BenchError) {
-        switch name {
-        case "peers": lines += Line.workloads
-        case "parts": groups.formUnion(Self.parts)
-        case "alone": groups.formUnion(Self.alone)
-        case _ where (Self.parts + Self.alone + [Self.playback]).contains(name):
-            groups.insert(name)
-        case _ where LineSelection.isKnown(name): lines.append(name)
-        default:
-            let known = Line.workloads + Self.parts + Self.alone + [Self.playback]
-            let words = known.joined(separator: ", ")
-            throw BenchError("no line or group \(name); there are \(words), and what --list prints")
-        }
-    }
-
-    private static func number(_ option: String, _ text: String) throws(BenchError) -> Int {
-        guard let number = Int(text), number > 0 else {
-            throw BenchError("\(option) takes a number above 0, not \(text)")
-        }
-        return number
     }
 
     /// How often a piece of work is done.
@@ -92,4 +95,38 @@ struct BenchOptions: Equatable {
 
     /// How long a load goes on, in seconds.
     var loadSeconds: Double { isQuick ? 0.06 : 0.4 }
+
+    // MARK: Checks
+
+    private static let groupNames = parts + alone + [playback]
+
+    func validate() throws {
+        let known = ["peers", "parts", "alone"] + Self.groupNames
+        for name in names where !known.contains(name) && !LineSelection.isKnown(name) {
+            let words = (Line.workloads + Self.groupNames).joined(separator: ", ")
+            throw ValidationError(
+                "no line or group '\(name)'; there are \(words), and what --list prints")
+        }
+    }
+
+    private static func count(_ text: String) throws -> Int {
+        guard let number = Int(text), number > 0 else {
+            throw ValidationError("takes a whole number above 0")
+        }
+        return number
+    }
+
+    /// A list that may be empty, which an option of the library has no form for.
+    struct Peers: Equatable {
+        var names: [String]
+    }
+
+    private static func peers(_ text: String) throws -> Peers {
+        let names = text.split(separator: ",").map(String.init)
+        let known = Peer.all.map(\.name) + ["none"]
+        if let wrong = names.first(where: { !known.contains($0) }) {
+            throw ValidationError("takes \(known.joined(separator: ", ")), not \(wrong)")
+        }
+        return Peers(names: names.filter { $0 != "none" })
+    }
 }

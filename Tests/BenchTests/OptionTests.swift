@@ -1,19 +1,20 @@
-/// What the command line of the bench asks for, and which lines that means.
+import ArgumentParser
 import Testing
 
 @testable import Bench
 
+/// What the command line of the bench selects.
 @Suite struct OptionTests {
-    @Test func `without words everything but what runs alone is measured`() throws {
-        let options = try BenchOptions([])
+    @Test func `without names everything is measured except what runs alone`() throws {
+        let options = try BenchOptions.parse([])
         #expect(options.lines == Line.workloads)
         #expect(options.groups == ["rewrite", "parse", "play"])
         #expect(options.repetitions == 5)
     }
 
     @Test func `options and names may come in any order`() throws {
-        let options = try BenchOptions([
-            "cold.c8", "--objects=100000", "--json=out.json", "store", "--svg=a=b.svg",
+        let options = try BenchOptions.parse([
+            "cold.c8", "--objects=100000", "--json-file=out.json", "store", "--svg=a=b.svg",
             "--repetitions=7", "--peers=nginx,squid", "--shared",
         ])
         #expect(options.lines == ["cold.c8"])
@@ -25,8 +26,8 @@ import Testing
         #expect(!options.isApart && !options.isJSON)
     }
 
-    @Test func `quick is once and little`() throws {
-        let options = try BenchOptions(["--quick", "--peers=none", "--json"])
+    @Test func `quick runs the smallest loads once`() throws {
+        let options = try BenchOptions.parse(["--quick", "--peers=none", "--json"])
         #expect(options.repetitions == 1 && options.objects == 500)
         #expect(options.times(5) == 1 && options.times(60) == 6)
         #expect(options.peers == [] && options.isJSON)
@@ -35,16 +36,16 @@ import Testing
     @Test(
         arguments: [
             "--objects=0", "--objects", "--repetitions=x", "--peers=apache", "--svg", "--nothing",
-            "cold.c9", "col", "--quick=1", "",
+            "cold.c9", "col", "--quick=1", "", "--json-file",
         ])
-    func `what cannot be understood is named`(argument: String) throws {
-        #expect(throws: BenchError.self) { try BenchOptions([argument]) }
+    func `a wrong option, value or name is rejected`(argument: String) throws {
+        #expect(throws: (any Error).self) { try BenchOptions.parse([argument]) }
     }
 
     @Test func `every line has a name of its own and can be asked for by it`() throws {
         #expect(Set(Line.all.map(\.id)).count == Line.all.count)
         for line in Line.all {
-            #expect(try BenchOptions([line.id]).lines == [line.id])
+            #expect(try BenchOptions.parse([line.id]).lines == [line.id])
             #expect(line.command.hasSuffix("=\(line.id)"))
         }
         #expect(Workload.all.map(\.name) == Line.workloads)
