@@ -32,10 +32,12 @@ package final class HTTPServer: Sendable {
     ///   - addresses: Where to listen, at least one; port 0 takes one free port for all loops.
     ///   - loops: Threads, at least 1.
     ///   - limits: Brought into their ranges.
+    ///   - onHold: Told of work that held one of the loops for too long.
     ///   - makeHandler: Called once on each loop.
     /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
         addresses: [SocketAddress], loops: Int, limits: ServerLimits,
+        onHold: LoopHold.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
         precondition(!addresses.isEmpty && loops > 0, "a server needs an address and a loop")
@@ -56,7 +58,7 @@ package final class HTTPServer: Sendable {
             for index in 0..<loops {
                 let seat = Seat()
                 let own = listeners[index]
-                let thread = try LoopThread(name: "http-\(index)") { loop in
+                let thread = try LoopThread(name: "http-\(index)", onHold: onHold) { loop in
                     let server = ServerLoop(
                         on: loop, limits: limits, counter: counter, handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }

@@ -47,10 +47,14 @@ package final class EventLoop {
     private var slots: [Slot] = []
     private var freeSlots: [UInt32] = []
     private var timers = TimerHeap()
-    private var roundEnd: [(EventLoop) -> Void] = []
+    private var roundEnd: [ScheduledWork] = []
     // Empty, with the room of those that ran last.
-    private var spareRoundEnd: [(EventLoop) -> Void] = []
-    private var spareJobs: [LoopHandle.Job] = []
+    private var spareRoundEnd: [ScheduledWork] = []
+    private var spareJobs: [LoopHandle.SentJob] = []
+    /// Told of work that held the loop for too long; nil for loops whose work may block.
+    private let onHold: LoopHold.Observer?
+    /// When the work that runs now began, or the work before it ended.
+    private var workBegan: Monotonic
     private var running = true
     private let thread = pthread_self()
 
@@ -58,10 +62,16 @@ package final class EventLoop {
     private static let mailboxToken = UInt64.max
 
     /// Makes a loop for the calling thread.
-    package init(handle: LoopHandle) throws(SystemError) {
+    ///
+    /// - Parameter onHold: told of each piece of work that took longer than `LoopHold.limit`.
+    package init(
+        handle: LoopHandle, onHold: LoopHold.Observer? = nil
+    ) throws(SystemError) {
         self.handle = handle
+        self.onHold = onHold
         epoll = try Epoll()
         now = .now()
+        workBegan = .now()
         wallNow = .now()
         try epoll.add(handle.wakeDescriptor, for: .readable, token: Self.mailboxToken)
     }
@@ -125,8 +135,12 @@ package final class EventLoop {
 
     /// Runs `body` once, on this loop, no earlier than `delay` from this round.
     @discardableResult
-    package func schedule(after delay: Interval, _ body: @escaping (EventLoop) -> Void) -> TimerID {
-        timers.add(deadline: now + delay, body)
+    package func schedule(
+        after delay: Interval, file: StaticString = #fileID, line: UInt = #line,
+        _ body: @escaping (EventLoop) -> Void
+    ) -> TimerID {
+        let work = ScheduledWork(body: body, site: CallSite(file, line))
+        return timers.add(deadline: now + delay, work)
     }
 
     /// Takes a timer back; one that has run is ignored.
@@ -138,8 +152,10 @@ package final class EventLoop {
 
     /// Runs `body` at the end of this round, after all events, timers and jobs; from there, at the
     /// end of the next, which follows without waiting.
-    package func atRoundEnd(_ body: @escaping (EventLoop) -> Void) {
-        roundEnd.append(body)
+    package func atRoundEnd(
+        file: StaticString = #fileID, line: UInt = #line, _ body: @escaping (EventLoop) -> Void
+    ) {
+        roundEnd.append(ScheduledWork(body: body, site: CallSite(file, line)))
     }
 
     /// Ends `run` after this round.
@@ -183,7 +199,10 @@ package final class EventLoop {
         // A timer that sets itself again without delay waits for the next round, or the events of
         // the others would never be seen.
         let mark = timers.mark
-        while let body = timers.popDue(at: now, setBefore: mark) { body(self) }
+        while let timer = timers.popDue(at: now, setBefore: mark) {
+            timer.body(self)
+            noteEnd(of: .timer(timer.site))
+        }
         if mailboxIsReady {
             runJobs()
         }
@@ -191,10 +210,13 @@ package final class EventLoop {
     }
 
     private func runJobs() {
-        var jobs: [LoopHandle.Job] = []
+        var jobs: [LoopHandle.SentJob] = []
         swap(&jobs, &spareJobs)
         handle.takeJobs(into: &jobs)
-        for job in jobs { job(self) }
+        for job in jobs {
+            job.run(self)
+            noteEnd(of: .job(job.site))
+        }
         Self.empty(&jobs)
         swap(&jobs, &spareJobs)
     }
@@ -207,20 +229,36 @@ package final class EventLoop {
     private func readClocks() {
         now = .now()
         wallNow = .now()
+        workBegan = now
+    }
+
+    /// Reports the work that has just ended if it held the loop for too long.
+    @inline(__always)
+    private func noteEnd(of work: @autoclosure () -> LoopHold.Work) {
+        guard let onHold else { return }
+        let end = Monotonic.now()
+        let duration = end - workBegan
+        workBegan = end
+        if duration > LoopHold.limit { onHold(LoopHold(work: work(), duration: duration)) }
     }
 
     private func dispatch(_ token: UInt64, _ readiness: Readiness) {
         let slot = slots[Int(UInt32(truncatingIfNeeded: token))]
         guard slot.generation == UInt32(truncatingIfNeeded: token >> 32) else { return }
-        slot.handler?.ready(readiness, on: self)
+        guard let handler = slot.handler else { return }
+        handler.ready(readiness, on: self)
+        noteEnd(of: .handler(String(describing: type(of: handler))))
     }
 
     private func runRoundEnd() {
         if roundEnd.isEmpty { return }
-        var bodies: [(EventLoop) -> Void] = []
+        var bodies: [ScheduledWork] = []
         swap(&bodies, &spareRoundEnd)
         swap(&bodies, &roundEnd)
-        for body in bodies { body(self) }
+        for work in bodies {
+            work.body(self)
+            noteEnd(of: .roundEnd(work.site))
+        }
         Self.empty(&bodies)
         swap(&bodies, &spareRoundEnd)
     }

@@ -9,8 +9,14 @@ package final class LoopHandle: Sendable {
     /// Work for a loop; the loop is passed in, never captured.
     package typealias Job = @Sendable (EventLoop) -> Void
 
+    /// A job and where it was sent from.
+    struct SentJob {
+        let run: Job
+        let site: CallSite
+    }
+
     private struct Mailbox {
-        var jobs: [Job] = []
+        var jobs: [SentJob] = []
         var isSignalled = false
         var isClosed = false
     }
@@ -29,10 +35,12 @@ package final class LoopHandle: Sendable {
     ///
     /// - Returns: false when the loop has ended; the job is dropped then.
     @discardableResult
-    package func enqueue(_ job: @escaping Job) -> Bool {
+    package func enqueue(
+        file: StaticString = #fileID, line: UInt = #line, _ job: @escaping Job
+    ) -> Bool {
         let (accepted, mustSignal) = mailbox.withLock { mailbox -> (Bool, Bool) in
             if mailbox.isClosed { return (false, false) }
-            mailbox.jobs.append(job)
+            mailbox.jobs.append(SentJob(run: job, site: CallSite(file, line)))
             let first = !mailbox.isSignalled
             mailbox.isSignalled = true
             return (true, first)
@@ -46,7 +54,7 @@ package final class LoopHandle: Sendable {
     }
 
     /// Swaps the mailbox with an empty list under the lock; the caller runs the jobs outside it.
-    func takeJobs(into jobs: inout [Job]) {
+    func takeJobs(into jobs: inout [SentJob]) {
         var count: UInt64 = 0
         _ = read(eventDescriptor.number, &count, 8)
         mailbox.withLock { mailbox in
@@ -83,7 +91,10 @@ package struct LoopBound<Value>: @unchecked Sendable {
     }
 
     /// Runs `body` with the value on its own loop.
-    package func enqueue(_ body: @escaping @Sendable (Value, EventLoop) -> Void) {
-        home.enqueue { loop in body(self.value(on: loop), loop) }
+    package func enqueue(
+        file: StaticString = #fileID, line: UInt = #line,
+        _ body: @escaping @Sendable (Value, EventLoop) -> Void
+    ) {
+        home.enqueue(file: file, line: line) { loop in body(self.value(on: loop), loop) }
     }
 }

@@ -64,13 +64,18 @@ package final class LoopThread: Sendable {
     private let thread: PosixThread
 
     /// Starts the thread; `setUp` is the loop's first job.
-    package init(name: String, _ setUp: @escaping LoopHandle.Job) throws(SystemError) {
+    ///
+    /// - Parameter onHold: told of work that held the loop for too long; nil for loops whose work may
+    ///   block.
+    package init(
+        name: String, onHold: LoopHold.Observer? = nil, _ setUp: @escaping LoopHandle.Job
+    ) throws(SystemError) {
         let handle = try LoopHandle()
         self.handle = handle
         handle.enqueue(setUp)
         thread = try PosixThread(name: name) {
             do throws(SystemError) {
-                let loop = try EventLoop(handle: handle)
+                let loop = try EventLoop(handle: handle, onHold: onHold)
                 loop.run()
             } catch {
                 // Out of descriptors before anything ran: the process cannot start.

@@ -8,6 +8,12 @@ package struct TimerID: Hashable, Sendable {
     fileprivate let number: UInt64
 }
 
+/// What a timer or the end of a round runs, and where it was scheduled.
+struct ScheduledWork {
+    let body: (EventLoop) -> Void
+    let site: CallSite
+}
+
 /// A timer's body lies in a slot, which a later timer may have again; its number tells them apart.
 struct TimerHeap {
     private struct Entry: Comparable {
@@ -23,7 +29,7 @@ struct TimerHeap {
     private struct Slot {
         /// That of the timer whose body it is; 0 while it is free.
         var number: UInt64 = 0
-        var body: ((EventLoop) -> Void)?
+        var work: ScheduledWork?
     }
 
     private var heap = Heap<Entry>()
@@ -31,17 +37,17 @@ struct TimerHeap {
     private var freeSlots: [UInt32] = []
     private var nextNumber: UInt64 = 0
 
-    mutating func add(deadline: Monotonic, _ body: @escaping (EventLoop) -> Void) -> TimerID {
+    mutating func add(deadline: Monotonic, _ work: ScheduledWork) -> TimerID {
         nextNumber += 1
         let slot = freeSlots.popLast() ?? UInt32(slots.count)
         if slot == slots.count { slots.append(Slot()) }
-        slots[Int(slot)] = Slot(number: nextNumber, body: body)
+        slots[Int(slot)] = Slot(number: nextNumber, work: work)
         heap.insert(Entry(deadline: deadline, number: nextNumber, slot: slot))
         return TimerID(slot: slot, number: nextNumber)
     }
 
     mutating func cancel(_ timer: TimerID) {
-        _ = takeBody(timer.slot, timer.number)
+        _ = take(timer.slot, timer.number)
         // Cancelled entries with far deadlines must not pile up under steady rescheduling.
         if heap.count > 2 * (slots.count - freeSlots.count) + 64 {
             heap = Heap(heap.unordered.filter { slots[Int($0.slot)].number == $0.number })
@@ -49,22 +55,22 @@ struct TimerHeap {
     }
 
     /// Frees the slot of a timer; nil where it has run or was cancelled.
-    private mutating func takeBody(_ slot: UInt32, _ number: UInt64) -> ((EventLoop) -> Void)? {
+    private mutating func take(_ slot: UInt32, _ number: UInt64) -> ScheduledWork? {
         let index = Int(slot)
         guard slots[index].number == number else { return nil }
         slots[index].number = 0
         freeSlots.append(slot)
-        return slots[index].body.take()
+        return slots[index].work.take()
     }
 
     /// Divides the timers set so far from those set later.
     var mark: UInt64 { nextNumber }
 
     /// The next timer that is due and was set before `mark`, removed; nil if none is.
-    mutating func popDue(at now: Monotonic, setBefore mark: UInt64) -> ((EventLoop) -> Void)? {
+    mutating func popDue(at now: Monotonic, setBefore mark: UInt64) -> ScheduledWork? {
         while let first = heap.min, first.deadline <= now, first.number <= mark {
             heap.removeMin()
-            if let body = takeBody(first.slot, first.number) { return body }
+            if let work = take(first.slot, first.number) { return work }
         }
         return nil
     }

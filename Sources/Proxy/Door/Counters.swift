@@ -1,6 +1,8 @@
 /// What the daemon counts, each counter with its prose: `/metrics` and `sluice stats` print this.
 import Histogram
+import Logging
 package import Posix
+import Reactor
 import Synchronization
 
 /// Counters of one daemon; any thread may add.
@@ -17,6 +19,7 @@ package final class Counters: Sendable {
         case bytesAhead, aheadFetches
         case epochsBegun, reloadsHeld, reloadsRepeated
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
+        case loopHolds
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -58,6 +61,7 @@ package final class Counters: Sendable {
             case .epochsBegun: "live_epochs_total"
             case .reloadsHeld: "blocking_reloads_total"
             case .reloadsRepeated: "blocking_reloads_repeated_total"
+            case .loopHolds: "loop_holds_total"
             }
         }
 
@@ -101,6 +105,7 @@ package final class Counters: Sendable {
             case .epochsBegun: "Live playlists that began to count anew."
             case .reloadsHeld: "Blocking playlist reloads sent to origins."
             case .reloadsRepeated: "Blocking reloads that the origin had not held."
+            case .loopHolds: "Handlers, timers and jobs that held a loop for over 10 ms."
             }
         }
     }
@@ -117,7 +122,26 @@ package final class Counters: Sendable {
             lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
             numberOfSignificantValueDigits: .two))
 
+    /// The longest time that one piece of work held a loop, in nanoseconds; 0 if none was too long.
+    private let longestHold = Atomic<Int64>(0)
+
     package init() {}
+
+    /// Counts each piece of work that held a loop for too long, and logs it at debug.
+    func loopHoldObserver(log: Logger) -> LoopHold.Observer {
+        { [self] hold in
+            add(.loopHolds)
+            longestHold.max(hold.duration.nanoseconds, ordering: .relaxed)
+            log.debug(
+                "a loop was held for too long",
+                metadata: [
+                    "work": "\(hold.work)", "ms": "\(hold.duration.nanoseconds / 1_000_000)",
+                ])
+        }
+    }
+
+    /// The longest time that one piece of work held a loop, in whole milliseconds.
+    var longestLoopHold: Int64 { longestHold.load(ordering: .relaxed) / 1_000_000 }
 
     /// Adds to a counter.
     package func add(_ name: Name, _ amount: Int64 = 1) {

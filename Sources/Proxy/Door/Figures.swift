@@ -55,6 +55,10 @@ struct Figures {
                 name: "origin_connections_total", help: "Connections opened to origins.",
                 value: Int64(upstream.newConnections)),
             Gauge(
+                name: "longest_loop_hold_milliseconds",
+                help: "The longest time that one handler, timer or job held a loop, if over 10 ms.",
+                value: counters.longestLoopHold),
+            Gauge(
                 name: "stored_objects", help: "Objects in the store.", value: Int64(store.objects)),
             Gauge(
                 name: "stored_bytes", help: "Bytes that the store takes on the disk.",

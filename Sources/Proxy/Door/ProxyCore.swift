@@ -4,7 +4,7 @@ import HLS
 import HTTP
 package import Logging
 package import Posix
-import Reactor
+package import Reactor
 package import Routing
 package import Store
 import Synchronization
@@ -113,6 +113,9 @@ package final class ProxyCore: Sendable {
         offline.stop()
         flights.stop()
     }
+
+    /// Counts and logs work that holds a loop for too long.
+    package var loopHoldObserver: LoopHold.Observer { counters.loopHoldObserver(log: log) }
 
     // MARK: Settings that may change while we run
 

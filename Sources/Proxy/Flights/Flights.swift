@@ -34,7 +34,9 @@ package final class Flights: Sendable {
     init(core: FlightCore, configuration: UpstreamConfiguration) throws {
         let ready = try Latch()
         let holder = TableHolder()
-        thread = try LoopThread(name: "upstream") { loop in
+        thread = try LoopThread(
+            name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
+        ) { loop in
             holder.install(core, configuration, on: loop)
             ready.open()
         }

@@ -72,7 +72,7 @@ final class Daemon {
         do throws(SystemError) {
             let server = try HTTPServer(
                 addresses: configuration.addresses, loops: configuration.loops,
-                limits: configuration.limits
+                limits: configuration.limits, onHold: core.loopHoldObserver
             ) { _ in CachingProxy(core: core, status: status) }
             connections.follow(server)
             return server
