@@ -1,4 +1,5 @@
 /// What responses taught about parameters: which never change the bytes, and which do.
+import Numbers
 package import URISyntax
 
 /// What one response is known by: strong validator, length, and a digest of bytes of the body.
@@ -211,11 +212,13 @@ package struct KeyEvidence: Sendable {
         }
         while let line = lines.next(), (findings[origin]?.count ?? 0) < Self.mostNames {
             let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
-            guard parts.count == 4, let pairs = UInt32(parts[1]) else { continue }
+            guard parts.count == 4,
+                let pairs = OutsideNumber.integer(parts[1], in: 0...UInt32.max)
+            else { continue }
             var finding = Finding()
             finding.pairs = pairs
             finding.paths = parts[2].split(separator: ",").prefix(8).compactMap {
-                UInt32($0, radix: 16)
+                OutsideNumber.integer($0, in: 0...UInt32.max, radix: 16)
             }
             finding.isVetoed = parts[3] == "veto"
             findings[origin, default: [:]][String(parts[0])] = finding

@@ -1,4 +1,5 @@
 /// Makes the key of a URL by rules, and tells which of them had a part in it.
+import Numbers
 package import URISyntax
 
 /// Where a rule comes from.
@@ -212,7 +213,8 @@ package struct KeyMaker {
 
     private mutating func tier(_ name: KeyGlob, _ limits: [UInt64], _ source: KeyRuleSource) {
         rewrite("tier", source, name) { value in
-            guard let number = UInt64(String(decoding: value, as: UTF8.self)) else { return nil }
+            let text = String(decoding: value, as: UTF8.self)
+            guard let number = OutsideNumber.integer(text, in: 0...UInt64.max) else { return nil }
             return (limits.first { $0 >= number } ?? limits.last).map(String.init)
         }
     }

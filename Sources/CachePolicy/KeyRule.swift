@@ -1,3 +1,5 @@
+import Numbers
+
 /// The rule language of cache keys: one step each, written as a word and its arguments.
 ///
 /// | rule | what it does to the key |
@@ -53,7 +55,9 @@ package enum KeyRule: Hashable, Sendable {
             self = .keep(rest.map { KeyGlob($0) })
         case "tier":
             try need(2, "tier NAME NUMBER...")
-            let limits = rest.dropFirst().compactMap { UInt64($0) }
+            let limits = rest.dropFirst().compactMap {
+                OutsideNumber.integer($0, in: 0...UInt64.max)
+            }
             guard limits.count == rest.count - 1 else {
                 throw Fault(description: "the key rule '\(text)' is written 'tier NAME NUMBER...'")
             }

@@ -1,4 +1,5 @@
 // Byte classes and decimal numbers that every parser of this target shares (RFC 9110 section 5.6).
+import Numbers
 import URISyntax
 
 /// Named bytes and byte classes of the HTTP grammar.
@@ -127,9 +128,9 @@ package enum ASCII {
 
 /// What reading a run of decimal digits gave.
 enum DecimalNumber: Equatable {
-    /// The number fits.
+    /// The number is within 0 to 2^53 - 1.
     case value(Int64)
-    /// Digits only, but the number is above `Int64.max`.
+    /// Digits only, but the number is larger.
     case overflow
     /// Empty, or a byte that is no digit.
     case malformed
@@ -149,7 +150,7 @@ enum DecimalNumber: Equatable {
             }
             let (product, first) = total.multipliedReportingOverflow(by: 10)
             let (sum, second) = product.addingReportingOverflow(Int64(digit &- 0x30))
-            if first || second { overflowed = true }
+            if first || second || sum > Int64(OutsideNumber.largest) { overflowed = true }
             total = overflowed ? 0 : sum
         }
         self = overflowed ? .overflow : .value(total)
@@ -159,7 +160,7 @@ enum DecimalNumber: Equatable {
     var saturated: Int64? {
         switch self {
         case .value(let number): number
-        case .overflow: Int64.max
+        case .overflow: Int64(OutsideNumber.largest)
         case .malformed: nil
         }
     }

@@ -1,3 +1,5 @@
+import Numbers
+
 /// One range of a `Range` field, before the length of the representation is known (RFC 9110
 /// section 14.1.2).
 package enum ByteRangeSpec: Sendable, Hashable {
@@ -34,7 +36,7 @@ package enum ByteRangeSpec: Sendable, Hashable {
 
     /// Reads the value of a `Range` field.
     ///
-    /// An offset beyond `Int64.max` counts as that.
+    /// An offset beyond 2^53 - 1 counts as that.
     package static func parse(_ value: String) -> Request {
         // Looked at before anything is read: an attack's list is as long as a head may be.
         guard value.utf8.count(where: { $0 == ASCII.comma }) < 4 * maximumCount else {
@@ -82,7 +84,7 @@ package enum ByteRangeSpec: Sendable, Hashable {
         for spec in specs {
             switch spec {
             case .bounded(let first, let last): bounds.append((first, last))
-            case .from(let first): bounds.append((first, Int64.max))
+            case .from(let first): bounds.append((first, Int64(OutsideNumber.largest)))
             case .suffix: suffixes += 1
             }
         }
@@ -131,7 +133,7 @@ package struct ResolvedRange: Sendable, Hashable {
     /// The offset of the last byte, included.
     package let last: Int64
 
-    /// A range of `first` to `last`, with 0 <= `first` <= `last` < `Int64.max`.
+    /// A range of `first` to `last`, with 0 <= `first` <= `last` < 2^53.
     package init(first: Int64, last: Int64) {
         self.first = first
         self.last = last

@@ -1,4 +1,5 @@
 /// How many transfers may run at once ahead of players: what is measured, and what decides.
+import Numbers
 
 /// What was seen of a link, or of one host, for a stretch of time.
 package struct LinkSample: Sendable, Equatable {
@@ -54,8 +55,8 @@ package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
         case "table": self = .table
         case "probe": self = .probe
         default:
-            guard text.hasPrefix("fixed:"), let count = Int(text.dropFirst(6)),
-                (1...Self.most).contains(count)
+            guard text.hasPrefix("fixed:"),
+                let count = OutsideNumber.integer(text.dropFirst(6), in: 1...Self.most)
             else { return nil }
             self = .fixed(count)
         }

@@ -1,4 +1,5 @@
 /// What speaks against many transfers at once besides the link: load, battery, a bill.
+import Numbers
 
 /// The state of the machine and its link, as far as it is known.
 package struct Surroundings: Sendable, Equatable {
@@ -77,7 +78,8 @@ package struct Surroundings: Sendable, Equatable {
     /// - Returns: percent; nil for another form.
     package static func pressure(_ text: String) -> Double? {
         for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
-            if word.hasPrefix("avg10=") { return Double(word.dropFirst(6)) }
+            guard word.hasPrefix("avg10=") else { continue }
+            return OutsideNumber.decimal(word.dropFirst(6), in: 0...100)
         }
         return nil
     }
@@ -103,8 +105,9 @@ package struct NetworkMemory: Sendable, Equatable {
     package init(_ text: String = "") {
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
-            guard words.count == 3, let transfers = Int(words[1]), let goodput = Int64(words[2]),
-                (1...ConcurrencyPlan.most).contains(transfers), goodput >= 0
+            guard words.count == 3,
+                let transfers = OutsideNumber.integer(words[1], in: 1...ConcurrencyPlan.most),
+                let goodput = OutsideNumber.integer(words[2], in: 0...Int64(OutsideNumber.largest))
             else { continue }
             networks.append(
                 Network(name: String(words[0]), transfers: transfers, goodput: goodput))

@@ -1,5 +1,6 @@
 /// What is known of one item of a feed, and how far it is got ready.
 import HLS
+import Numbers
 import URISyntax
 
 /// The pieces of an item in the order in which they play.
@@ -20,7 +21,7 @@ package struct FeedPlan: Sendable, Equatable {
     }
 
     package let parts: [Part]
-    /// Bytes that a second takes; nil where nothing tells.
+    /// Bytes that a second takes, as announced by whoever wrote the playlist; nil where nothing tells.
     package let rate: Double?
 
     package init(parts: [Part], rate: Double?) {
@@ -71,15 +72,16 @@ package struct FeedPlan: Sendable, Equatable {
             }
             if part.begins >= parameters.headSeconds, bytes >= parameters.headBytes { break }
             let wanted = max(
-                parameters.headBytes - bytes,
-                rate.map { Int64($0 * max(0, parameters.headSeconds - part.begins)) } ?? 0)
-            let size = rate.map { Int64($0 * part.seconds) }
+                parameters.headBytes.subtractingSaturated(bytes),
+                self.bytes(in: parameters.headSeconds - part.begins) ?? 0)
+            let size = self.bytes(in: part.seconds)
             // Where only bytes count, so many are taken whatever the segment holds.
             let cut =
                 size == nil && part.piece.range == nil && parameters.headSeconds == 0
                 ? 0..<max(wanted, 1) : self.cut(part, to: wanted, of: size)
             head.append((index, cut))
-            bytes += cut.map { Int64($0.count) } ?? size ?? parameters.headBytes
+            bytes = bytes.addingSaturated(
+                cut.map { Int64($0.count) } ?? size ?? parameters.headBytes)
         }
         // Structure of segments that are not wanted.
         while let last = head.last, parts[last.index].seconds == 0, !isFile,
@@ -88,6 +90,12 @@ package struct FeedPlan: Sendable, Equatable {
             head.removeLast()
         }
         return head
+    }
+
+    /// The bytes that so much playing time takes by the announced rate: 0 to 2^53 - 1, whatever was
+    /// announced; nil without a rate.
+    func bytes(in seconds: Double) -> Int64? {
+        rate.map { min(Int64(saturating: $0 * max(0, seconds)), Int64(OutsideNumber.largest)) }
     }
 
     /// Whether this is one media file, of which no times are known.

@@ -167,10 +167,8 @@ extension FeedPlanner {
 
     private func size(_ want: Want) -> Int64 {
         if let range = want.range { return Int64(range.count) }
-        guard let plan = known[want.content]?.plan, let rate = plan.rate else {
-            return parameters.headBytes
-        }
-        return Int64(rate * plan.parts[want.part].seconds)
+        guard let plan = known[want.content]?.plan else { return parameters.headBytes }
+        return plan.bytes(in: plan.parts[want.part].seconds) ?? parameters.headBytes
     }
 
     private func wantsOfActive(at now: Double) -> [Want] {

@@ -4,6 +4,7 @@
 /// Pure: it is told where the viewer is, what items consist of and how fetches ended, each with the
 /// time in seconds, and answers with actions.
 import HLS
+import Numbers
 package import URISyntax
 
 /// What is to be done for a feed.
@@ -68,7 +69,7 @@ package struct FeedPlanner: Sendable {
         let inWindow = Set(window.map(\.content))
         return known.reduce(forgottenWaste) { sum, entry in
             inWindow.contains(entry.key) || entry.value.wasActive
-                ? sum : sum + entry.value.broughtBytes
+                ? sum : sum.addingSaturated(entry.value.broughtBytes)
         }
     }
 
@@ -187,8 +188,9 @@ package struct FeedPlanner: Sendable {
         _ id: AheadID, _ result: AheadResult, reason: String? = nil, at now: Double
     ) -> [FeedAction] {
         guard let fetch = running.removeValue(forKey: id) else { return [] }
-        fetchedBytes += result.bytes
-        known[fetch.content]?.broughtBytes += result.bytes
+        fetchedBytes = fetchedBytes.addingSaturated(result.bytes)
+        let brought = known[fetch.content]?.broughtBytes ?? 0
+        known[fetch.content]?.broughtBytes = brought.addingSaturated(result.bytes)
         switch result.ending {
         case .stored: note(fetch)
         case .failed: rest(fetch.content, reason ?? "the fetch failed", at: now)
@@ -233,7 +235,9 @@ package struct FeedPlanner: Sendable {
         // What was refused stays known, or it would be asked for again at once.
         for (content, state) in known
         where !kept.contains(content) && (state.refusals == 0 || known.count > 2_000) {
-            if !state.wasActive { forgottenWaste += state.broughtBytes }
+            if !state.wasActive {
+                forgottenWaste = forgottenWaste.addingSaturated(state.broughtBytes)
+            }
             known[content] = nil
         }
     }

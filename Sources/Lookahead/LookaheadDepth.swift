@@ -1,4 +1,5 @@
 /// How far to run ahead of a player.
+import Numbers
 
 /// What the operator allows.
 package enum LookaheadMode: Sendable, Hashable {
@@ -14,7 +15,7 @@ package enum LookaheadMode: Sendable, Hashable {
         case "off": self = .off
         case "auto": self = .auto
         default:
-            guard let seconds = Double(text), (1...600).contains(seconds) else { return nil }
+            guard let seconds = OutsideNumber.decimal(text, in: 1...600) else { return nil }
             self = .seconds(seconds)
         }
     }

@@ -6,6 +6,7 @@
 /// rendition, since it goes by the last segment that was asked for of each kind of track; it stops
 /// with its player, and knows no segment that no list has named.
 import HLS
+import Numbers
 package import URISyntax
 
 package struct LookaheadPlanner: Sendable {
@@ -259,7 +260,7 @@ package struct LookaheadPlanner: Sendable {
         guard let size, size > 0, let list = lists[id] else { return }
         let index = list.picture.index(after: sequence) - 1
         guard index >= 0, list.picture.sequence(at: index) == sequence else { return }
-        lists[id]?.bytes += size
+        lists[id]?.bytes = list.bytes.addingSaturated(size)
         lists[id]?.seconds += list.picture.seconds(at: index)
     }
 }

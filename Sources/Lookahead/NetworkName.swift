@@ -1,4 +1,5 @@
 /// Which network the machine is in, from the tables of the kernel.
+import Numbers
 
 /// The default route of a moment.
 package struct NetworkName: Sendable, Equatable {
@@ -17,7 +18,7 @@ package struct NetworkName: Sendable, Equatable {
     package init(routes: String, routes6: String = "", neighbours: String = "") {
         let best = Self.rows(routes).compactMap { row -> (metric: Int, row: [Substring])? in
             guard row.count >= 8, row[1] == "00000000", row[7] == "00000000",
-                let metric = Int(row[6])
+                let metric = OutsideNumber.integer(row[6], in: 0...Int(UInt32.max))
             else { return nil }
             return (metric, row)
         }.min { $0.metric < $1.metric }?.row
@@ -57,7 +58,9 @@ package struct NetworkName: Sendable, Equatable {
 
     /// `010200C0` is 192.0.2.1.
     private static func address(_ hex: Substring) -> String? {
-        guard hex.utf8.count == 8, let number = UInt32(hex, radix: 16) else { return nil }
+        guard hex.utf8.count == 8,
+            let number = OutsideNumber.integer(hex, in: 0...UInt32.max, radix: 16)
+        else { return nil }
         return [0, 8, 16, 24].map { String((number >> $0) & 0xFF) }.joined(separator: ".")
     }
 }

@@ -1,4 +1,5 @@
 /// What a player tells of itself with a request (CTA-5004, Common Media Client Data).
+import Numbers
 import URISyntax
 
 /// The fields that say what will be asked for next, and how urgent it is.
@@ -72,15 +73,15 @@ package struct PlayerHints: Sendable, Equatable {
 
     private static func number(_ text: String) -> Double? {
         // Inner lists (`br=(3000;v 128;a)`) and signs are not for us.
-        guard let value = Double(text), value >= 0, value < 1e12 else { return nil }
-        return value
+        OutsideNumber.decimal(text, in: 0...1e12)
     }
 
     /// `1234-5678`, `1234-`: an open end cannot be fetched as a part.
     private static func range(_ text: String) -> Range<Int64>? {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let first = Int64(parts[0]), let last = Int64(parts[1]),
-            first >= 0, last >= first, last < .max
+        let largest = Int64(OutsideNumber.largest)
+        guard parts.count == 2, let first = OutsideNumber.integer(parts[0], in: 0...largest),
+            let last = OutsideNumber.integer(parts[1], in: first...largest)
         else { return nil }
         return first..<last + 1
     }

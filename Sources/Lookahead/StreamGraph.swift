@@ -1,13 +1,17 @@
 /// A multivariant playlist as what runs ahead of players sees it: which streams there are, and which
 /// one a player is likely to choose.
 package import HLS
+import Numbers
 package import URISyntax
 
 package struct StreamGraph: Sendable {
+    /// Lines of the tallest picture that is believed.
+    private static let tallest = 100_000
+
     /// A variant stream.
     package struct Stream: Sendable, Hashable {
         package let url: AbsoluteURL
-        /// Bits per second at the peak, as announced.
+        /// Bits per second at the peak, as announced: 0 to 2^53 - 1, 0 where nothing is.
         package let bandwidth: Int
         /// Lines of the picture; nil where the list does not say.
         package let height: Int?
@@ -42,8 +46,12 @@ package struct StreamGraph: Sendable {
             }
             let size = entry.attribute("RESOLUTION")?.split(separator: "x").last
             return Stream(
-                url: url, bandwidth: entry.attribute("BANDWIDTH").flatMap { Int($0) } ?? 0,
-                height: size.flatMap { Int($0) }, audio: entry.attribute("AUDIO"),
+                url: url,
+                bandwidth: entry.attribute("BANDWIDTH").flatMap {
+                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                } ?? 0,
+                height: size.flatMap { OutsideNumber.integer($0, in: 1...Self.tallest) },
+                audio: entry.attribute("AUDIO"),
                 subtitles: entry.attribute("SUBTITLES"))
         }
         renditions = outline.entries.compactMap { entry in

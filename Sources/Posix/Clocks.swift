@@ -42,7 +42,8 @@ package struct WallTime: Comparable, Hashable, Sendable {
 
     /// Whole seconds since the epoch, rounded down.
     package var seconds: Int64 {
-        nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
+        let (quotient, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0 ? quotient - 1 : quotient
     }
 
     package static func < (a: WallTime, b: WallTime) -> Bool {

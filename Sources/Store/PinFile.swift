@@ -6,6 +6,7 @@
 /// as a whole and synced before `pin` returns.
 import Glibc
 import Logging
+import Numbers
 import Posix
 import Synchronization
 
@@ -105,10 +106,15 @@ final class PinFile: Sendable {
         guard lines.popFirst().map(String.init) == firstLine else { return ([:], false) }
         var pins: [UInt64: Pin] = [:]
         for line in lines {
-            if line.hasPrefix("END ") { return (pins, Int(line.dropFirst(4)) == pins.count) }
+            if line.hasPrefix("END ") {
+                let count = OutsideNumber.integer(line.dropFirst(4), in: 0...OutsideNumber.largest)
+                return (pins, count == pins.count)
+            }
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
-            guard fields.count == 4, let title = UInt64(fields[0], radix: 16),
-                let since = Int64(fields[1])
+            let largest = Int64(OutsideNumber.largest)
+            guard fields.count == 4,
+                let title = OutsideNumber.integer(fields[0], in: 0...UInt64.max, radix: 16),
+                let since = OutsideNumber.integer(fields[1], in: -largest...largest)
             else { return (pins, false) }
             let keys = fields[3].split(separator: ",").map { ObjectKey(hex: String($0)) }
             guard keys.allSatisfy({ $0 != nil }) else { return (pins, false) }

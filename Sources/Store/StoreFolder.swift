@@ -9,6 +9,7 @@
 ///     new/<generation>       objects that are not published; emptied at every start
 ///     objects/<2 hex>/<62 hex>
 import Glibc
+import Numbers
 import Posix
 import Synchronization
 
@@ -105,7 +106,8 @@ final class StoreFolder: Sendable {
         do throws(SystemError) {
             let text = String(decoding: try readWhole(path), as: UTF8.self)
             guard text.hasPrefix(cleanPrefix), text.hasSuffix("\n") else { return nil }
-            return UInt64(text.dropFirst(cleanPrefix.count).dropLast(), radix: 16)
+            let digits = text.dropFirst(cleanPrefix.count).dropLast()
+            return OutsideNumber.integer(digits, in: 0...UInt64.max, radix: 16)
         } catch {
             guard error.code == ENOENT else { throw error }
             return nil
@@ -125,8 +127,9 @@ final class StoreFolder: Sendable {
             throw .unusable(folder: path, error)
         }
         if let text {
+            let digits = text.dropFirst(formatPrefix.count).prefix { $0 != "\n" }
             guard text.hasPrefix(formatPrefix),
-                let version = Int(text.dropFirst(formatPrefix.count).prefix { $0 != "\n" })
+                let version = OutsideNumber.integer(digits, in: 0...OutsideNumber.largest)
             else { throw .foreignFolder(folder: path, holds: "format") }
             guard version <= formatVersion else {
                 throw .newerFormat(folder: path, found: version, supported: formatVersion)

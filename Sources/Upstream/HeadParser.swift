@@ -1,5 +1,6 @@
 /// Gathers the lines that libcurl hands over into response heads.
 import HTTP
+import Numbers
 
 /// One head after another: interim ones, redirects, the final one; then trailers, left out.
 ///
@@ -114,17 +115,17 @@ struct HeadParser {
         return unifyLengths()
     }
 
-    /// Equal lengths become one; others contradict each other.
+    /// Equal lengths become one; others contradict each other, and none is above 2^53 - 1.
     private mutating func unifyLengths() -> Bool {
         guard fields.contains(.contentLength) else { return true }
         if fields.count(of: .contentLength) == 1, let length = fields.valueBytes(.contentLength),
-            (1...18).contains(length.count), length.allSatisfy(ASCII.isDigit)
+            (1...15).contains(length.count), length.allSatisfy(ASCII.isDigit)
         {
             return true
         }
         let lengths = Set(fields.listMembers(.contentLength))
         guard lengths.count == 1, let length = lengths.first, !length.isEmpty,
-            length.utf8.allSatisfy(ASCII.isDigit), Int64(length) != nil
+            OutsideNumber.integer(length, in: 0...OutsideNumber.largest) != nil
         else { return false }
         if fields.count(of: .contentLength) > 1 || fields.first(.contentLength) != length {
             fields.set(.contentLength, length)

@@ -1,5 +1,6 @@
 /// What a transfer tells: its head, its bytes, its end.
 package import HTTP
+import Numbers
 package import Posix
 package import URISyntax
 
@@ -85,6 +86,13 @@ package struct TransferHead: Sendable {
     /// Whether a complete body can be told from a cut one: false for a body that ends when the
     /// connection closes (RFC 9112 section 6.3, rule 8).
     package var provesItsEnd: Bool
+
+    /// Content-Length, 0 to 2^53 - 1; nil without one.
+    package var contentLength: Int64? {
+        fields.first(.contentLength).flatMap {
+            OutsideNumber.integer($0, in: 0...Int64(OutsideNumber.largest))
+        }
+    }
 }
 
 /// How a transfer ended.

@@ -96,11 +96,12 @@ struct `Refused requests` {
     }
 
     @Test func `a length beyond counting is a 413`() {
-        #expect(parse(Self.get("Content-Length: 9223372036854775808")).status == 413)
+        #expect(parse(Self.get("Content-Length: 9223372036854775807")).status == 413)
+        #expect(parse(Self.get("Content-Length: 9007199254740992")).status == 413)
         #expect(parse(Self.get("Content-Length: 99999999999999999999999")).status == 413)
         #expect(
-            parse(Self.get("Content-Length: 9223372036854775807")).head?.bodyFraming
-                == .length(Int64.max))
+            parse(Self.get("Content-Length: 9007199254740991")).head?.bodyFraming
+                == .length(9_007_199_254_740_991))
     }
 
     @Test func `a request line over the limit is a 414 before it ends`() {

@@ -1,3 +1,4 @@
+import Numbers
 import URISyntax
 
 /// Rules about EXT-X-MEDIA and the groups of renditions (8216bis, 4.4.6.1).
@@ -45,8 +46,7 @@ enum RenditionRules {
 
     private static func isInstreamID(_ id: String) -> Bool {
         if ["CC1", "CC2", "CC3", "CC4"].contains(id) { return true }
-        guard id.hasPrefix("SERVICE"), let number = Int(id.dropFirst(7)) else { return false }
-        return 1...63 ~= number
+        return id.hasPrefix("SERVICE") && OutsideNumber.integer(id.dropFirst(7), in: 1...63) != nil
     }
 
     private static func checkForced(_ view: PlaylistView, _ findings: inout Findings) {

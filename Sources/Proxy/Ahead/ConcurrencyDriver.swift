@@ -1,6 +1,7 @@
 /// Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
 import HTTP
 import Lookahead
+import Numbers
 import Posix
 import Reactor
 import Store
@@ -109,7 +110,7 @@ final class ConcurrencyDriver {
 
     private var mostBesidePlayer: Int {
         let line = max(goodput.bytesPerSecond ?? 0, seen)
-        return min(limits.limit, max(1, Int(line * Self.mostDelay / Self.leak)))
+        return min(limits.limit, max(1, Int(saturating: line * Self.mostDelay / Self.leak)))
     }
 
     // MARK: Measuring
@@ -162,7 +163,8 @@ final class ConcurrencyDriver {
         report.note(
             ConcurrencyReport.Figures(
                 plan: limits.plan, limit: limits.limit, background: background, reason: reason,
-                inFlight: client.aheadInFlight, goodput: Int64(goodput.bytesPerSecond ?? 0)))
+                inFlight: client.aheadInFlight,
+                goodput: Int64(saturating: goodput.bytesPerSecond ?? 0)))
     }
 
     /// Why there are no more, for people.

@@ -1,5 +1,6 @@
 /// Which playlists of a multivariant playlist an order means.
 import HLS
+import Numbers
 import URISyntax
 
 /// A media playlist to be downloaded.
@@ -72,11 +73,15 @@ struct DownloadChoice {
     }
 
     private static func height(_ entry: PlaylistOutline.Entry) -> Int? {
-        entry.attribute("RESOLUTION")?.split(separator: "x").last.flatMap { Int($0) }
+        entry.attribute("RESOLUTION")?.split(separator: "x").last.flatMap {
+            OutsideNumber.integer($0, in: 1...100_000)
+        }
     }
 
     private static func bandwidth(_ entry: PlaylistOutline.Entry) -> Int {
-        entry.attribute("BANDWIDTH").flatMap { Int($0) } ?? 0
+        entry.attribute("BANDWIDTH").flatMap {
+            OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+        } ?? 0
     }
 
     // MARK: Renditions

@@ -1,6 +1,7 @@
 /// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
 import HTTP
 import Lookahead
+import Numbers
 package import Posix
 import Reactor
 import Routing
@@ -228,12 +229,12 @@ extension Download {
         progress.percent = percent(parts.share)
         guard state == .running else { return progress }
         progress.transfers = min(running.count, table.core.concurrency.now.limit)
-        progress.rate = Int64(goodput.bytesPerSecond ?? 0)
+        progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)
         let share = Double(progress.done) + parts.share
         if share > 0, progress.rate > 0 {
             let left = Double(progress.bytes) / share * (Double(progress.pieces) - share)
             progress.secondsLeft = Int64(
-                min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
+                saturating: min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
         }
         return progress
     }

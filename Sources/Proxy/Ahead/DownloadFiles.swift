@@ -4,6 +4,7 @@
 /// `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
 import Glibc
 import HTTP
+import Numbers
 import Posix
 import Routing
 import URISyntax
@@ -61,13 +62,17 @@ struct SavedDownload {
         case "reason":
             if case .failed = state { state = .failed(value) }
             if state == .paused { pauseReason = value }
-        case "pieces": summary.pieces = Int(value) ?? 0
-        case "done": summary.done = max(0, Int(value) ?? 0)
-        case "bytes": summary.bytes = Int64(value) ?? 0
-        case "seconds": summary.seconds = Double(value) ?? 0
+        case "pieces": summary.pieces = Int(Self.number(value))
+        case "done": summary.done = Int(Self.number(value))
+        case "bytes": summary.bytes = Self.number(value)
+        case "seconds": summary.seconds = OutsideNumber.decimal(value, in: 0...1e15) ?? 0
         case "label": summary.labels.append(value)
         default: _ = order.set(String(name), value)
         }
+    }
+
+    private static func number(_ text: String) -> Int64 {
+        OutsideNumber.integer(text, in: 0...Int64(OutsideNumber.largest)) ?? 0
     }
 
     private static func state(_ word: String) -> Download.State {
@@ -146,7 +151,9 @@ struct DownloadFiles {
     func readDay() -> Day {
         let text = (try? readWhole(folder + "/day")).map { String(decoding: $0, as: UTF8.self) }
         let words = (text ?? "").split(whereSeparator: { $0 == " " || $0 == "\n" })
-        guard words.count == 2, let bytes = Int64(words[1]) else { return Day(day: "", bytes: 0) }
+        guard words.count == 2,
+            let bytes = OutsideNumber.integer(words[1], in: 0...Int64(OutsideNumber.largest))
+        else { return Day(day: "", bytes: 0) }
         return Day(day: String(words[0]), bytes: bytes)
     }
 

@@ -1,5 +1,6 @@
 /// What a person asked to have downloaded, as a request's arguments and as lines of a file.
 import HTTP
+import Numbers
 import Routing
 import URISyntax
 
@@ -58,7 +59,8 @@ struct DownloadOrder: Sendable, Equatable {
             if let from, let to, to <= from { return "to has to be later than from" }
             return nil
         case "rate":
-            guard let bytes = Int64(value), bytes >= 1_000 else {
+            let largest = Int64(OutsideNumber.largest)
+            guard let bytes = OutsideNumber.integer(value, in: 1_000...largest) else {
                 return "rate is a number of bytes a second, 1000 or more, not '\(value)'"
             }
             rate = bytes
@@ -74,7 +76,7 @@ struct DownloadOrder: Sendable, Equatable {
         case "all": variants = .all
         default:
             let digits = value.hasSuffix("p") ? String(value.dropLast()) : value
-            guard let height = Int(digits), (1...100_000).contains(height) else {
+            guard let height = OutsideNumber.integer(digits, in: 1...100_000) else {
                 return "variant is best, worst, all or a height such as 720, not '\(value)'"
             }
             variants = .height(height)
@@ -108,7 +110,7 @@ struct DownloadOrder: Sendable, Equatable {
         guard (1...3).contains(parts.count) else { return nil }
         var seconds = 0.0
         for part in parts {
-            guard let value = Double(part), value >= 0, value < 1e7, part.first != "+" else {
+            guard part.first != "+", let value = OutsideNumber.decimal(part, in: 0...1e7) else {
                 return nil
             }
             seconds = seconds * 60 + value

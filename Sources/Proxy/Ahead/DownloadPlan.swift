@@ -111,9 +111,10 @@ struct DownloadPlan: Sendable {
         pieces = []
         known = []
         let total = max(0, total)
+        let part = max(Self.part, total / Self.mostParts + 1)
         var offset: Int64 = 0
         repeat {
-            let end = min(total, offset + Self.part)
+            let end = min(total, offset + (offset == 0 ? Self.part : part))
             add(
                 DownloadPiece(
                     url: url, role: nil, range: offset..<end, seconds: 0, start: Double(offset)))
@@ -123,6 +124,9 @@ struct DownloadPlan: Sendable {
 
     /// Bytes of one part of a file: half a second of a fast line.
     static let part: Int64 = 4 << 20
+
+    /// A file of more than 256 GiB has larger parts: its length is what an origin says.
+    static let mostParts: Int64 = 65_536
 
     /// Brings the pieces of all playlists into the order of playing, so that what has come can be
     /// played from its start.

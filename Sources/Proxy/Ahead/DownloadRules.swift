@@ -1,4 +1,5 @@
 /// What holds for all downloads together.
+import Numbers
 
 package struct DownloadRules: Sendable, Equatable {
     /// Hours of the day in which nothing is downloaded.
@@ -20,8 +21,8 @@ package struct DownloadRules: Sendable, Equatable {
         private static func minute(_ text: Substring) -> Int? {
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             guard parts.count == 2, parts.allSatisfy({ (1...2).contains($0.utf8.count) }),
-                let hour = Int(parts[0]), let minute = Int(parts[1]), (0...23).contains(hour),
-                (0...59).contains(minute)
+                let hour = OutsideNumber.integer(parts[0], in: 0...23),
+                let minute = OutsideNumber.integer(parts[1], in: 0...59)
             else { return nil }
             return hour * 60 + minute
         }

@@ -2,6 +2,7 @@
 import HTTP
 import HTTPServer
 import Lookahead
+import Numbers
 import Posix
 import Reactor
 import Store
@@ -78,7 +79,7 @@ final class FeedDesk: Sendable {
     private func move(_ name: String, _ request: RequestHead, _ core: ProxyCore) -> HandAnswer {
         let items = request.queryItems
         guard let text = items.first(where: { $0.rawName == "index" })?.value(),
-            let index = Int(text)
+            let index = OutsideNumber.integer(text, in: 0...OutsideNumber.largest)
         else { return .failure(.badRequest, "a position needs ?index=<place in the list>") }
         var direction: FeedPlanner.Direction?
         if let text = items.first(where: { $0.rawName == "direction" })?.value() {

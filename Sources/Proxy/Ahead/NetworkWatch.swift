@@ -2,6 +2,7 @@
 import Glibc
 import Logging
 import Lookahead
+import Numbers
 import Posix
 import Reactor
 import Store
@@ -145,7 +146,8 @@ final class NetworkWatch: ReadinessHandler {
             switch Self.text(of: place + "/type") {
             case "Battery\n" where Self.text(of: place + "/scope") != "Device\n":
                 empties = empties || Self.text(of: place + "/status") == "Discharging\n"
-                let charge = Int(Self.text(of: place + "/capacity").prefix { $0 != "\n" })
+                let digits = Self.text(of: place + "/capacity").prefix { $0 != "\n" }
+                let charge = OutsideNumber.integer(digits, in: 0...100)
                 now.charge = [now.charge, charge].compactMap { $0 }.min()
             case "Mains\n", "USB\n":
                 hasSupply = hasSupply || Self.text(of: place + "/online") == "1\n"

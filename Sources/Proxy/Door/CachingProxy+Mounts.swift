@@ -2,6 +2,7 @@
 import CachePolicy
 import HTTP
 import HTTPServer
+import Numbers
 import Reactor
 import Routing
 import Upstream
@@ -71,7 +72,7 @@ extension CachingProxy {
         var fields = ownedFields(exchange.request)
         // Hops are counted for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
         if exchange.request.method == .options, let text = fields.first("Max-Forwards"),
-            let hops = UInt32(text)
+            let hops = OutsideNumber.integer(text, in: 0...UInt32.max)
         {
             guard hops > 0 else { return answerAsLastHop(exchange) }
             fields.set("Max-Forwards", String(hops - 1))

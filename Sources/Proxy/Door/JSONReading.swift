@@ -1,4 +1,5 @@
 /// Reads JSON texts that clients of the API send (RFC 8259); bounded in depth, blind to nothing.
+import Numbers
 
 /// Why a text is no JSON.
 package struct JSONFault: Error, Equatable, CustomStringConvertible {
@@ -137,8 +138,11 @@ private struct JSONReader {
             offset += 1
         }
         let written = String(decoding: text[start..<offset], as: UTF8.self)
-        if let whole = Int64(written) { return .number(whole) }
-        guard let value = Double(written), value.isFinite else {
+        if let whole = OutsideNumber.integer(written, in: Int64.min...Int64.max) {
+            return .number(whole)
+        }
+        let finite = -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
+        guard let value = OutsideNumber.decimal(written, in: finite) else {
             offset = start
             throw fault("no number")
         }
@@ -194,7 +198,9 @@ private struct JSONReader {
     private mutating func unit() throws(JSONFault) -> UInt32 {
         guard offset + 4 <= text.count,
             let digits = String(validating: text[offset..<offset + 4], as: UTF8.self),
-            digits.allSatisfy(\.isHexDigit), let unit = UInt32(digits, radix: 16)
+            digits.allSatisfy(\.isHexDigit),
+            let unit = OutsideNumber.integer(
+                digits, in: 0...0xFFFF as ClosedRange<UInt32>, radix: 16)
         else { throw fault("\\u needs four digits") }
         offset += 4
         return unit

@@ -2,6 +2,7 @@
 import CachePolicy
 import HLS
 import HTTP
+import Numbers
 import Posix
 import Reactor
 import Retention
@@ -113,7 +114,7 @@ extension Flight: TransferDelegate {
     func receiveWhole(_ head: TransferHead) {
         let length =
             head.decodedCoding == nil
-            ? head.fields.first(.contentLength).flatMap { Int64($0) } : nil
+            ? head.contentLength : nil
         let hasNoBody = head.status == .noContent || head.status == .resetContent
         guard !resource.isGrowing else {
             // What is there now, and not what will have been there at the end.
@@ -369,7 +370,9 @@ extension Flight: TransferDelegate {
 
     static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {
         guard let text = fields.first(.retryAfter) else { return nil }
-        if let seconds = Int64(text) { return .seconds(max(0, min(seconds, 86_400))) }
+        if let seconds = OutsideNumber.integer(text, in: Int64.min...Int64.max) {
+            return .seconds(max(0, min(seconds, 86_400)))
+        }
         return HTTPDate.parse(text).map { .seconds(max(0, $0 - now.seconds)) }
     }
 }

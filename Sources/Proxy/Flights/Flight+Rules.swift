@@ -123,7 +123,7 @@ extension Flight {
         guard let object, let stored = ObjectFacts.of(object)?.head, head.status == .ok else {
             return answerHead(head)
         }
-        let length = head.fields.first(.contentLength).flatMap { Int64($0) }
+        let length = head.contentLength
         let isSame =
             (length == nil || object.total == nil || length == object.total)
             && [.etag, .lastModified].allSatisfy { (name: FieldName) in

@@ -124,7 +124,7 @@ final class Passthrough {
         var status = CacheStatus(cache: "sluice", forward: .method)
         status.forwardStatus = head.status
         status.append(to: &fields)
-        let length = head.fields.first(.contentLength).flatMap { Int64($0) }
+        let length = head.contentLength
         let response = ResponseHead(status: head.status, fields: fields)
         guard !head.status.neverHasContent, length != 0 else {
             return exchange.respond(response, body: .none)

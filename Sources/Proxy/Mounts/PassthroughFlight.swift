@@ -54,7 +54,7 @@ final class PassthroughFlight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         hasHead = true
-        remaining = head.fields.first(.contentLength).flatMap { Int64($0) }
+        remaining = head.contentLength
         tell(.head(head))
         if remaining == 0 { pipe.end(isWhole: true) }
     }

@@ -1,6 +1,7 @@
 /// What a reading of a live list is, next to the one before: by dates where there are any, else by
 /// numbers and the time that has passed. Pure.
 import HLS
+import Numbers
 import Posix
 
 extension EpochLedger.List {
@@ -68,6 +69,8 @@ extension Interval {
     /// The same length of time.
     init(_ duration: Duration) {
         let parts = duration.components
-        self.init(nanoseconds: parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
+        self.init(
+            nanoseconds: parts.seconds.multipliedSaturated(by: 1_000_000_000)
+                .addingSaturated(parts.attoseconds / 1_000_000_000))
     }
 }

@@ -2,6 +2,7 @@
 /// what is announced but not there yet.
 import CachePolicy
 import HLS
+import Numbers
 import Posix
 import Routing
 import Store
@@ -182,17 +183,25 @@ extension EpochLedger.List {
         return Array((numbers + dates).map(String.init).joined(separator: " ").utf8)
     }
 
-    /// Reads what `encoded` gave; nil for anything else.
+    /// Reads what `encoded` gave; nil for anything else, and for numbers that no list can have.
     init?(encoded bytes: [UInt8]) {
         let numbers = String(decoding: bytes, as: UTF8.self).split(separator: " ")
-            .compactMap { Int64($0) }
-        guard numbers.count == 7 || numbers.count == 9, numbers[0] == 1 else { return nil }
+            .compactMap { OutsideNumber.integer($0, in: Int64.min...Int64.max) }
+        let sequence = 0...Int64(OutsideNumber.largest) * 4
+        guard numbers.count == 7 || numbers.count == 9, numbers[0] == 1,
+            sequence.contains(numbers[2]), sequence.contains(numbers[3]),
+            // As long as playlists may say that a segment is.
+            (0...500_000_000_000_000_000).contains(numbers[4]), sequence.contains(numbers[5]),
+            numbers.count == 7 || sequence.contains(numbers[7])
+        else { return nil }
         epoch = Epoch(number: UInt32(clamping: numbers[1]))
         start = Int(numbers[2])
         end = Int(numbers[3])
         targetDuration = Interval(nanoseconds: numbers[4])
         discontinuitySequence = Int(numbers[5])
         received = WallTime(nanoseconds: numbers[6])
-        if numbers.count == 9 { dates = [Int(numbers[7]): Int(numbers[8])] }
+        if numbers.count == 9 {
+            dates = [Int(numbers[7]): DateTime(milliseconds: Int(numbers[8])).milliseconds]
+        }
     }
 }

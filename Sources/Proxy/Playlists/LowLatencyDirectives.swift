@@ -2,6 +2,7 @@
 /// the other (8216bis 6.2.5).
 import HLS
 import HTTP
+import Numbers
 import Posix
 import Routing
 import URISyntax
@@ -41,7 +42,7 @@ struct DeliveryDirectives: Hashable, Sendable {
 
     /// A number that can be counted on from.
     private static func number(_ item: QueryItem) -> Int? {
-        item.rawValue.flatMap { Int($0) }.flatMap { (0..<(1 << 53)).contains($0) ? $0 : nil }
+        item.rawValue.flatMap { OutsideNumber.integer($0, in: 0...OutsideNumber.largest) }
     }
 
     /// The key text of what is answered: whole lists are one resource whatever they waited for,

@@ -1,5 +1,6 @@
 import HTTP
 import HostNames
+import Numbers
 import Posix
 import URISyntax
 
@@ -98,7 +99,7 @@ struct CookieJar {
                 guard take(domain: value, into: &cookie, host: url.asciiHost) else { return nil }
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
-            case "max-age": maxAge = Int64(value)
+            case "max-age": maxAge = OutsideNumber.integer(value, in: Int64.min...Int64.max)
             case "expires": cookie.expires = date(value) ?? cookie.expires
             default: break
             }

@@ -1,5 +1,6 @@
 /// What a player started from: its extra request headers, and the jar its cookies go to.
 package import HTTP
+import Numbers
 import Posix
 package import Routing
 package import Store
@@ -164,7 +165,10 @@ package final class SessionTable: Sendable {
     private static func decodeShift(_ blob: [UInt8]) -> Session.Shift {
         var shift = Session.Shift()
         for line in String(decoding: blob, as: UTF8.self).split(separator: "\n") {
-            if line.hasPrefix("dvr=") { shift.window = Int(line.dropFirst(4)) }
+            if line.hasPrefix("dvr=") {
+                shift.window = OutsideNumber.integer(
+                    line.dropFirst(4), in: 1...WindowLength.longest)
+            }
             if line.hasPrefix("recording=") { shift.recording = String(line.dropFirst(10)) }
         }
         return shift

@@ -2,6 +2,7 @@
 /// restart goes on with it.
 import HLS
 import HTTP
+import Numbers
 import Posix
 import Routing
 import URISyntax
@@ -72,7 +73,7 @@ struct RecordingOrder: Sendable, Equatable {
         if isMultivariant { lines.append("multivariant 1") }
         // The number says nothing any more; earlier versions read it.
         lines += lists.map { "list 0 \($0.url.text) \($0.label)" }
-        lines += ["bytes \(bytes)", "milliseconds \(Int(seconds * 1_000))"]
+        lines += ["bytes \(bytes)", "milliseconds \(Int64(saturating: seconds * 1_000))"]
         lines += ["segments \(segments)", "lost \(lost)", "END"]
         return lines.map { $0.filter { $0 != "\n" } + "\n" }.joined()
     }
@@ -88,7 +89,10 @@ struct RecordingOrder: Sendable, Equatable {
             let parts = line.split(separator: " ", maxSplits: 1)
             values[parts[0], default: []].append(parts.count == 2 ? parts[1] : "")
         }
-        func number(_ name: Substring) -> Int64 { values[name]?.first.flatMap { Int64($0) } ?? 0 }
+        func number(_ name: Substring) -> Int64 {
+            let largest = Int64(OutsideNumber.largest)
+            return values[name]?.first.flatMap { OutsideNumber.integer($0, in: 0...largest) } ?? 0
+        }
         guard let id = values["id"]?.first, let url = values["url"]?.first,
             let parsed = try? AbsoluteURL(String(url)),
             let state = values["state"]?.first.flatMap({ State(rawValue: String($0)) })

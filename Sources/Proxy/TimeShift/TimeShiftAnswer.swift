@@ -3,6 +3,7 @@ import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
+import Numbers
 import Posix
 import Reactor
 import Routing
@@ -122,9 +123,11 @@ extension TimeShiftTable {
         else { return directives }
         let shift = list.shift
         return directives.map { item in
-            guard item.rawName == "_HLS_msn", let number = item.rawValue.flatMap({ Int($0) }) else {
-                return item
-            }
+            guard item.rawName == "_HLS_msn",
+                let number = item.rawValue.flatMap({
+                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                })
+            else { return item }
             return QueryItem(rawName: item.rawName, rawValue: "\(shift.originNumber(of: number))")
         }
     }

@@ -1,6 +1,7 @@
 /// Hands on the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
 /// and the commands that open a folder while no daemon runs.
 package import HTTP
+import Numbers
 import Posix
 package import Routing
 package import Store
@@ -164,15 +165,14 @@ struct HandArguments {
     /// A number within a range; the default where it is not given, nil where it is none.
     func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
         guard let text = self[name] else { return standard }
-        return Int(text).flatMap { range.contains($0) ? $0 : nil }
+        return OutsideNumber.integer(text, in: range)
     }
 
     /// A length of time: a whole number with s, m, h, d or w behind it; nil for anything else.
     static func duration(_ text: String) -> Interval? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-        let digits = text.utf8.dropLast()
-        guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()),
-            digits.allSatisfy({ (0x30...0x39).contains($0) }), count <= 100_000
+        guard let unit = text.last.flatMap({ units[$0] }),
+            let count = OutsideNumber.integer(text.dropLast(), in: 0...Int64(100_000))
         else { return nil }
         return .seconds(count * unit)
     }
@@ -182,7 +182,7 @@ extension SessionID {
     /// Reads twelve hexadecimal digits, as `text` gives them; nil for anything else.
     package init?(text: String) {
         guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
-            let number = UInt64(text, radix: 16)
+            let number = OutsideNumber.integer(text, in: 0...UInt64.max, radix: 16)
         else { return nil }
         self.init(number)
     }

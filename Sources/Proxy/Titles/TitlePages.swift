@@ -1,4 +1,5 @@
 /// Listing many titles: the last played first, a page at a time.
+import Numbers
 import Posix
 import Routing
 import Store
@@ -19,7 +20,8 @@ extension TitlePlace {
     /// As `text` gave it; nil for anything else.
     init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
-        guard parts.count == 2, let nanoseconds = Int64(parts[0]),
+        guard parts.count == 2,
+            let nanoseconds = OutsideNumber.integer(parts[0], in: 0...Int64.max),
             let id = SessionID(text: String(parts[1]))
         else { return nil }
         lastUsed = WallTime(nanoseconds: nanoseconds)

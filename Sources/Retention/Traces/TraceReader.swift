@@ -1,4 +1,5 @@
 /// Reads traces from text: the daemon's access log, or a line a request in a form of our own.
+import Numbers
 
 /// Takes a trace's lines one by one; both forms may stand in one file.
 ///
@@ -96,14 +97,16 @@ package struct TraceReader {
             skipped += 1
             return
         }
-        guard let name = UInt128(key, radix: 16) else { throw fault("no key: \(key)") }
+        guard let name = OutsideNumber.integer(key, in: 0...UInt128.max, radix: 16) else {
+            throw fault("no key: \(key)")
+        }
         let length = try number(fields[3])
         let offset = try number(fields[10])
         let size = fields[11] == "-" ? offset + length : try number(fields[11])
         var request = TraceRequest(time: try time(fields[0]), name: name, size: max(size, length))
         request.length = length
         if fields[8] != "-" {
-            guard let title = UInt64(fields[8], radix: 16) else {
+            guard let title = OutsideNumber.integer(fields[8], in: 0...UInt64.max, radix: 16) else {
                 throw fault("no title: \(fields[8])")
             }
             request.title = title
@@ -113,7 +116,8 @@ package struct TraceReader {
     }
 
     private func time(_ text: String) throws(Fault) -> UInt32 {
-        guard let seconds = UInt32(text.prefix { $0 != "." }) else {
+        let whole = text.prefix { $0 != "." }
+        guard let seconds = OutsideNumber.integer(whole, in: 0...UInt32.max) else {
             throw fault("no time in seconds: \(text)")
         }
         return seconds
@@ -121,7 +125,7 @@ package struct TraceReader {
 
     private func number(_ text: String) throws(Fault) -> Int64 {
         // A thousand films of the largest size, so that no sum overflows.
-        guard let number = Int64(text), number >= 0, number < 1 << 50 else {
+        guard let number = OutsideNumber.integer(text, in: 0...Int64(1) << 50 - 1) else {
             throw fault("no number of bytes: \(text)")
         }
         return number

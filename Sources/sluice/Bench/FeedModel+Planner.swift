@@ -1,6 +1,7 @@
 /// What the planner says, carried out in the arithmetic of `FeedModel`.
 import HLS
 import Lookahead
+import Numbers
 import URISyntax
 
 extension FeedModel {
@@ -11,7 +12,10 @@ extension FeedModel {
                 reading[content] = 0
                 readOn(content)
             case .fetch(let id, let content, let piece, let yields):
-                let number = piece.url.path.split(separator: "/").last.flatMap { Int($0) } ?? 2
+                let number =
+                    piece.url.path.split(separator: "/").last.flatMap {
+                        OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                    } ?? 2
                 let name = Name(item: content, resource: number)
                 let end = min(
                     size(of: name), piece.range.map { Double($0.upperBound) } ?? .infinity)

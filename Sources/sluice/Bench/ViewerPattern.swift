@@ -1,5 +1,6 @@
 /// How virtual viewers of a feed move, and what a run of visits was like for one.
 import Lookahead
+import Numbers
 
 /// How a viewer moves.
 enum ViewerPattern: String, CaseIterable {
@@ -96,7 +97,8 @@ struct FeedScheme {
         var members: [String] = []
         for part in parts {
             let pair = part.split(separator: "=").map(String.init)
-            guard pair.count == 2, let value = Double(pair[1]) else {
+            guard pair.count == 2, let value = OutsideNumber.decimal(pair[1], in: 0...1e12)
+            else {
                 throw Fault(reason: "a parameter is set as NAME=NUMBER, not '\(part)'")
             }
             if pair[0] == "activeFirst" {

@@ -3,6 +3,7 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 import HTTP
+import Numbers
 
 struct FeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -84,7 +85,7 @@ struct FeedCommand: ParsableCommand {
         switch word {
         case "next": place + 1
         case "back": place - 1
-        default: Int(word)
+        default: OutsideNumber.integer(word, in: 0...OutsideNumber.largest)
         }
     }
 

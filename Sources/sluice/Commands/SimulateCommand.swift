@@ -1,5 +1,6 @@
 /// `sluice simulate`: which retention policy would have kept the right bytes.
 import ArgumentParser
+import Numbers
 import Retention
 
 struct SimulateCommand: ParsableCommand {
@@ -49,7 +50,9 @@ struct SimulateCommand: ParsableCommand {
         let policies = try list(policy, or: RetentionPolicyName.allCases, "policy") {
             RetentionPolicyName(rawValue: $0)
         }
-        let seeds = try list(seed, or: [], "seed") { UInt64($0) }
+        let seeds = try list(seed, or: [], "seed") {
+            OutsideNumber.integer($0, in: 0...UInt64.max)
+        }
         let traces = try loadTraces(seeds)
         guard traces.contains(where: { !$0.isEmpty }) else {
             throw ValidationError("no request in the trace")
@@ -114,9 +117,8 @@ enum SimulationSize {
 
     static func parse(_ text: String) -> Int64? {
         let unit = text.last.flatMap { units[Character($0.uppercased())] }
-        guard let number = Int64(unit == nil ? text : String(text.dropLast())), number > 0 else {
-            return nil
-        }
+        let digits = unit == nil ? text : String(text.dropLast())
+        guard let number = OutsideNumber.integer(digits, in: 1...Int64.max) else { return nil }
         let (bytes, overflow) = number.multipliedReportingOverflow(by: unit ?? 1)
         return overflow ? nil : bytes
     }

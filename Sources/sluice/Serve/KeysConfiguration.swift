@@ -2,6 +2,7 @@
 import CachePolicy
 import FoundationEssentials
 import Lookahead
+import Numbers
 
 /// Reads them into one table; every fault is collected.
 struct OriginsReader {
@@ -66,7 +67,7 @@ struct OriginsReader {
     }
 
     private mutating func setKeepHead(_ value: String, _ pattern: String) {
-        guard let count = Int(value), (1...1_000_000).contains(count) else {
+        guard let count = OutsideNumber.integer(value, in: 1...1_000_000) else {
             return faults.append(
                 "the keep-head of the origin \(pattern) is a number of segments, 1...1000000, not '\(value)'"
             )

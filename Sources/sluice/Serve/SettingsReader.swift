@@ -2,6 +2,7 @@
 /// is wrong instead of stopping at the first.
 import Configuration
 import FoundationEssentials
+import Numbers
 import Posix
 import SystemPackage
 
@@ -118,7 +119,7 @@ struct SettingsReader {
     /// A whole number within a range.
     mutating func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int {
         guard let text = text(name) else { return standard }
-        guard let value = Int(text), range.contains(value) else {
+        guard let value = OutsideNumber.integer(text, in: range) else {
             fault("\(name) is a number in \(range.lowerBound)...\(range.upperBound), not '\(text)'")
             return standard
         }
@@ -130,7 +131,7 @@ struct SettingsReader {
         -> Interval
     {
         guard let text = text(name) else { return standard }
-        guard let value = Double(text), range.contains(value) else {
+        guard let value = OutsideNumber.decimal(text, in: range) else {
             fault(
                 "\(name) is a number of seconds in \(Int(range.lowerBound))...\(Int(range.upperBound)), not '\(text)'"
             )
@@ -161,10 +162,8 @@ struct SettingsReader {
         let lower = text.lowercased()
         for (suffix, factor) in units where lower.hasSuffix(suffix) {
             let digits = lower.dropLast(suffix.count).filter { $0 != " " && $0 != "_" }
-            guard let number = Double(digits), number >= 0, number * factor < 9e18 else {
-                return nil
-            }
-            return Int64(number * factor)
+            return OutsideNumber.decimal(digits, in: 0...9e18 / factor)
+                .map { Int64(saturating: $0 * factor) }
         }
         return nil
     }
