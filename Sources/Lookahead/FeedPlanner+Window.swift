@@ -1,5 +1,6 @@
 /// Which items of a feed are looked after, and which of their bytes come first.
 import HLS
+import Numbers
 import URISyntax
 
 extension FeedPlanner {
@@ -123,10 +124,10 @@ extension FeedPlanner {
             wants = ofActive.filter { $0.part < near } + starts + heads
             wants += ofActive.filter { $0.part >= near }
         }
-        var left = parameters.byteBudget - held(members)
+        var left = parameters.byteBudget.subtractingSaturated(held(members))
         wants.removeAll { want in
             guard left > 0 else { return true }
-            left -= size(want)
+            left = left.subtractingSaturated(size(want))
             return false
         }
         return wants
@@ -162,7 +163,7 @@ extension FeedPlanner {
 
     /// Bytes that were fetched for the window.
     private func held(_ members: [Member]) -> Int64 {
-        members.reduce(0) { $0 + (known[$1.content]?.broughtBytes ?? 0) }
+        members.map { known[$0.content]?.broughtBytes ?? 0 }.saturatedSum()
     }
 
     private func size(_ want: Want) -> Int64 {

@@ -6,6 +6,9 @@ extension TimeShift {
     /// Hosts below `invalid` exist nowhere (RFC 2606, 2).
     private static let placeholderHost = "missing.invalid"
 
+    /// Lists that the origin begins with higher numbers begin so much lower here.
+    private static let highestStart = 1 << 52
+
     /// The URI that stands for a gap: who asks for it is to be given an empty body.
     static func placeholder(_ number: Int, isFragment: Bool) -> [UInt8] {
         Array("http://\(placeholderHost)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
@@ -41,9 +44,15 @@ extension TimeShift {
         return self.segment(number: number) != nil
     }
 
-    /// Takes over the numbers that another rendition's list has at the same place.
+    /// Chooses the numbers of the first segment: the origin's, or those that another rendition's
+    /// list has at the same place.
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
-        guard let sibling, let other = sibling.segments.last, let first = window.segments.first,
+        guard let first = window.segments.first else { return }
+        // Ours only rise, and have to stay within what a snapshot can carry.
+        firstOffset = first.originNumber > Self.highestStart ? -Self.highestStart : 0
+        firstDiscontinuity =
+            first.originDiscontinuity > Self.highestStart ? -Self.highestStart : 0
+        guard let sibling, let other = sibling.segments.last,
             // Renditions whose origin counts each for itself have nothing to keep in step.
             abs(first.originNumber - other.originNumber) <= limits.placeholderCount
         else { return }

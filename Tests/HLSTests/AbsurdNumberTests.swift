@@ -1,0 +1,85 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Live lists whose numbers leap from one reading to the next.
+@Suite struct AbsurdNumberTests {
+    private static let base = TimeShiftTests.base
+
+    /// A window of two dated segments of 6 s that begins with a number.
+    private static func window(_ first: String, _ head: String = "") -> [UInt8] {
+        Array(
+            """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:6
+            #EXT-X-MEDIA-SEQUENCE:\(first)
+            \(head)
+            #EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:00Z
+            #EXTINF:6,
+            s\(first).ts
+            #EXTINF:6,
+            t\(first).ts
+
+            """.utf8)
+    }
+
+    private static func shift(_ windows: [UInt8]...) throws -> TimeShift {
+        var shift = TimeShift()
+        for window in windows { _ = try shift.merge(window, base: base) }
+        return shift
+    }
+
+    @Test(arguments: ["8000000000000000", "9007199254740991", "18446744073709551615", "1000000"])
+    func `a leap beyond what a window holds is a new epoch`(number: String) throws {
+        let shift = try Self.shift(Self.window("0"), Self.window(number))
+        #expect(shift.segments.map(\.number) == [0, 1, 2, 3])
+        #expect(shift.segments.map(\.discontinuity) == [0, 0, 1, 1] && shift.epoch == 1)
+        let restored = TimeShift(snapshot: shift.snapshot())
+        #expect(restored.segments.map(\.number) == [0, 1, 2, 3])
+    }
+
+    @Test func `a leap of the discontinuity sequence writes a few lines`() throws {
+        let shift = try Self.shift(
+            Self.window("0", "#EXT-X-DISCONTINUITY-SEQUENCE:0"),
+            Self.window("2", "#EXT-X-DISCONTINUITY-SEQUENCE:5000000000000000"))
+        let text = String(decoding: shift.playlist { _ in true }, as: UTF8.self)
+        #expect(text.split(separator: "\n").count { $0 == "#EXT-X-DISCONTINUITY" } == 16)
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 1 << 53, .max])
+    func `any number that a player asks for becomes one that an origin can have`(
+        number: Int
+    ) throws {
+        let ahead = try Self.shift(Self.window("100"), Self.window("0"))
+        let behind = try Self.shift(Self.window("0"), Self.window("8000000000000000"))
+        for shift in [ahead, behind] {
+            #expect((0...1 << 53 - 1).contains(shift.originNumber(of: number)))
+        }
+    }
+
+    @Test func `dates stay in the years that can be written`() throws {
+        let last = DateTime(milliseconds: .max)
+        #expect(last.text == "9999-12-31T23:59:59.999Z" && last + .seconds(1) == last)
+        #expect(DateTime(milliseconds: .min).text == "0000-01-01T00:00:00.000Z")
+    }
+
+    /// Distinct KEYFORMATs, each with a segment.
+    private static func keys(_ count: Int) -> [UInt8] {
+        var text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
+        for number in 0..<count {
+            text += "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\(number)\",KEYFORMAT=\"f\(number)\"\n"
+            text += "#EXTINF:6,\ns\(number).ts\n"
+        }
+        return Array(text.utf8)
+    }
+
+    @Test func `keys of many formats are in force at once, of too many are refused in words`() throws {
+        let shift = try Self.shift(Self.keys(32))
+        #expect(shift.segments.count == 32)
+        for count in [33, 4_000] {
+            #expect(throws: PlaylistError.tooManyKeyFormats(line: 99, limit: 32)) {
+                try Self.shift(Self.keys(count))
+            }
+        }
+    }
+}
