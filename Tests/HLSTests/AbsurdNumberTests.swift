@@ -73,7 +73,9 @@ import URISyntax
         return Array(text.utf8)
     }
 
-    @Test func `keys of many formats are in force at once, of too many are refused in words`() throws {
+    @Test func `keys of many formats are in force at once, of too many are refused in words`()
+        throws
+    {
         let shift = try Self.shift(Self.keys(32))
         #expect(shift.segments.count == 32)
         for count in [33, 4_000] {

@@ -134,7 +134,7 @@ enum ReadingSequences {
             var actions = planner.saw(
                 picture, of: id, .init(mode: .auto, bandwidth: bandwidth), at: now)
             let hints = PlayerHints([
-                "br=\(readings.edge()),bl=\(readings.edge()),nrr=\"\(readings.edge())-\"",
+                "br=\(readings.edge()),bl=\(readings.edge()),nrr=\"\(readings.edge())-\""
             ])
             for url in urls.prefix(3) {
                 actions += planner.read(
