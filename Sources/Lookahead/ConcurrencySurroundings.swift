@@ -64,8 +64,8 @@ package struct Surroundings: Sendable, Equatable {
     package static func availableMemory(_ text: String) -> Int64? {
         for line in text.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
             let words = line.split(separator: " ")
-            guard words.count == 3, words[2] == "kB", let kilobytes = Int64(words[1]),
-                (0..<(1 << 50)).contains(kilobytes)
+            guard words.count == 3, words[2] == "kB",
+                let kilobytes = OutsideNumber.integer(words[1], in: 0...Int64(1) << 50)
             else { return nil }
             return kilobytes * 1_024
         }

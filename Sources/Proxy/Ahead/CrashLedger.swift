@@ -6,6 +6,7 @@
 /// row the item starts paused, and a person decides.
 import HTTP
 import Logging
+import Numbers
 import Posix
 import Synchronization
 
@@ -38,7 +39,8 @@ struct CrashCounts: Sendable, Equatable {
         guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else { return }
         for line in lines.dropFirst().dropLast().prefix(Self.mostItems) {
             let words = line.split(separator: " ")
-            guard words.count == 3, let crashes = Int(words[1]), (0...Self.most).contains(crashes)
+            guard words.count == 3,
+                let crashes = OutsideNumber.integer(words[1], in: 0...Self.most)
             else { continue }
             former[String(words[0])] = min(Self.most, crashes + (words[2] == "running" ? 1 : 0))
         }
