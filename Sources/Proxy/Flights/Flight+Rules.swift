@@ -94,7 +94,7 @@ extension Flight {
         isOpaque = true
         // Its length is what it says of itself, however it ends: no other part of the body can be told
         // to follow on it.
-        var length = head.fields.first(.contentLength).flatMap { Int64($0) }
+        var length = head.contentLength
         if length == nil, case .satisfied(let first, let last, _)? = ContentRange.parse(head.fields)
         {
             length = last - first + 1
