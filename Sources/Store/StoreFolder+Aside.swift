@@ -5,11 +5,16 @@
 /// Nothing looks for objects in there. Such a folder is made with second names of what a clear spares,
 /// and exchanged with the folder of objects; before that it holds those, afterwards everything else and
 /// the first names. So whatever a kill leaves under such a name can be deleted.
+import Numbers
 import Posix
 
 /// A folder to delete.
 struct AsideFolder: Sendable {
     static let prefix = "gone-"
+
+    private static func number(_ text: some StringProtocol) -> Int64 {
+        OutsideNumber.integer(text, in: 0...Int64(OutsideNumber.largest)) ?? 0
+    }
 
     let path: String
     /// How many objects it had, and the bytes of theirs that count until they are deleted.
@@ -28,8 +33,8 @@ struct AsideFolder: Sendable {
         // What stands behind the number of bytes comes from an exchange that was cut short.
         let parts = name.dropFirst(Self.prefix.count).prefix { $0 != "." }.split(separator: "-")
         path = "\(folder)/\(name)"
-        objects = parts.count == 3 ? max(0, Int(parts[1]) ?? 0) : 0
-        bytes = parts.count == 3 ? max(0, Int64(parts[2]) ?? 0) : 0
+        objects = parts.count == 3 ? Int(Self.number(parts[1])) : 0
+        bytes = parts.count == 3 ? Self.number(parts[2]) : 0
     }
 }
 
