@@ -9,6 +9,8 @@ final class Acceptor: ReadinessHandler {
     private let server: ServerLoop
     private var registration: Registration?
     private var retry: TimerID?
+    /// Given up to accept one more connection, so that it can be told that there is no room.
+    private var spare: OwnedDescriptor?
 
     /// Connections taken in one event, so that a flood leaves time for those already there.
     private static let batch = 64
@@ -19,6 +21,7 @@ final class Acceptor: ReadinessHandler {
     init(_ listener: SharedDescriptor, on server: ServerLoop) throws(SystemError) {
         self.listener = listener
         self.server = server
+        spare = try duplicate(listener.number)
         registration = try server.loop.watch(listener.number, for: .readable, handler: self)
     }
 
@@ -34,13 +37,41 @@ final class Acceptor: ReadinessHandler {
                 server.adopt(accepted.takeDescriptor(), peer: peer)
             } catch {
                 switch error.code {
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM: pause()
+                case EMFILE, ENFILE:
+                    switch turnAwayOne() {
+                    case .turnedAway: continue
+                    case .noneWaits: return
+                    case .noSpare: pause()
+                    }
+                case ENOBUFS, ENOMEM: pause()
                 // The rest are troubles of one connection's network (accept(2)).
                 default: break
                 }
                 return
             }
         }
+    }
+
+    /// Accepts one connection with the spare descriptor and answers 503, so that a client without
+    /// a place learns so at once instead of waiting in the queue.
+    ///
+    /// accept4(2) reports EMFILE before it looks at the queue, which may therefore be empty.
+    private func turnAwayOne() -> TurnAway {
+        guard spare != nil else { return .noSpare }
+        spare = nil
+        defer { spare = try? duplicate(listener.number) }
+        do throws(SystemError) {
+            guard let accepted = try Posix.accept(from: listener.number) else { return .noneWaits }
+            server.turnAway(accepted.takeDescriptor())
+            return .turnedAway
+        } catch {
+            // Another thread took the number meanwhile.
+            return .noSpare
+        }
+    }
+
+    private enum TurnAway {
+        case turnedAway, noneWaits, noSpare
     }
 
     private func pause() {
@@ -53,6 +84,7 @@ final class Acceptor: ReadinessHandler {
     private func resumeLater() {
         retry = server.loop.schedule(after: Self.backOff) { loop in
             self.retry = nil
+            if self.spare == nil { self.spare = try? duplicate(self.listener.number) }
             do throws(SystemError) {
                 self.registration = try loop.watch(
                     self.listener.number, for: .readable, handler: self)
@@ -69,5 +101,6 @@ final class Acceptor: ReadinessHandler {
         retry = nil
         if let registration { server.loop.cancel(registration) }
         registration = nil
+        spare = nil
     }
 }

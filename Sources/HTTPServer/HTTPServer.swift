@@ -26,6 +26,27 @@ package final class HTTPServer: Sendable {
         }
     }
 
+    /// How the loops' first jobs ended.
+    private final class Opening: Sendable {
+        private let latch: Latch
+        private let failure = Mutex<SystemError?>(nil)
+
+        init() throws(SystemError) { latch = try Latch() }
+
+        func succeed() { latch.open() }
+
+        func fail(_ error: SystemError) {
+            failure.withLock { $0 = error }
+            latch.open()
+        }
+
+        /// Waits for so many loops; blocks as long as they take.
+        func wait(for loops: Int) throws(SystemError) {
+            for _ in 0..<loops { while !latch.wait(atMost: .seconds(60 as Int64)) {} }
+            if let error = failure.withLock({ $0 }) { throw error }
+        }
+    }
+
     /// Opens the ports and starts the threads.
     ///
     /// - Parameters:
@@ -54,6 +75,7 @@ package final class HTTPServer: Sendable {
         }
         var seats: [Seat] = []
         var threads: [LoopThread] = []
+        let opening = try Opening()
         do throws(SystemError) {
             for index in 0..<loops {
                 let seat = Seat()
@@ -64,14 +86,15 @@ package final class HTTPServer: Sendable {
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
                     do throws(SystemError) {
                         try server.open(own)
+                        opening.succeed()
                     } catch {
-                        // Out of memory before anything ran: the process cannot start.
-                        fatalError("no listener on loop \(index): \(error)")
+                        opening.fail(error)
                     }
                 }
                 seats.append(seat)
                 threads.append(thread)
             }
+            try opening.wait(for: loops)
         } catch {
             for thread in threads { thread.stopAndJoin() }
             throw error

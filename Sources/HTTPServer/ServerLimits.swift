@@ -15,7 +15,7 @@ package import Posix
 /// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what is read and thrown away meanwhile |
 /// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
 /// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held: what one may send |
-/// | `connections` | count, all loops | 20000 | 1 to 1 million | each is a descriptor |
+/// | `connections` | count, all loops | 20000 | 1 to 1 million | each takes up to two descriptors, see `DescriptorBudget` |
 /// | `roundBytes` | bytes | 2 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
 /// | `request` | see `RequestLimits` | | | |
 package struct ServerLimits: Sendable, Hashable {

@@ -49,7 +49,7 @@ final class ServerLoop {
     }
 
     /// Says so and closes, as far as that goes without waiting.
-    private func turnAway(_ socket: consuming OwnedDescriptor) {
+    func turnAway(_ socket: consuming OwnedDescriptor) {
         let number = socket.number
         // Closing over unread input would destroy the answer on its way.
         _ = receive(from: number)

@@ -19,6 +19,11 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     }
 }
 
+/// Another number for what a descriptor stands for (fcntl(2), F_DUPFD_CLOEXEC).
+package func duplicate(_ number: CInt) throws(SystemError) -> OwnedDescriptor {
+    OwnedDescriptor(taking: try check("fcntl") { clinux_fcntl(number, F_DUPFD_CLOEXEC, 0) })
+}
+
 /// Shares one descriptor between readers, a flight and the store; the last one out closes it.
 package final class SharedDescriptor: Sendable {
     private let owned: OwnedDescriptor

@@ -61,19 +61,36 @@ package final class EventLoop {
     /// The token of the mailbox's eventfd; no slot can have it.
     private static let mailboxToken = UInt64.max
 
+    /// What a loop needs of the system; may be made on another thread than the loop's, so that a
+    /// shortage is reported to whoever starts the thread.
+    struct Resources {
+        fileprivate let handle: LoopHandle
+        fileprivate let epoll: Epoll
+
+        init(handle: LoopHandle) throws(SystemError) {
+            self.handle = handle
+            epoll = try Epoll()
+            try epoll.add(handle.wakeDescriptor, for: .readable, token: mailboxToken)
+        }
+    }
+
     /// Makes a loop for the calling thread.
     ///
     /// - Parameter onHold: told of each piece of work that took longer than `LoopHold.limit`.
-    package init(
+    package convenience init(
         handle: LoopHandle, onHold: LoopHold.Observer? = nil
     ) throws(SystemError) {
-        self.handle = handle
+        self.init(try Resources(handle: handle), onHold: onHold)
+    }
+
+    /// Makes a loop for the calling thread of what was prepared for it.
+    init(_ resources: Resources, onHold: LoopHold.Observer?) {
+        handle = resources.handle
         self.onHold = onHold
-        epoll = try Epoll()
+        epoll = resources.epoll
         now = .now()
         workBegan = .now()
         wallNow = .now()
-        try epoll.add(handle.wakeDescriptor, for: .readable, token: Self.mailboxToken)
     }
 
     /// True on the thread that made the loop.

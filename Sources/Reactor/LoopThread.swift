@@ -67,19 +67,33 @@ package final class LoopThread: Sendable {
     ///
     /// - Parameter onHold: told of work that held the loop for too long; nil for loops whose work may
     ///   block.
+    /// - Throws: `SystemError` when the system has no descriptor or no thread left.
     package init(
         name: String, onHold: LoopHold.Observer? = nil, _ setUp: @escaping LoopHandle.Job
     ) throws(SystemError) {
         let handle = try LoopHandle()
+        let handover = Handover(try EventLoop.Resources(handle: handle))
         self.handle = handle
         handle.enqueue(setUp)
         thread = try PosixThread(name: name) {
-            do throws(SystemError) {
-                let loop = try EventLoop(handle: handle, onHold: onHold)
-                loop.run()
-            } catch {
-                // Out of descriptors before anything ran: the process cannot start.
-                fatalError("no loop for thread \(name): \(error)")
+            guard let resources = handover.take() else { return }
+            EventLoop(resources, onHold: onHold).run()
+        }
+    }
+
+    /// Carries what the loop needs to its thread.
+    private final class Handover: Sendable {
+        private let resources: Mutex<EventLoop.Resources?>
+
+        init(_ resources: sending EventLoop.Resources) {
+            self.resources = Mutex(resources)
+        }
+
+        func take() -> sending EventLoop.Resources? {
+            resources.withLock { held in
+                let taken = held
+                held = nil
+                return taken
             }
         }
     }

@@ -10,6 +10,8 @@ enum ExitCodes {
     static let cacheFolder = ExitCode(4)
     /// The daemon to be asked does not answer.
     static let unreachable = ExitCode(5)
+    /// The process may open too few files and sockets.
+    static let descriptors = ExitCode(6)
     /// A setting is wrong (sysexits.h, EX_CONFIG).
     static let configuration = ExitCode(78)
 }
@@ -35,7 +37,7 @@ struct SluiceCommand: ParsableCommand {
         discussion: """
             Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
             Exit codes: 0 done, 1 failed, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
-            64 wrong usage, 78 wrong configuration.
+            6 too few descriptors, 64 wrong usage, 78 wrong configuration.
             """,
         version: "sluice \(sluiceVersion)",
         subcommands: [

@@ -33,7 +33,7 @@ struct CrowdTests {
         }
     }
 
-    @Test func `running out of descriptors delays new connections and spins nothing`() async {
+    @Test func `running out of descriptors turns new connections away and spins nothing`() async {
         await #expect(processExitsWith: .success) {
             let server = try TestServer(echoPath)
             let first = server.client()
@@ -43,14 +43,21 @@ struct CrowdTests {
             var limit = rlimit(rlim_cur: rlim_t(dup(0)) + 1, rlim_max: 1000)
             close(CInt(limit.rlim_cur) - 1)
             #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
-            let second = server.client()
-            second.get("/b")
             let before = server.loopTime()
+            for _ in 0..<20 {
+                let second = server.client()
+                #expect(second.answer()?.status == 503)
+                second.close()
+            }
             usleep(300_000)
             #expect(server.loopTime().nanoseconds - before.nanoseconds < 50_000_000)
-            first.get("/still here")
+            first.get("/again")
+            #expect(first.answer()?.text == "/again")
             first.close()
-            #expect(second.answer()?.text == "/b")
+            #expect(eventually { server.server.connectionCount == 0 })
+            let last = server.client()
+            last.get("/b")
+            #expect(last.answer()?.text == "/b")
         }
     }
 

@@ -26,9 +26,10 @@ final class Daemon {
     ///
     /// - Throws: `ExitCode` after having said on standard error what was wrong.
     init(_ configuration: DaemonConfiguration, log: Logger) throws {
+        var configuration = configuration
+        try Self.fitDescriptors(&configuration, log)
         self.configuration = configuration
         self.log = log
-        Self.raiseDescriptorLimit()
         do throws(StoreError) {
             store = try ObjectStore(
                 folder: configuration.cacheFolder, configuration: configuration.store, log: log)
@@ -91,12 +92,54 @@ final class Daemon {
         }
     }
 
-    /// Many players and many open objects need many descriptors (getrlimit(2)).
-    private static func raiseDescriptorLimit() {
+    /// Raises the descriptor limit as far as the system lets it, and lowers what would exceed it.
+    ///
+    /// - Throws: `ExitCode` after having said on standard error that the limit is too low.
+    private static func fitDescriptors(
+        _ configuration: inout DaemonConfiguration, _ log: Logger
+    ) throws {
+        let limit = raisedDescriptorLimit()
+        let upstream = configuration.upstream.normalised
+        let demand = DescriptorBudget.Demand(
+            loops: configuration.loops, addresses: configuration.addresses.count,
+            transfers: upstream.slots + upstream.expressCap,
+            connections: configuration.limits.connections,
+            openObjects: configuration.store.maxOpenObjects)
+        do throws(DescriptorBudget.TooLow) {
+            let budget = try DescriptorBudget(limit: limit, for: demand)
+            if budget.connections < configuration.limits.connections {
+                log.warning(
+                    """
+                    max-connections is lowered from \(configuration.limits.connections) to \
+                    \(budget.connections), since this process may open \(limit) files and sockets; \
+                    raise that with ulimit -n or LimitNOFILE
+                    """)
+            }
+            configuration.limits.connections = budget.connections
+            configuration.store.maxOpenObjects = budget.openObjects
+            configuration.upstream.idleConnections = min(
+                upstream.idleConnections, budget.originConnections)
+        } catch {
+            printError(
+                """
+                sluice: this process may open \(error.limit) files and sockets, and needs at least \
+                \(error.least); raise that with ulimit -n or LimitNOFILE, or lower --slots, \
+                --express-slots and --loops
+                """)
+            throw ExitCodes.descriptors
+        }
+    }
+
+    /// Sets the soft limit of descriptors to the hard one (getrlimit(2)).
+    ///
+    /// - Returns: What the soft limit is then.
+    private static func raisedDescriptorLimit() -> Int {
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        guard getrlimit(resource, &limit) == 0 else { return .max }
+        var raised = limit
+        raised.rlim_cur = limit.rlim_max
+        return Int(clamping: setrlimit(resource, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur)
     }
 
     /// Says that it is ready, and runs until SIGTERM or SIGINT has been obeyed; blocks.

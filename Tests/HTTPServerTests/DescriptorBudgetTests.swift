@@ -1,0 +1,38 @@
+/// How the descriptors that the system grants are shared out.
+import HTTPServer
+import Testing
+
+struct DescriptorBudgetTests {
+    private let demand = DescriptorBudget.Demand(
+        loops: 4, addresses: 1, transfers: 48, connections: 20_000, openObjects: 512)
+
+    @Test(arguments: [0, 1, 24, 64, 128])
+    func `a limit that carries no daemon is an error that names a sufficient one`(
+        _ limit: Int
+    ) throws {
+        let fault = #expect(throws: DescriptorBudget.TooLow.self) {
+            try DescriptorBudget(limit: limit, for: demand)
+        }
+        let least = try #require(fault).least
+        let budget = try DescriptorBudget(limit: least, for: demand)
+        #expect(fault?.limit == limit && least > 128)
+        #expect(budget.connections == DescriptorBudget.leastConnections)
+    }
+
+    @Test
+    func `a generous limit leaves what was wanted as it is`() throws {
+        for limit in [65_536, 1 << 20, Int.max] {
+            let budget = try DescriptorBudget(limit: limit, for: demand)
+            #expect(budget.connections == 20_000 && budget.openObjects == 512)
+        }
+    }
+
+    /// Sockets and files of players, files kept open, and sockets and files of transfers.
+    @Test(arguments: Array(stride(from: 240, through: 60_000, by: 997)))
+    func `all that may be open at once fits into the limit`(_ limit: Int) throws {
+        let budget = try DescriptorBudget(limit: limit, for: demand)
+        let files = max(budget.connections, budget.openObjects)
+        #expect(budget.connections + files + budget.originConnections + 48 + 64 <= limit)
+        #expect(budget.connections >= DescriptorBudget.leastConnections)
+    }
+}
