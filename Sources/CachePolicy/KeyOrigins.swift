@@ -29,6 +29,8 @@ package struct OriginSettings: Hashable, Sendable {
 }
 
 /// All of them; the most exact pattern that says something decides it.
+///
+/// Key rules add up: those of all patterns that fit are applied, the most exact pattern's last.
 package struct KeyOrigins: Hashable, Sendable {
     private let origins: [OriginSettings]
 
@@ -78,7 +80,7 @@ package struct KeyOrigins: Hashable, Sendable {
         }.first
         return (
             policy, fitting.lazy.compactMap(\.keys).first,
-            fitting.first { !$0.rules.isEmpty }?.rules ?? []
+            fitting.reversed().flatMap(\.rules)
         )
     }
 }

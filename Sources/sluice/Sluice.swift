@@ -4,6 +4,8 @@ import Reactor
 
 /// What scripts can tell failures by.
 enum ExitCodes {
+    /// What was inspected breaks a rule that must be kept.
+    static let violations = ExitCode(2)
     /// The address and port are taken by another process.
     static let portTaken = ExitCode(3)
     /// The cache folder cannot be used.
@@ -36,7 +38,7 @@ struct SluiceCommand: ParsableCommand {
         abstract: "An HLS caching reverse proxy: play through it once, and again without the CDN.",
         discussion: """
             Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
-            Exit codes: 0 done, 1 failed, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
+            Exit codes: 0 done, 1 failed, 2 inspect found violations, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
             6 too few descriptors, 64 wrong usage, 78 wrong configuration.
             """,
         version: "sluice \(sluiceVersion)",

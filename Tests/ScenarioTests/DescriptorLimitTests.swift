@@ -22,7 +22,8 @@ extension Stories.DescriptorLimitTests {
     }
 
     @Test
-    func `players beyond what the limit carries are told so at once, and origins are still reached`()
+    func
+        `players beyond what the limit carries are told so at once, and origins are still reached`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -33,9 +34,11 @@ extension Stories.DescriptorLimitTests {
             [
                 "--nofile=256:256", try DaemonProcess.builtBinary(), "serve", "--port", "0",
                 "--cache-dir", folder.file("cache"), "--allow-private", "--look-ahead", "off",
+                "--max-connections", "20000",
             ], binary: "prlimit")
         defer { daemon.kill(SIGKILL) }
-        #expect(eventually { daemon.standardError.contains("max-connections is lowered from 20000") })
+        #expect(
+            eventually { daemon.standardError.contains("max-connections is lowered from 20000") })
         #expect(daemon.standardError.contains("may open 256 files and sockets"))
 
         // Each holds its connection, and all of them are answered: with content, or 503.

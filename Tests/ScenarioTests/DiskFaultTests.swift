@@ -152,7 +152,7 @@ extension Stories {
             #expect(paths.allSatisfy { story.cdn.requestCount($0) == 2 })
         }
 
-        @Test(arguments: [64, 100])
+        @Test(arguments: [70, 100])
         func `a daemon with hardly any descriptors gives right bytes or says that it cannot`(
             descriptors: Int
         ) throws {

@@ -24,12 +24,17 @@ extension OriginExchange {
         case .origin: core.counters.add(.originErrors)
         case .us: core.counters.add(.ownErrors)
         }
-        core.logFailure(
-            [
-                "status": "\(failure.status.rawValue)", "fault": "\(failure.fault.rawValue)",
-                "reason": "\(failure.message)",
-                "origin": "\(failure.originStatus.map { String($0.rawValue) } ?? "-")",
-            ], subject: subject(of: failure), on: exchange.loop)
+        var facts: Logger.Metadata = [
+            "status": "\(failure.status.rawValue)", "fault": "\(failure.fault.rawValue)",
+            "reason": "\(failure.message)",
+        ]
+        if let status = failure.originStatus { facts["origin-status"] = "\(status.rawValue)" }
+        // What a client asks for wrongly is answered, and is nothing that its operator has to mend.
+        if failure.fault == .client {
+            core.log.info("request refused", metadata: facts)
+        } else {
+            core.logFailure(facts, subject: subject(of: failure), on: exchange.loop)
+        }
         let (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
         exchange.respond(head, body: .bytes(body))
     }

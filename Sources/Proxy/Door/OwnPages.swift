@@ -133,7 +133,7 @@ final class OwnPages {
                               POST \(here)/api/downloads/<number>/pause, /resume, /cancel
             Feeds:            PUT, GET, DELETE \(here)/api/feeds/<name>, POST .../position?index=<n>
             Check all bytes:  POST \(here)/api/verify, then GET
-            Forget all:       POST \(here)/api/clear
+            Forget all:       POST \(here)/api/clear; ?pinned=true for pinned titles too
 
             """
     }

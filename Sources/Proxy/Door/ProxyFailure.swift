@@ -65,6 +65,11 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.origin, .gatewayTimeout, message, allowsStale: true)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
+        case .tls where !error.isRetryable:
+            self.init(
+                .origin, .badGateway,
+                message + "; if you trust this origin, name its certificate with --ca-file",
+                allowsStale: true)
         default:
             self.init(.origin, .badGateway, message, allowsStale: true)
         }

@@ -119,16 +119,27 @@ extension TitleHands {
 
     // MARK: Clearing
 
-    /// Removes everything at once; the files are deleted in the background.
-    func clear() -> HandAnswer {
+    /// Removes everything but pinned titles at once, and these too with `pinned=true`; the files are
+    /// deleted in the background.
+    func clear(_ arguments: HandArguments) -> HandAnswer {
+        let sparesPinned: Bool
+        switch arguments["pinned"] {
+        case nil, "false": sparesPinned = true
+        case "true": sparesPinned = false
+        default:
+            return .failure(
+                .badRequest, "pinned is true, to remove pinned titles too, or false")
+        }
+        let keptPins = sparesPinned ? store.pins().count : 0
         do {
-            let removed = try store.clear(sparingPinned: false)
+            let removed = try store.clear(sparingPinned: sparesPinned)
             return .value(
                 .ok,
                 .object([
                     .init("removed", .number(Int64(removed.objects))),
                     .init("bytes", .number(removed.bytes)),
                     .init("deleting", .number(Int64(store.deletion.objects))),
+                    .init("pinned_titles_kept", .number(Int64(keptPins))),
                 ]))
         } catch {
             return .failure(.serviceUnavailable, "nothing was removed: \(error)")
@@ -151,7 +162,9 @@ extension TitleHands {
         let pins = store.pins()
         let titles = Set(pins.map(\.title))
         let keys = Set(pins.flatMap(\.keys))
-        return remove { !titles.contains($0.title) && !keys.contains($0.key) && fits($0) }
+        return remove {
+            !titles.contains($0.title) && !keys.contains($0.key) && fits($0)
+        }
     }
 }
 

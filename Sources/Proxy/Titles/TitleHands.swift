@@ -79,7 +79,7 @@ package final class TitleHands: Sendable {
         case ("/api/unpin", .post): return unpin(arguments)
         case ("/api/purge", .post): return purge(arguments)
         case ("/api/purge", .get), ("/api/purge", .head): return purging.answer
-        case ("/api/clear", .post): return clear()
+        case ("/api/clear", .post): return clear(arguments)
         case ("/api/clear", .get), ("/api/clear", .head): return clearing
         case (let path, .get) where path.hasPrefix("/api/titles/"),
             (let path, .head) where path.hasPrefix("/api/titles/"):

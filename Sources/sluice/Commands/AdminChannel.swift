@@ -14,12 +14,15 @@ import URISyntax
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The daemon's base URL; default http://127.0.0.1:9000. Given alone, no folder is opened.",
+            "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000. Given alone, no folder is opened.",
             valueName: "url"))
     var daemon: String?
 
-    @Option(help: "The daemon's access token, if it needs one.")
+    @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
+
+    /// The daemon that was named, by flag or environment.
+    var namedDaemon: String? { daemon ?? DaemonOptions.environmentDaemon }
 
     @Option(
         help: ArgumentHelp(
@@ -69,7 +72,9 @@ final class AdminChannel {
 
     init(_ options: StoreOptions) {
         self.options = options
-        client = AdminClient(base: options.daemon ?? DaemonOptions.standard, token: options.token)
+        client = AdminClient(
+            base: options.namedDaemon ?? DaemonOptions.standard,
+            token: options.token ?? DaemonOptions.environmentToken)
     }
 
     func close() { opened?.close() }
@@ -82,8 +87,8 @@ final class AdminChannel {
     /// - Throws: `ExitCode` after having said on standard error what was wrong.
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
         if let opened { return try opened.send(method, target) }
-        let mayAsk = options.cacheDir == nil || options.daemon != nil
-        let mayOpen = options.cacheDir != nil || options.daemon == nil
+        let mayAsk = options.cacheDir == nil || options.namedDaemon != nil
+        let mayOpen = options.cacheDir != nil || options.namedDaemon == nil
         if mayAsk {
             switch client.ask(method.name, target) {
             case .answered(let text): return text
@@ -119,7 +124,7 @@ private final class OpenedStore {
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
         settings.minFreeBytes = 0
-        var log = Logger(label: "sluice") { StreamLogHandler.standardError(label: $0) }
+        var log = Logger(label: "sluice") { _ in TextLog() }
         log.logLevel = .error
         do throws(StoreError) {
             store = try ObjectStore(folder: folder, configuration: settings, log: log)

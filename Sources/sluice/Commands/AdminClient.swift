@@ -69,6 +69,7 @@ struct AdminClient {
         var text = String(decoding: body.bytes, as: UTF8.self)
         if (200..<300).contains(status) { return .answered(text) }
         while text.hasSuffix("\n") { text.removeLast() }
+        if status == 401 { text += "; give it with --token or SLUICE_TOKEN" }
         return .failed(
             Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
     }

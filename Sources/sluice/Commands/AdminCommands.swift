@@ -1,18 +1,34 @@
 /// `sluice stats`: asks a running daemon.
 import ArgumentParser
+import FoundationEssentials
 
 /// How to reach the daemon.
 struct DaemonOptions: ParsableArguments {
-    @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
-    var daemon = Self.standard
+    @Option(help: "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000.")
+    var daemon: String?
+
+    @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
+    var token: String?
+
+    /// Without a slash at its end.
+    var base: String {
+        let base = daemon ?? Self.environmentDaemon ?? Self.standard
+        return base.hasSuffix("/") ? String(base.dropLast()) : base
+    }
+
+    func client() -> AdminClient {
+        AdminClient(base: base, token: token ?? Self.environmentToken)
+    }
 
     /// Where `sluice serve` listens unless it is told otherwise.
     static let standard = "http://127.0.0.1:9000"
 
-    @Option(help: "The daemon's access token, if it needs one.")
-    var token: String?
+    static var environmentDaemon: String? { variable("SLUICE_DAEMON") }
+    static var environmentToken: String? { variable("SLUICE_TOKEN") }
 
-    func client() -> AdminClient { AdminClient(base: daemon, token: token) }
+    private static func variable(_ name: String) -> String? {
+        ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
 }
 
 struct StatsCommand: ParsableCommand {

@@ -102,11 +102,13 @@ struct FeedCommand: ParsableCommand {
     // MARK: The list
 
     private func readOrder() throws -> [UInt8] {
-        guard let data = FileManager.default.contents(atPath: file) else {
-            printError("sluice: \(file) cannot be read")
+        let bytes: [UInt8]
+        do throws(InputFile.Fault) {
+            bytes = try InputFile.read(file, atMost: 16 << 20)
+        } catch {
+            printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        let bytes = [UInt8](data)
         let first = bytes.first { !$0.isBlank }
         if first == 0x7B {
             guard index == nil, height == nil, scheme == nil else {

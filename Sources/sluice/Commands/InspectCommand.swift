@@ -8,8 +8,8 @@ struct InspectCommand: ParsableCommand {
         commandName: "inspect",
         abstract: "Print a playlist and those it names as a tree, with every violation of the RFC.",
         discussion: """
-            Reads playlists only, no segment and no key. Exit codes: 0 read, 1 not read, or with \
-            --strict something breaks a rule that must be kept.
+            Reads playlists only, no segment and no key. Exit codes: 0 read, and no rule that must be kept \
+            is broken; 1 not read; 2 read, and such a rule is broken (0 with --no-strict).
             """)
 
     @Argument(help: "A URL (http or https) or a file.")
@@ -37,8 +37,9 @@ struct InspectCommand: ParsableCommand {
         help: "Print whole URLs; default: values of queries are left out.")
     var fullURLs = false
 
-    @Flag(help: "Exit with 1 when a rule that must be kept is broken.")
-    var strict = false
+    @Flag(
+        inversion: .prefixedNo, help: "Exit with 2 when a rule that must be kept is broken.")
+    var strict = true
 
     func validate() throws {
         guard 1...10_000 ~= limit else { throw ValidationError("--limit is from 1 to 10000") }
@@ -62,7 +63,7 @@ struct InspectCommand: ParsableCommand {
         }
         if tree.isCut { printError("sluice: only the first \(limit) playlists were read") }
         if case .failure = root.result { throw ExitCode.failure }
-        if strict, tree.mustCount > 0 { throw ExitCode.failure }
+        if strict, tree.mustCount > 0 { throw ExitCodes.violations }
     }
 
     /// The URL to start from, and who gets what stands behind URLs.

@@ -67,12 +67,15 @@ struct PurgeCommand: ParsableCommand {
 
 struct ClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Forget everything that is stored, pinned titles too.",
+        commandName: "clear", abstract: "Remove everything that is stored except pinned titles.",
         discussion: """
             Everything is gone for players at once; the files are deleted in the background, by the daemon if \
-            one runs, and after its next start if it ends first. Pins stay: what is fetched again for a pinned \
-            title is kept.
+            one runs, and after its next start if it ends first. With --pinned the content of pinned titles \
+            goes too. Their pins stay: what is fetched again for a pinned title is kept.
             """)
+
+    @Flag(help: "Remove the content of pinned titles too.")
+    var pinned = false
 
     @Flag(help: "Print the numbers of objects and bytes as JSON.")
     var json = false
@@ -81,9 +84,14 @@ struct ClearCommand: ParsableCommand {
 
     func run() throws {
         try store.withChannel { channel in
-            let text = try channel.send(.post, "/api/clear")
+            let text = try channel.send(.post, pinned ? "/api/clear?pinned=true" : "/api/clear")
             print(json ? text : try Removed.line(text), terminator: "")
             try waitForFiles(channel)
+            guard !pinned, !json else { return }
+            let kept = try (decodeJSON(text) as Removed).pinnedTitlesKept ?? 0
+            guard kept > 0 else { return }
+            let titles = kept == 1 ? "1 pinned title is" : "\(kept) pinned titles are"
+            print("\(titles) kept; remove with `sluice clear --pinned`")
         }
     }
 
@@ -124,6 +132,12 @@ private struct Removed: Decodable {
     let removed: Int
     let bytes: Int64
     let state: String?
+    let pinnedTitlesKept: Int?
+
+    enum CodingKeys: String, CodingKey {
+        case removed, bytes, state
+        case pinnedTitlesKept = "pinned_titles_kept"
+    }
 
     static func line(_ text: String) throws -> String {
         let done: Removed = try decodeJSON(text)

@@ -21,10 +21,8 @@ struct ServeCommand: ParsableCommand {
     func run() throws {
         let configuration = try readConfiguration(
             scalars: options.scalars, lists: options.lists, file: options.config)
-        LoggingSystem.bootstrap { label in
-            var handler = StreamLogHandler.standardError(label: label)
-            handler.logLevel = configuration.logLevel
-            return handler
+        LoggingSystem.bootstrap { _ in
+            TextLog(logLevel: configuration.logLevel)
         }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
         let (scalars, lists, file) = (options.scalars, options.lists, options.config)

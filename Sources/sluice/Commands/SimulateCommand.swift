@@ -69,12 +69,20 @@ struct SimulateCommand: ParsableCommand {
         }
     }
 
+    /// The most bytes of a trace: some millions of lines.
+    private static let mostBytes = 512 << 20
+
     private func loadTraces(_ seeds: [UInt64]) throws -> [[TraceRequest]] {
         if let name = TraceName(rawValue: trace) {
             return seeds.map { name.generator.requests(seed: $0) }
         }
-        guard let bytes = SimulationFiles.read(trace) else {
-            throw ValidationError("cannot read \(trace), and no made trace has that name")
+        let bytes: [UInt8]
+        do throws(InputFile.Fault) {
+            bytes = try InputFile.read(trace, atMost: Self.mostBytes)
+        } catch {
+            throw ValidationError(
+                "\(error); made traces are \(TraceName.allCases.map(\.rawValue).joined(separator: ", "))"
+            )
         }
         var reader = TraceReader()
         do {

@@ -23,22 +23,19 @@ struct URLCommand: ParsableCommand {
             valueName: "duration"))
     var dvr: String?
 
-    @Option(help: "The daemon's base URL; default http://127.0.0.1:9000.")
-    var daemon = "http://127.0.0.1:9000"
-
-    @Option(help: "The daemon's access token, if it needs one.")
-    var token: String?
+    @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
         }
+        let url = Self.encoded(url)
         do {
             _ = try AbsoluteURL(url)
         } catch {
             throw ValidationError("not usable: \(error)")
         }
-        let base = daemon.hasSuffix("/") ? String(daemon.dropLast()) : daemon
+        let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
         if header.isEmpty, token == nil {
             print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
             return
@@ -51,6 +48,24 @@ struct URLCommand: ParsableCommand {
         if let dvr { query += "&dvr=\(dvr)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
         print("\(base)/proxy?\(query)")
+    }
+
+    /// The URL as it can stand in a request line: blanks and what else no URL holds are
+    /// percent-encoded behind the authority; escapes stay as they are.
+    private static func encoded(_ text: String) -> String {
+        guard let start = text.firstRange(of: "://")?.upperBound,
+            let path = text[start...].firstIndex(where: { "/?#".contains($0) })
+        else { return text }
+        var bytes = Array(text[..<path].utf8)
+        for byte in text[path...].utf8 {
+            // Not URI characters (RFC 3986 appendix A); brackets are common in queries and do work.
+            if byte <= 0x20 || byte >= 0x7F || "\"<>\\^`{|}".utf8.contains(byte) {
+                PercentEncoding.append(byte, to: &bytes)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

@@ -108,7 +108,11 @@ final class Daemon {
         do throws(DescriptorBudget.TooLow) {
             let budget = try DescriptorBudget(limit: limit, for: demand)
             if budget.connections < configuration.limits.connections {
-                log.warning(
+                // The default asks for more than many systems grant; only a wish that was expressed,
+                // or a limit that a small household could reach, deserves a warning.
+                let matters = configuration.namesConnections || budget.connections < 1_000
+                log.log(
+                    level: matters ? .warning : .info,
                     """
                     max-connections is lowered from \(configuration.limits.connections) to \
                     \(budget.connections), since this process may open \(limit) files and sockets; \

@@ -20,6 +20,8 @@ struct DaemonConfiguration: Sendable {
     var upstream = UpstreamConfiguration()
     var downloads = DownloadRules()
     var limits = ServerLimits()
+    /// True when `max-connections` was set and is not the default.
+    var namesConnections = false
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
     var logLevel = Logger.Level.notice
@@ -198,10 +200,11 @@ struct DaemonConfiguration: Sendable {
         proxy.timeouts.stall = reader.seconds(
             "stall-timeout", in: 1...300, default: proxy.timeouts.stall)
         if let file = reader.text("ca-file") {
-            if (try? openFile(file, flags: 0)) != nil {
+            do throws(InputFile.Fault) {
+                try InputFile.check(file, atMost: 16 << 20)
                 upstream.caFile = file
-            } else {
-                reader.fault("the ca-file \(file) cannot be read")
+            } catch {
+                reader.fault("the ca-file cannot be used: \(error)")
             }
         }
     }
@@ -260,6 +263,7 @@ struct DaemonConfiguration: Sendable {
     private mutating func readLimits(_ reader: inout SettingsReader) {
         let cores = ProcessInfo.processInfo.activeProcessorCount
         loops = reader.number("loops", in: 1...64, default: max(1, min(4, cores)))
+        namesConnections = reader.text("max-connections") != nil
         limits.connections = reader.number(
             "max-connections", in: 1...1_000_000, default: limits.connections)
         limits.headTimeout = reader.seconds(

@@ -46,7 +46,33 @@ struct SettingsReader {
             }
         }
         self.origins = origins
+        faults = Self.unknownVariables(ProcessInfo.processInfo.environment.keys)
         reader = ConfigReader(providers: providers)
+    }
+
+    /// The most bytes of a configuration file.
+    private static let mostBytes = 1 << 20
+
+    /// Variables that commands read, and those of this project's own test rigs.
+    private static let otherVariables: Set<String> = [
+        "SLUICE_CONFIG", "SLUICE_DAEMON", "SLUICE_BINARY", "SLUICE_LONG_LIVE",
+    ]
+    private static let rigPrefixes = ["SLUICE_CRASH_", "SLUICE_BENCH_"]
+
+    /// A misspelt variable would be a setting that silently does not count.
+    private static func unknownVariables(_ names: some Sequence<String>) -> [String] {
+        let known = Set(
+            ServeOptions.names.subtracting(["origins"]).map { name in
+                "SLUICE_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
+            }
+        ).union(otherVariables)
+        return names.sorted().compactMap { name in
+            guard name.hasPrefix("SLUICE_"), !known.contains(name),
+                !rigPrefixes.contains(where: { name.hasPrefix($0) })
+            else { return nil }
+            let meant = NearestName.of(name, among: known).map { "; did you mean \($0)?" } ?? ""
+            return "the environment variable \(name) names no setting\(meant)"
+        }
     }
 
     /// A misspelt name, or a value of another kind, would be a setting that silently does not count.
@@ -55,8 +81,12 @@ struct SettingsReader {
     private static func checkNames(inFile path: String) throws -> OriginsFile {
         let settings: FileShape
         let bytes: Data
+        do throws(InputFile.Fault) {
+            bytes = Data(try InputFile.read(path, atMost: mostBytes))
+        } catch {
+            throw ConfigurationError(faults: ["\(error)"])
+        }
         do {
-            bytes = try Data(contentsOf: URL(filePath: path))
             settings = try JSONDecoder().decode(FileShape.self, from: bytes)
         } catch {
             throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
@@ -68,7 +98,9 @@ struct SettingsReader {
         let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
             if name == "origins" { return nil }
             guard ServeOptions.names.contains(name) else {
+                let meant = NearestName.of(name, among: ServeOptions.names)
                 return "names an unknown setting '\(name)'"
+                    + (meant.map { "; did you mean '\($0)'?" } ?? "")
             }
             switch kind {
             case .texts where ServeOptions.listNames.contains(name), .text: return nil

@@ -81,22 +81,6 @@ struct SimulationPlot {
 
 /// Whole files, for a command that may wait for the disk.
 enum SimulationFiles {
-    /// The file's bytes, `-` being standard input; nil when it cannot be read.
-    static func read(_ path: String) -> [UInt8]? {
-        let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { if path != "-" { close(file) } }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
-        while true {
-            let count = Glibc.read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return nil }
-            guard count > 0 else { return bytes }
-            bytes += buffer[..<count]
-        }
-    }
-
     /// Whether all was written.
     static func write(_ text: String, to path: String) -> Bool {
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

@@ -1,0 +1,30 @@
+/// What a misspelt name was probably meant to be.
+
+enum NearestName {
+    /// The name that takes the fewest changes of one letter, if these are few enough to be a slip.
+    static func of(_ text: String, among names: some Collection<String>) -> String? {
+        // Longer texts are no slips, and comparing them would take long.
+        guard text.utf8.count <= 64 else { return nil }
+        let found = names.map { ($0, distance(text, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
+        guard let (name, changes) = found, changes <= max(1, min(3, text.utf8.count / 3)) else {
+            return nil
+        }
+        return name
+    }
+
+    /// Letters to insert, delete or replace (Levenshtein).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right.utf8)
+        var row = Array(0...right.count)
+        for (index, letter) in left.utf8.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in right.indices {
+                let replaced = diagonal + (letter == right[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, row[column] + 1, diagonal + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

@@ -1,0 +1,65 @@
+/// The log on standard error: a line an event, the text that matters first.
+///
+///     2026-11-23T01:14:22Z notice request failed: the origin answered 503  fault=origin status=502
+///
+/// `reason` or `error` stands behind the message; the other fields follow, those with a value only.
+import Logging
+import Posix
+
+struct TextLog: LogHandler {
+    var logLevel = Logger.Level.notice
+    var metadata: Logger.Metadata = [:]
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let fields = metadata.merging(event.metadata ?? [:]) { $1 }
+        printError(
+            Self.line(
+                WallTime.now(), event.level, "\(event.message)", fields.mapValues { "\($0)" }))
+    }
+
+    /// Fields that say what happened rather than to what.
+    private static let causes = ["reason", "error"]
+
+    static func line(
+        _ time: WallTime, _ level: Logger.Level, _ message: String, _ fields: [String: String]
+    ) -> String {
+        var line = "\(timestamp(time)) \(level) \(message)"
+        for name in causes {
+            if let text = fields[name], !text.isEmpty { line += ": \(text)" }
+        }
+        let rest = fields.filter {
+            !causes.contains($0.key) && !$0.value.isEmpty && $0.value != "-"
+        }
+        if !rest.isEmpty {
+            line +=
+                "  "
+                + rest.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }
+                .joined(separator: " ")
+        }
+        // A message is one line, whatever an origin put into it.
+        return String(
+            String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
+    }
+
+    /// RFC 3339 in UTC.
+    private static func timestamp(_ time: WallTime) -> String {
+        let days = Int(time.seconds / 86_400), second = Int(time.seconds % 86_400)
+        // Civil date from a day number: years begin in March, so that leap days end them.
+        let shifted = days + 719_468
+        let era = shifted / 146_097, dayOfEra = shifted % 146_097
+        let year = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * year + year / 4 - year / 100)
+        let part = (5 * dayOfYear + 2) / 153
+        let month = part < 10 ? part + 3 : part - 9
+        let date = [month, dayOfYear - (153 * part + 2) / 5 + 1].map(two).joined(separator: "-")
+        let clock = [second / 3_600, second / 60 % 60, second % 60].map(two)
+        return "\(era * 400 + year + (month <= 2 ? 1 : 0))-\(date)T\(clock.joined(separator: ":"))Z"
+    }
+
+    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
