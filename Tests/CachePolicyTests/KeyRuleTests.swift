@@ -120,3 +120,23 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(map.count == 2)
     }
 }
+
+struct KeyOriginsTests {
+    @Test
+    func `rules of all fitting patterns add up, the most exact pattern's last`() throws {
+        func settings(_ pattern: String, _ rules: String...) throws -> OriginSettings {
+            var settings = OriginSettings(pattern: pattern)
+            settings.rules = try rules.map { try KeyRule($0) }
+            return settings
+        }
+        let origins = KeyOrigins([
+            try settings("cdn.example.com", "sort", "drop own"), try settings("*", "drop sess"),
+            try settings("*.example.com", "unique"),
+            try settings("other.example.com", "fold a b c"),
+        ])
+        let url = try AbsoluteURL("https://cdn.example.com/a")
+        #expect(
+            origins.settings(of: url.origin).rules.map(\.description)
+                == ["drop sess", "unique", "sort", "drop own"])
+    }
+}

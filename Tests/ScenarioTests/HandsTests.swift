@@ -85,6 +85,44 @@ extension Stories.HandsTests {
     }
 }
 
+// MARK: Clearing
+
+extension Stories.HandsTests {
+    @Test
+    func `clear keeps pinned titles unless it is told to take them`() throws {
+        let story = try Story()
+        for name in ["/pin.m3u8", "/free.m3u8"] {
+            story.putTitle(name, name)
+            try story.play(name)
+        }
+        #expect(try story.ask("pin", story.cdn.url("/pin.m3u8")).status == 0)
+        let some = try story.ask("clear").stdout
+        #expect(some.contains("1 pinned title is kept"), "\(some)")
+        story.cdn.resetLog()
+        try story.play("/pin.m3u8")
+        #expect(story.cdn.requestCount() == 0)
+        #expect(try story.follow("/api/clear?pinned=perhaps", method: "POST").status == 400)
+        let all = try story.ask("clear", "--pinned").stdout
+        #expect(!all.hasPrefix("removed 0") && !all.contains("kept"), "\(all)")
+        #expect(try story.settled("stored_objects") { $0 == 0 } == 0)
+        try story.play("/pin.m3u8")
+        #expect(story.cdn.requestCount() > 0)
+    }
+
+    @Test
+    func `clear after verify removes what was verified`() throws {
+        let story = try Story()
+        for round in 0..<10 {
+            let paths = (0..<5).map { segment("round\(round)-\($0)", 20_000) }
+            for path in paths { _ = try story.get(path) }
+            #expect(try story.ask("verify").stdout.hasPrefix("5 objects are intact"))
+            let cleared = try story.ask("clear").stdout
+            #expect(cleared.hasPrefix("removed 5 objects"), "\(cleared)")
+            #expect(try story.stat("stored_objects") == 0)
+        }
+    }
+}
+
 // MARK: Purging
 
 extension Stories.HandsTests {

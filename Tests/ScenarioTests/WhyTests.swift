@@ -136,13 +136,40 @@ extension Stories.WhyTests {
         _ = try story.get("\(path)?\(signature(2))", range: "bytes=100-199")
         _ = try story.get("/api/nothing")
         let lines = lines(log, 3)
-        #expect(lines.map(\.count) == [13, 13, 13])
+        #expect(lines.map(\.count) == [14, 14, 14])
         #expect(lines.map { $0[5] } == ["miss", "hit", "failed"])
         #expect(lines.prefix(2).map { $0[2] } == ["200", "206"])
         #expect(lines.prefix(2).map { $0[3] } == ["40000", "100"])
         #expect(lines.prefix(2).map { $0[10] } == ["0", "100"])
         #expect(lines[0][9] == lines[1][9] && lines[0][9].count == 32)
         #expect(lines[0][12].hasSuffix("token=***"))
+        #expect(lines.map { $0[13] } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+    }
+
+    @Test(arguments: [false, true])
+    func `the access log names the client that a trusted proxy saw`(isTrusted: Bool) throws {
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/access.log"
+        let story = try Story(
+            ["--access-log", log] + (isTrusted ? ["--trust-forwarded"] : []))
+        for field in ["10.0.0.9, 192.0.2.7", "2001:db8::7", "no address", "x\t1"] {
+            _ = try story.get(segment("a", 1_000), headers: [("X-Forwarded-For", field)])
+        }
+        let seen = lines(log, 4).map { $0[13] }
+        let trusted = ["192.0.2.7", "2001:db8::7", "127.0.0.1", "127.0.0.1"]
+        #expect(seen == (isTrusted ? trusted : Array(repeating: "127.0.0.1", count: 4)))
+    }
+
+    @Test func `a range that cannot be met is no failure in the log`() throws {
+        let story = try Story()
+        let path = segment("a", 1_000)
+        _ = try story.get(path)
+        #expect(try story.get(path, range: "bytes=5000-").status == 416)
+        story.cdn.setBehaviour("status=404", for: "/gone.ts")
+        #expect(try story.get("/gone.ts").status == 404)
+        #expect(eventually { story.daemon.standardError.contains("request failed: ") })
+        let text = story.daemon.standardError
+        #expect(!text.contains("416") && !text.contains("=-") && text.contains("  fault=origin"))
     }
 
     @Test func `the log is opened anew on SIGHUP`() throws {

@@ -2,7 +2,7 @@
 ///
 /// Fields are separated by one blank; `-` stands for what is not known or does not apply:
 ///
-///     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL
+///     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT
 ///
 /// | field | is |
 /// |---|---|
@@ -18,6 +18,7 @@
 /// | OFFSET | the first body byte within the representation |
 /// | TOTAL | the length of the representation |
 /// | URL | the origin's URL without query values and user information |
+/// | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
 import Glibc
 package import Posix
 import Reactor

@@ -13,6 +13,7 @@ final class AccessRecord: ExchangeRecord {
     private let log: AccessLog
     private let method: HTTPMethod
     private let receivedAt: Monotonic
+    private let client: String
     private var resource: Resource?
     /// Where a request went that was passed through.
     private var passedURL: AbsoluteURL?
@@ -21,8 +22,9 @@ final class AccessRecord: ExchangeRecord {
     private var offset: Int64 = 0
     private var object: StoredObject?
 
-    init(_ log: AccessLog, _ exchange: Exchange) {
+    init(_ log: AccessLog, _ exchange: Exchange, trustsForwarded: Bool) {
         self.log = log
+        client = Self.client(of: exchange, trustsForwarded: trustsForwarded)
         method = exchange.request.method
         receivedAt = exchange.receivedAt
     }
@@ -69,8 +71,19 @@ final class AccessRecord: ExchangeRecord {
         } else {
             line += " - - - - - \(passedURL?.redacted ?? "-")"
         }
-        line += "\n"
+        line += " \(client)\n"
         log.append(Array(line.utf8))
+    }
+
+    /// Who asks: the peer, or whom a trusted proxy before us says that it was asked by.
+    ///
+    /// That proxy appends to the field, so that only the last address is its word.
+    private static func client(of exchange: Exchange, trustsForwarded: Bool) -> String {
+        if trustsForwarded, let field = exchange.request.fields.all("X-Forwarded-For").last {
+            let text = field.split(separator: ",").last.map { $0.filter { $0 != " " } } ?? ""
+            if let address = SocketAddress(host: text, port: 0) { return address.host }
+        }
+        return exchange.peer?.host ?? "-"
     }
 
     /// A number of thousandths as a decimal fraction.

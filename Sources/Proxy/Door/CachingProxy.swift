@@ -28,7 +28,10 @@ package final class CachingProxy: RequestHandler {
 
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         core.counters.add(.requests)
-        if let log = core.accessLog { exchange.record = AccessRecord(log, exchange) }
+        if let log = core.accessLog {
+            exchange.record = AccessRecord(
+                log, exchange, trustsForwarded: core.settings.trustsForwarded)
+        }
         if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.isLooped(request) {

@@ -86,9 +86,31 @@ struct Figures {
         ]
     }
 
+    /// The share of answered requests for content that needed nothing of an origin's content.
+    private var hitRatio: Double? {
+        let kept: [Counters.Name] = [.hits, .revalidated, .stale]
+        let all: [Counters.Name] = kept + [.partials, .misses, .collapsed, .bypassed]
+        return Self.ratio(
+            kept.reduce(0) { $0 + counters.value(of: $1) },
+            all.reduce(0) { $0 + counters.value(of: $1) })
+    }
+
+    /// The share of bytes sent to players that plain hits sent.
+    private var byteHitRatio: Double? {
+        Self.ratio(counters.value(of: .bytesFromStore), counters.value(of: .bytesToPlayers))
+    }
+
+    /// With three decimals; nil where nothing was counted.
+    private static func ratio(_ part: Int64, _ whole: Int64) -> Double? {
+        guard whole > 0 else { return nil }
+        return (Double(min(part, whole)) / Double(whole) * 1_000).rounded() / 1_000
+    }
+
     /// One flat object; names are those of the metrics.
     var json: String {
         var parts = ["\"version\":\"\(status.version)\""]
+        parts.append("\"hit_ratio\":\(hitRatio.map { "\($0)" } ?? "null")")
+        parts.append("\"byte_hit_ratio\":\(byteHitRatio.map { "\($0)" } ?? "null")")
         parts += Counters.Name.allCases.map { "\"\($0.label)\":\(counters.value(of: $0))" }
         parts += gauges.map { "\"\($0.name)\":\($0.value)" }
         parts.append("\"ahead_limit_reason\":\"\(concurrency.reason)\"")

@@ -3,6 +3,7 @@ import HTTP
 import HTTPServer
 package import Posix
 import Reactor
+import Routing
 import Store
 import Upstream
 import URISyntax
@@ -78,8 +79,18 @@ final class OwnPages {
             }
             askDownloads(request, exchange)
         default:
-            refuse(exchange, .notFound, "nothing is at this path; see / for what is")
+            refuse(exchange, .notFound, "nothing is at this path; " + advice(path, request))
         }
+    }
+
+    /// What to ask for instead: the entry that a path was probably meant to be, its query left out.
+    private func advice(_ path: String, _ request: RequestHead) -> String {
+        // A file at the root, such as /favicon.ico, looks like a host and is none.
+        let isFile = !path.dropFirst().contains("/") && !path.contains(":")
+        guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
+        let here = "http://\(request.host ?? "127.0.0.1")\(core.settings.basePath)"
+        let query = request.query == nil ? "" : ", followed by the query"
+        return "did you mean \(here)/\(url.text)\(query)?"
     }
 
     /// Answers about keys and decisions on the thread that decides what of a list can be played.

@@ -87,10 +87,17 @@ final class BenchStand {
         let own =
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let beside = own.split(separator: "/").dropLast().joined(separator: "/")
-        let path = program ?? "/\(beside)/sample-cdn"
-        guard access(path, X_OK) == 0 else {
+        // Beside it in a build; where `make install` puts it otherwise.
+        let places =
+            program.map { [$0] } ?? [
+                "/\(beside)/sample-cdn", "/\(beside)/../libexec/sluice/sample-cdn",
+            ]
+        guard let path = places.first(where: { access($0, X_OK) == 0 }) else {
             throw BenchFault.end(
-                "\(path) is not there: build the product sample-cdn, or name it with --sample-cdn")
+                """
+                the sample CDN is at none of \(places.joined(separator: ", ")): `make install` puts it \
+                there; or build the product sample-cdn, and name it with --sample-cdn
+                """)
         }
         var template = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw BenchFault.end("/tmp cannot be written to") }

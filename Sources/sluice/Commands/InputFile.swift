@@ -12,6 +12,7 @@ enum InputFile {
     /// - Parameters:
     ///   - path: a device or a folder is refused.
     ///   - limit: the most bytes that are taken.
+    /// - Returns: all of its bytes.
     /// - Throws: `Fault`, with the limit in it where there are more bytes.
     static func read(_ path: String, atMost limit: Int) throws(Fault) -> [UInt8] {
         let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)

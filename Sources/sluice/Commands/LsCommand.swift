@@ -20,10 +20,27 @@ struct LsCommand: ParsableCommand {
             valueName: "title"))
     var title: String?
 
+    @Flag(help: "Print the URL that each title starts from; values of queries are left out.")
+    var urls = false
+
+    @Option(help: "Titles to print at most, the last played first.")
+    var limit: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Print only titles whose name or URL contains this, whatever the case; not with --json.",
+            valueName: "text"))
+    var match: String?
+
     @Flag(help: "Print JSON; times are seconds since 1970, lengths seconds, sizes bytes.")
     var json = false
 
     @OptionGroup var store: StoreOptions
+
+    func validate() throws {
+        if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
+        if json, match != nil { throw ValidationError("--match is for the listing, not for JSON") }
+    }
 
     func run() throws {
         try store.withChannel { channel in
@@ -36,19 +53,34 @@ struct LsCommand: ParsableCommand {
             }
             let pages = try readPages(channel)
             if json { return print(Self.merged(pages)) }
-            let titles = try pages.flatMap { try (decodeJSON($0) as TitlePage).titles }
-            print(titles.isEmpty ? "nothing is kept" : TitleTable(titles, showsAll: false).text)
+            let kept = try pages.flatMap { try (decodeJSON($0) as TitlePage).titles }
+            let titles = Array(kept.filter(fits).prefix(limit ?? .max))
+            guard !titles.isEmpty else {
+                return print(kept.isEmpty ? "nothing is kept" : "no title fits")
+            }
+            print(TitleTable(titles, showsAll: false, showsURLs: urls).text)
         }
+    }
+
+    private func fits(_ title: TitleLine) -> Bool {
+        guard let match else { return true }
+        let wanted = match.lowercased()
+        return [title.name, title.url ?? ""].contains { $0.lowercased().contains(wanted) }
     }
 
     private func readPages(_ channel: AdminChannel) throws -> [String] {
         var pages: [String] = []
         var next: String?
+        // With a filter, all titles have to be looked at.
+        var left = match == nil ? limit ?? .max : .max
         repeat {
             let after = next.map { "&after=\(PercentCoding.queryComponent($0))" } ?? ""
-            pages.append(try channel.send(.get, "/api/titles?limit=200\(after)"))
-            next = try (decodeJSON(pages[pages.count - 1]) as TitlePage).next
-        } while next != nil
+            let text = try channel.send(.get, "/api/titles?limit=\(min(200, left))\(after)")
+            let page: TitlePage = try decodeJSON(text)
+            pages.append(text)
+            next = page.next
+            left -= min(left, page.titles.count)
+        } while next != nil && left > 0
         return pages
     }
 

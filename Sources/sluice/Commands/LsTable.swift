@@ -78,25 +78,44 @@ enum Words {
 struct TitleTable {
     private let titles: [TitleLine]
     private let showsAll: Bool
+    private let showsURLs: Bool
+    /// Names that several of the titles have.
+    private let ambiguous: Set<String>
 
     /// - Parameters:
     ///   - titles: in the order wanted.
     ///   - showsAll: whether variants stand there of which nothing is kept.
-    init(_ titles: [TitleLine], showsAll: Bool) {
+    ///   - showsURLs: whether the URL that a title starts from stands at the end of its line.
+    init(_ titles: [TitleLine], showsAll: Bool, showsURLs: Bool = false) {
         self.titles = titles
         self.showsAll = showsAll
+        self.showsURLs = showsURLs
+        ambiguous = Set(Dictionary(grouping: titles, by: \.name).filter { $0.value.count > 1 }.keys)
+    }
+
+    /// The name, with what tells it from others of the same name: the end of its URL's path.
+    private func name(_ title: TitleLine) -> String {
+        guard !showsURLs, ambiguous.contains(title.name), let url = title.url else {
+            return Words.cut(title.name, 48)
+        }
+        let path = url.prefix { $0 != "?" }.split(separator: "/").dropFirst().joined(separator: "/")
+        let shown = path.count <= 48 ? path : "…" + path.suffix(47)
+        return "\(Words.cut(title.name, 24)) (\(shown))"
     }
 
     var text: String {
         let now = WallTime.now().seconds
         var table = TextTable(rightAligned: [3, 4, 5])
-        table.add("number", "title", "kind", "kept", "length", "size", "played", "")
+        table.add(
+            "number", "title", "kind", "kept", "length", "size", "played", "",
+            showsURLs ? "url" : "")
         for title in titles {
             table.add(
-                title.id, Words.cut(title.name, 48), title.kind,
+                title.id, name(title), title.kind,
                 title.kind == "parts" ? "-" : "\(title.percent) %",
                 Self.length(title.keptSeconds, title.seconds), Words.size(title.bytes),
-                Words.past(title.lastPlayed, now: now), Self.notes(title))
+                Words.past(title.lastPlayed, now: now), Self.notes(title),
+                showsURLs ? title.url ?? "-" : "")
             let shown = title.variants.filter { showsAll || $0.percent > 0 || $0.keptSeconds > 0 }
             guard showsAll || title.variants.count > 1 else { continue }
             for variant in shown {

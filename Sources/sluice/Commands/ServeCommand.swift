@@ -14,6 +14,12 @@ struct ServeCommand: ParsableCommand {
         discussion: """
             Prints `sluice ready http://ADDRESS:PORT` on standard output, a line for each address, when players \
             can connect, and tells systemd (sd_notify). SIGTERM lets running responses finish; a second one does not.
+
+            Every option is also an environment variable (SLUICE_CACHE_SIZE) and a key of the file that \
+            --config names ({"cache-size": "50GB"}); a flag counts before the variable, and that before the file.
+
+            Example: sluice serve --port 9000 --cache-size 50GB --access-log /var/log/sluice/access.log
+            Then:    mpv http://127.0.0.1:9000/https://cdn.example.com/vod/master.m3u8
             """)
 
     @OptionGroup var options: ServeOptions

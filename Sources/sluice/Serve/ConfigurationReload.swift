@@ -12,11 +12,16 @@ final class ConfigurationReload {
     private let core: ProxyCore
     private let log: Logger
     private let read: Read
+    /// The settings that this process was started with and cannot change.
+    private let running: [String: String]
     private var isReading = false
     /// Asked for again while it was being read: what was read may be old.
     private var mustReadAgain = false
 
-    init(core: ProxyCore, log: Logger, read: @escaping Read) {
+    init(
+        core: ProxyCore, log: Logger, running: [String: String], read: @escaping Read
+    ) {
+        self.running = running
         self.core = core
         self.log = log
         self.read = read
@@ -53,6 +58,13 @@ final class ConfigurationReload {
             log.notice(
                 "configuration read again on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
+            let names = Set(running.keys).union(configuration.fixedSettings.keys)
+                .filter { running[$0] != configuration.fixedSettings[$0] }
+            if !names.isEmpty {
+                log.warning(
+                    "changed settings that need a restart: \(names.sorted().joined(separator: ", "))"
+                )
+            }
         case .failure(let error):
             log.error("configuration left as it was", metadata: ["reason": "\(error)"])
         }

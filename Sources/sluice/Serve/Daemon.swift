@@ -158,7 +158,8 @@ final class Daemon {
         core.prepareForPlayers()
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
-        let reload = ConfigurationReload(core: core, log: log, read: read)
+        let reload = ConfigurationReload(
+            core: core, log: log, running: configuration.fixedSettings, read: read)
         var isStopping = false
         let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {
             [server, log, configuration, core] signal, loop in

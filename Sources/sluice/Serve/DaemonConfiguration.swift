@@ -25,6 +25,8 @@ struct DaemonConfiguration: Sendable {
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
     var logLevel = Logger.Level.notice
+    /// The settings that only a start puts in force, as they were given, by name.
+    private(set) var fixedSettings: [String: String] = [:]
     /// Origins that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
 
@@ -58,6 +60,11 @@ struct DaemonConfiguration: Sendable {
         proxy.accessLog = reader.text("access-log")
         if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+        for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
+            let isList = ServeOptions.listNames.contains(name)
+            fixedSettings[name] = isList ? "\(reader.list(name))" : reader.text(name)
+        }
+        fixedSettings["allow-private"] = "\(reader.text("allow-private") ?? "") \(privateHosts)"
     }
 
     private mutating func readAddresses(_ reader: inout SettingsReader) {

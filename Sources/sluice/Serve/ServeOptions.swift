@@ -3,250 +3,46 @@
 import ArgumentParser
 
 struct ServeOptions: ParsableArguments {
-    @Option(
-        help:
-            "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1."
-    )
-    var bind: [String] = []
+    @OptionGroup(title: "Listening") var listening: ListeningOptions
+    @OptionGroup(title: "Cache") var storage: StorageOptions
+    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Players") var players: PlayerOptions
+    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
 
-    @Option(help: "TCP port. 0...65535, 0 takes a free one; default 9000.")
-    var port: String?
-
-    @Option(help: "Folder of the cache. Default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
-    var cacheDir: String?
-
-    @Option(
-        help:
-            "Bytes that the cache may take. 1MB...1000TB with suffix KB, MB, GB, TB; default 10GB.")
-    var cacheSize: String?
-
-    @Option(help: "Bytes to leave free on the disk. 0...1000TB with suffix; default 512MB.")
-    var minFree: String?
-
-    @Option(
-        help:
-            "What decides what goes when the cache is full: titles, lru, s3fifo, sieve or tinylfu; default titles."
-    )
-    var retention: String?
-
-    @Option(
-        help:
-            "Bytes that a transfer may run ahead of its nearest reader. 1MB...1000TB with suffix; default 32MB."
-    )
-    var readAhead: String?
-
-    @Option(help: "Origin transfers at once. 1...256; default 32.")
-    var slots: String?
-
-    @Option(
-        help:
-            "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...64; default 16."
-    )
-    var expressSlots: String?
-
-    @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
-    var hostLimit: String?
-
-    @Option(
-        help:
-            "What decides how many transfers run ahead of players, in downloads and look-ahead: fixed:N, table or probe, never over 32; default probe."
-    )
-    var concurrency: String?
-
-    @Option(
-        help:
-            "Bytes a second that all downloads together may take. 1KB...1000TB with suffix; default no limit."
-    )
-    var downloadRate: String?
-
-    @Option(
-        help:
-            "Bytes that downloads may take from midnight to midnight. 0...1000TB with suffix; default no limit."
-    )
-    var downloadBudget: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Hours of the day in which nothing is downloaded, as in 18:00-23:30; default none.",
-            valueName: "HH:MM-HH:MM"))
-    var quietHours: String?
-
-    @Option(
-        help:
-            "How far to fetch ahead of players: off, auto (as far as the line's speed makes it worth while; off with --host-limit 1) or 1 to 600 seconds; default auto."
-    )
-    var lookAhead: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Another look-ahead for one origin: a host, or host:port, with * and ?; may be given several times.",
-            valueName: "HOST=MODE"))
-    var originLookAhead: [String] = []
-
-    @Option(
-        help:
-            "Segments to keep from the start of each title; what comes behind them is passed through. 1...1000000; default all."
-    )
-    var keepHead: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Another number of segments to keep for one origin; may be given several times.",
-            valueName: "HOST=SEGMENTS"))
-    var originKeepHead: [String] = []
-
-    @Option(
-        help:
-            "Where players find what comes behind the kept head of a title: stream (here, passed through) or origin (playlists name the origin itself); default stream."
-    )
-    var beyondHead: String?
-
-    @Option(
-        help:
-            "How fast stored media is sent: off (as fast as players take it), line (as fast as the line to its origin was seen to be, so that adaptive players do not take the store for the line) or bytes per second, 10KB...1TB; default off."
-    )
-    var pace: String?
-
-    @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
-    var policy: String?
-
-    @Option(
-        help:
-            "The kind of cache that mounts are: gateway (shared, and CDN-Cache-Control is meant for it), shared or private; default gateway."
-    )
-    var mountCache: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "Another policy for one origin: a host, or host:port, with * and ?; may be given several times.",
-            valueName: "HOST=POLICY"))
-    var originPolicy: [String] = []
-
-    @Option(
-        help:
-            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also what was learnt); default standard."
-    )
-    var keys: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "A rule for the keys of one origin: sort, unique, drop NAME, keep NAME, tier, fold, host, segment or signatures; may be given several times.",
-            valueName: "HOST=RULE"))
-    var keyRule: [String] = []
-
-    @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
-    var allowPrivate = false
-
-    @Option(
-        help: "Allow this origin host although its address is private; may be given several times.")
-    var allowHost: [String] = []
-
-    @Option(
-        help: ArgumentHelp(
-            "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
-            valueName: "PATH=URL"))
-    var mount: [String] = []
-
-    @Option(
-        help:
-            "A Host name, besides loopback names, that this daemon is known by; several may be given."
-    )
-    var hostName: [String] = []
-
-    @Option(
-        help:
-            "Access token that entry URLs must carry; needed for a bind beyond loopback. 8...200 characters."
-    )
-    var token: String?
-
-    @Flag(help: "Listen beyond loopback without a token; default off.")
-    var allowRemote = false
-
-    @Option(
-        help: """
-            A web origin whose pages may send credentials and reach private origins \
-            (scheme://host[:port]); several may be given.
-            """
-    )
-    var corsOrigin: [String] = []
-
-    @Option(
-        help:
-            "Path before every URL written into playlists, behind another proxy. /path; default none."
-    )
-    var basePath: String?
-
-    @Flag(help: "Write absolute URLs into playlists instead of root-relative ones; default off.")
-    var absoluteUrls = false
-
-    @Flag(help: "Trust X-Forwarded-Proto, -Host and -Prefix of the proxy before us; default off.")
-    var trustForwarded = false
-
-    @Option(help: "Server threads. 1...64; default one per core, at most 4.")
-    var loops: String?
-
-    @Option(help: "Connections of players at once. 1...1000000; default 20000.")
-    var maxConnections: String?
-
-    @Option(help: "Seconds for an origin to accept a connection. 1...300; default 5.")
-    var connectTimeout: String?
-
-    @Option(help: "Seconds for an origin to begin its answer. 1...300; default 15.")
-    var firstByteTimeout: String?
-
-    @Option(help: "Seconds an origin may send nothing in the middle. 1...300; default 5.")
-    var stallTimeout: String?
-
-    @Option(help: "Seconds for a player to send a whole request head. 1...300; default 10.")
-    var headTimeout: String?
-
-    @Option(help: "Seconds an idle player connection is kept. 1...3600; default 75.")
-    var idleTimeout: String?
-
-    @Option(
-        help: "Seconds a player may take nothing in the middle of a body. 1...3600; default 60.")
-    var writeTimeout: String?
-
-    @Option(help: "Seconds that running responses get to finish on SIGTERM. 0...3600; default 10.")
-    var drainTimeout: String?
-
-    @Option(help: "File of certificates to trust in place of the system's, in PEM form.")
-    var caFile: String?
-
-    @Option(help: "trace, debug, info, notice, warning, error or critical; default notice.")
-    var logLevel: String?
-
-    @Option(
-        help:
-            "File that each request is written to as a line, reopened on SIGHUP; - for standard output."
-    )
-    var accessLog: String?
-
-    @Option(help: "JSON file with any of these settings, by their names without dashes before.")
-    var config: String?
+    /// The path of the configuration file.
+    var config: String? { logs.config }
 
     /// The scalars given as flags, by name.
     var scalars: [String: String] {
         let given: [(String, String?)] = [
-            ("port", port), ("cache-dir", cacheDir), ("cache-size", cacheSize),
-            ("min-free", minFree), ("retention", retention), ("read-ahead", readAhead),
-            ("slots", slots), ("concurrency", concurrency), ("download-rate", downloadRate),
-            ("download-budget", downloadBudget), ("quiet-hours", quietHours),
-            ("express-slots", expressSlots),
-            ("host-limit", hostLimit),
-            ("look-ahead", lookAhead), ("keep-head", keepHead), ("beyond-head", beyondHead),
-            ("pace", pace),
-            ("policy", policy), ("token", token), ("base-path", basePath), ("loops", loops),
-            ("max-connections", maxConnections), ("connect-timeout", connectTimeout),
-            ("first-byte-timeout", firstByteTimeout), ("stall-timeout", stallTimeout),
-            ("head-timeout", headTimeout), ("idle-timeout", idleTimeout),
-            ("write-timeout", writeTimeout), ("drain-timeout", drainTimeout), ("ca-file", caFile),
-            ("log-level", logLevel), ("keys", keys), ("access-log", accessLog),
-            ("mount-cache", mountCache),
-            ("allow-private", allowPrivate ? "true" : nil),
-            ("allow-remote", allowRemote ? "true" : nil),
-            ("absolute-urls", absoluteUrls ? "true" : nil),
-            ("trust-forwarded", trustForwarded ? "true" : nil),
+            ("port", listening.port), ("cache-dir", storage.cacheDir),
+            ("cache-size", storage.cacheSize),
+            ("min-free", storage.minFree), ("retention", storage.retention),
+            ("read-ahead", ahead.readAhead),
+            ("slots", origins.slots), ("concurrency", ahead.concurrency),
+            ("download-rate", ahead.downloadRate),
+            ("download-budget", ahead.downloadBudget), ("quiet-hours", ahead.quietHours),
+            ("express-slots", origins.expressSlots),
+            ("host-limit", origins.hostLimit),
+            ("look-ahead", ahead.lookAhead), ("keep-head", ahead.keepHead),
+            ("beyond-head", ahead.beyondHead),
+            ("pace", players.pace),
+            ("policy", storage.policy), ("token", listening.token),
+            ("base-path", listening.basePath), ("loops", players.loops),
+            ("max-connections", players.maxConnections),
+            ("connect-timeout", origins.connectTimeout),
+            ("first-byte-timeout", origins.firstByteTimeout),
+            ("stall-timeout", origins.stallTimeout),
+            ("head-timeout", players.headTimeout), ("idle-timeout", players.idleTimeout),
+            ("write-timeout", players.writeTimeout), ("drain-timeout", players.drainTimeout),
+            ("ca-file", origins.caFile),
+            ("log-level", logs.logLevel), ("keys", storage.keys), ("access-log", logs.accessLog),
+            ("mount-cache", origins.mountCache),
+            ("allow-private", origins.allowPrivate ? "true" : nil),
+            ("allow-remote", listening.allowRemote ? "true" : nil),
+            ("absolute-urls", listening.absoluteUrls ? "true" : nil),
+            ("trust-forwarded", listening.trustForwarded ? "true" : nil),
         ]
         return given.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
@@ -254,9 +50,11 @@ struct ServeOptions: ParsableArguments {
     /// The lists given as flags, by name.
     var lists: [String: [String]] {
         [
-            "bind": bind, "allow-host": allowHost, "mount": mount, "host-name": hostName,
-            "cors-origin": corsOrigin, "origin-policy": originPolicy, "key-rule": keyRule,
-            "origin-look-ahead": originLookAhead, "origin-keep-head": originKeepHead,
+            "bind": listening.bind, "allow-host": origins.allowHost, "mount": origins.mount,
+            "host-name": listening.hostName,
+            "cors-origin": listening.corsOrigin, "origin-policy": storage.originPolicy,
+            "key-rule": storage.keyRule,
+            "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
 
@@ -264,6 +62,12 @@ struct ServeOptions: ParsableArguments {
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
         "origin-look-ahead", "origin-keep-head",
+    ]
+
+    /// The names whose settings follow a configuration that is read again.
+    static let reloadedNames: Set<String> = [
+        "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
+        "origin-keep-head",
     ]
 
     /// Every name that a configuration file may hold.

@@ -1,0 +1,53 @@
+/// What a path that leads nowhere was probably meant to be.
+import HTTP
+package import URISyntax
+
+/// Finds the origin's URL in a path that is nearly an entry.
+package enum EntryGuess {
+    /// The URL that a path was probably meant to play; nil where nothing speaks for one.
+    ///
+    /// `//http://host/x`, `/http:/host/x`, `/http%3A%2F%2Fhost/x` and `/cdn.example.com/x.m3u8` have one.
+    ///
+    /// - Parameter path: as it came, without its query, which may hold secrets.
+    /// - Returns: a URL with a host and without user information.
+    package static func url(in path: String) -> AbsoluteURL? {
+        guard path.utf8.count <= 2_000 else { return nil }
+        var text = String(path.drop { $0 == "/" })
+        let lower = ASCII.lowercased(text)
+        if lower.hasPrefix("http%3a") || lower.hasPrefix("https%3a") {
+            text = PercentCoding.decode(text[...])
+        }
+        for scheme in ["https:", "http:"] where ASCII.lowercased(text).hasPrefix(scheme) {
+            let rest = text.dropFirst(scheme.utf8.count).drop { $0 == "/" }
+            return checked("\(scheme)//\(rest)")
+        }
+        guard isHost(text.prefix { $0 != "/" }) else { return nil }
+        return checked("https://\(text)")
+    }
+
+    private static func checked(_ text: String) -> AbsoluteURL? {
+        // What is no URI character would have to be escaped in the answer.
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"<>\"'&".utf8.contains($0) }
+        guard isPlain, let url = try? AbsoluteURL(text), isHost(Substring(url.asciiHost)) else {
+            return nil
+        }
+        return url.text.contains("@") ? nil : url
+    }
+
+    /// Whether a text is a name with a top-level domain, an address or `localhost`, port or not.
+    private static func isHost(_ text: Substring) -> Bool {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard let name = parts.first, parts.count <= 2 else { return false }
+        if parts.count == 2, UInt16(parts[1]) == nil { return false }
+        if name == "localhost" { return true }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count >= 2, let last = labels.last else { return false }
+        let isName = labels.allSatisfy { label in
+            !label.isEmpty && label.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D }
+        }
+        guard isName else { return false }
+        if labels.count == 4, labels.allSatisfy({ UInt8($0) != nil }) { return true }
+        // A file such as favicon.ico is no host: names of files end the path, hosts begin it.
+        return last.utf8.count >= 2 && last.utf8.allSatisfy { !(0x30...0x39).contains($0) }
+    }
+}

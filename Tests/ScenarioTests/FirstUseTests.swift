@@ -1,0 +1,193 @@
+/// Stories of the first day with the program: what is misspelt, misplaced or meant otherwise.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    @Suite struct FirstUseTests {}
+}
+
+// MARK: Settings
+
+extension Stories.FirstUseTests {
+    @Test
+    func `a misspelt variable or key is an error that names the right one`() throws {
+        let wrong = try sluice("check", environment: ["SLUICE_CACH_SIZE=1GB"])
+        #expect(wrong.status == 78)
+        #expect(wrong.stderr.contains("SLUICE_CACH_SIZE names no setting"))
+        #expect(wrong.stderr.contains("did you mean SLUICE_CACHE_SIZE?"))
+        let serve = try sluice("serve", "--port", "0", environment: ["SLUICE_PROT=1"])
+        #expect(serve.status == 78 && serve.stderr.contains("SLUICE_PORT"))
+        let good = try sluice(
+            "check", environment: ["SLUICE_CACHE_SIZE=1GB", "SLUICE_DAEMON=http://h"])
+        #expect(good.status == 0, "\(good.stderr)")
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("c.json"), #"{"cache-sise":"1GB"}"#.utf8)
+        let file = try sluice("check", "--config", folder.file("c.json"))
+        #expect(file.status == 78 && file.stderr.contains("did you mean 'cache-size'?"))
+    }
+
+    @Test
+    func `commands take the daemon and its token from the environment, and a 401 says so`() throws {
+        let story = try Story(["--token", "correct-horse"])
+        let daemon = "SLUICE_DAEMON=\(story.daemon.baseURL)"
+        for command in ["stats", "ls", "df"] {
+            let refused = try sluice(command, environment: [daemon])
+            #expect(refused.status == 1 && refused.stderr.contains("--token or SLUICE_TOKEN"))
+            let asked = try sluice(command, environment: [daemon, "SLUICE_TOKEN=correct-horse"])
+            #expect(asked.status == 0, "\(asked.stderr)")
+        }
+        let url = try sluice(
+            "url", "http://h/a.m3u8", environment: [daemon, "SLUICE_TOKEN=correct-horse"]
+        ).stdout
+        #expect(url.hasPrefix(story.daemon.baseURL) && url.contains("token=correct-horse"))
+    }
+
+    @Test
+    func `a setting that a reload cannot change is named as one that needs a restart`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("c.json")
+        try writeFile(file, #"{"slots":8,"policy":"media"}"#.utf8)
+        let story = try Story(["--config", file])
+        try writeFile(file, #"{"slots":9,"max-connections":70,"policy":"rfc"}"#.utf8)
+        story.daemon.kill(SIGHUP)
+        #expect(
+            eventually {
+                story.daemon.standardError.contains("need a restart: max-connections, slots\n")
+            }, "\(story.daemon.standardError)")
+    }
+
+    @Test
+    func `rules of several patterns add up for a host`() throws {
+        let story = try Story(["--key-rule", "*=drop sess", "--key-rule", "127.0.0.1=drop other"])
+        let path = segment("a", 1_000)
+        _ = try story.get("\(path)?id=1&sess=1&other=1")
+        _ = try story.get("\(path)?id=1&sess=2&other=2")
+        #expect(story.cdn.requestCount() == 1)
+        _ = try story.get("\(path)?id=2&sess=2&other=2")
+        #expect(story.cdn.requestCount() == 2)
+    }
+}
+
+// MARK: URLs
+
+extension Stories.FirstUseTests {
+    @Test
+    func `a path that is nearly an entry is told what was probably meant`() throws {
+        let story = try Story()
+        let base = story.daemon.baseURL
+        let meant = [
+            "/cdn.example.com/x.m3u8": "\(base)/https://cdn.example.com/x.m3u8?",
+            "//http://a.example/b.m3u8?key=hidden": "\(base)/http://a.example/b.m3u8, followed",
+            "/cdn.example.com:8443/v/x.m3u8": "\(base)/https://cdn.example.com:8443/v/x.m3u8?",
+        ]
+        for (path, text) in meant {
+            let answer = try story.player().get(base + path)
+            #expect(answer.status == 404 && answer.text.contains("did you mean \(text)"))
+            #expect(!answer.text.contains("hidden"))
+            #expect(answer["Content-Type"]?.hasPrefix("text/plain") == true)
+        }
+        for path in ["/favicon.ico", "/index.html", "/a/b", "/user:pw@host.example/x"] {
+            #expect(try story.player().get(base + path).text.contains("see / for what is"))
+        }
+    }
+
+    @Test
+    func `url prints what works for a URL with blanks and other letters`() throws {
+        let story = try Story()
+        story.cdn.put("/a b.ts", Array("bytes".utf8))
+        let printed = try sluice(
+            "url", story.cdn.url("/a b.ts") + "?q=\u{e9}|", "--daemon", story.daemon.baseURL
+        ).stdout
+        #expect(printed.hasSuffix("/a%20b.ts?q=%C3%A9%7C\n"), "\(printed)")
+        let answer = try story.player().get(String(printed.dropLast()))
+        #expect(answer.text == "bytes")
+        let escaped = try sluice("url", "https://h/a%20b+c.m3u8?x=[1]&y=%2F").stdout
+        #expect(escaped.hasSuffix("/https://h/a%20b+c.m3u8?x=[1]&y=%2F\n"))
+    }
+}
+
+// MARK: Files
+
+extension Stories.FirstUseTests {
+    @Test(arguments: [["simulate"], ["feed"], ["check", "--config"], ["check", "--ca-file"]])
+    func `devices, folders and endless files are refused with words`(_ command: [String]) throws {
+        let folder = try TemporaryFolder()
+        let program = try DaemonProcess.builtBinary()
+        let huge = folder.file("huge")
+        try writeFile(huge, "".utf8)
+        #expect(truncate(huge, 4 << 30) == 0)
+        for (path, words) in [
+            ("/dev/zero", "is a device"), (folder.path, "is a folder"),
+            (huge, "the most that is read"),
+            (folder.file("none"), "cannot be read"),
+        ] {
+            // With a memory limit, so that reading it all could not succeed.
+            let result = try Tool.run(
+                ["prlimit", "--as=4294967296", program] + command + [path], within: .seconds(20))
+            #expect(result.status != 0 && result.status < 128, "\(result.status)")
+            #expect(result.stderr.contains(words), "\(result.stderr)")
+        }
+    }
+}
+
+// MARK: Listings
+
+extension Stories.FirstUseTests {
+    @Test
+    func `titles of one name are told apart, and a listing can be shortened`() throws {
+        let story = try Story()
+        for path in ["/one/aes/master.m3u8", "/two/aes/master.m3u8"] {
+            let last = path.dropLast(11)
+            story.cdn.put("\(last)a.ts", Array("bytes".utf8))
+            story.cdn.put(path, text: vod(["a.ts"]))
+            _ = try story.get(path)
+            _ = try story.get("\(last)a.ts")
+        }
+        let daemon = story.daemon.baseURL
+        let all = try sluice("ls", "--daemon", daemon).stdout
+        // Two lines that are alike before the sizes would leave only the number to tell them by.
+        let rows = all.split(separator: "\n").dropFirst()
+        let names = rows.filter { $0.contains(" vod ") }.map {
+            $0.split(separator: " ").dropFirst().joined(separator: " ").components(before: " vod")
+        }
+        #expect(names.count == 2 && Set(names).count == 2, "\(all)")
+        let urls = try sluice("ls", "--urls", "--match", "ONE/", "--daemon", daemon).stdout
+        #expect(urls.contains(story.cdn.url("/one/aes/master.m3u8")), "\(urls)")
+        #expect(!urls.contains("/two/"))
+        let first = try sluice("ls", "--urls", "--limit", "1", "--daemon", daemon).stdout
+        #expect(first.split(separator: "\n").count { $0.contains("http://") } == 1, "\(first)")
+        #expect(try sluice("ls", "--limit", "0").status == 64)
+    }
+
+    @Test
+    func `stats shows the share of requests and bytes that came from the store`() throws {
+        let story = try Story()
+        let path = segment("a", 10_000)
+        for _ in 0..<4 { _ = try story.get(path) }
+        #expect(
+            try eventually {
+                let lines = try sluice("stats", "--daemon", story.daemon.baseURL).stdout
+                return lines.contains("\nhit_ratio 0.75\n")
+                    && lines.contains("\nbyte_hit_ratio 0.75\n")
+            })
+    }
+
+    @Test
+    func `the help of serve shows its options in groups, with an example`() throws {
+        let help = try sluice("serve", "--help").stdout
+        for title in [
+            "LISTENING:", "CACHE:", "ORIGINS AND MOUNTS:", "PLAYERS:", "Example: sluice serve",
+        ] {
+            #expect(help.contains(title), "\(title)")
+        }
+    }
+}
+
+extension String {
+    /// What stands before the first occurrence of a text.
+    fileprivate func components(before mark: String) -> String {
+        firstRange(of: mark).map { String(self[..<$0.lowerBound]) } ?? self
+    }
+}
