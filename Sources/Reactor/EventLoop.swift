@@ -76,7 +76,10 @@ package final class EventLoop {
 
     /// Makes a loop for the calling thread.
     ///
-    /// - Parameter onHold: told of each piece of work that took longer than `LoopHold.limit`.
+    /// - Parameters:
+    ///   - handle: how other threads will reach it.
+    ///   - onHold: told of each piece of work that took longer than `LoopHold.limit`.
+    /// - Throws: `SystemError` when the system has no descriptor left.
     package convenience init(
         handle: LoopHandle, onHold: LoopHold.Observer? = nil
     ) throws(SystemError) {

@@ -65,8 +65,10 @@ package final class LoopThread: Sendable {
 
     /// Starts the thread; `setUp` is the loop's first job.
     ///
-    /// - Parameter onHold: told of work that held the loop for too long; nil for loops whose work may
-    ///   block.
+    /// - Parameters:
+    ///   - name: shown by ps and perf; at most 15 bytes are kept.
+    ///   - onHold: told of work that held the loop for too long; nil for loops whose work may block.
+    ///   - setUp: the loop's first job.
     /// - Throws: `SystemError` when the system has no descriptor or no thread left.
     package init(
         name: String, onHold: LoopHold.Observer? = nil, _ setUp: @escaping LoopHandle.Job

@@ -1,5 +1,6 @@
 /// What a path that leads nowhere was probably meant to be.
 import HTTP
+import Numbers
 package import URISyntax
 
 /// Finds the origin's URL in a path that is nearly an entry.
@@ -38,7 +39,7 @@ package enum EntryGuess {
     private static func isHost(_ text: Substring) -> Bool {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard let name = parts.first, parts.count <= 2 else { return false }
-        if parts.count == 2, UInt16(parts[1]) == nil { return false }
+        if parts.count == 2, OutsideNumber.integer(parts[1], in: 0...65_535) == nil { return false }
         if name == "localhost" { return true }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count >= 2, let last = labels.last else { return false }
@@ -46,7 +47,9 @@ package enum EntryGuess {
             !label.isEmpty && label.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D }
         }
         guard isName else { return false }
-        if labels.count == 4, labels.allSatisfy({ UInt8($0) != nil }) { return true }
+        if labels.count == 4, labels.allSatisfy({ OutsideNumber.integer($0, in: 0...255) != nil }) {
+            return true
+        }
         // A file such as favicon.ico is no host: names of files end the path, hosts begin it.
         return last.utf8.count >= 2 && last.utf8.allSatisfy { !(0x30...0x39).contains($0) }
     }
