@@ -2,9 +2,9 @@
 package import HLS
 package import URISyntax
 
-/// The beginning of unsigned links of one role to one folder.
+/// The beginning of unsigned handles of the resources of one folder.
 ///
-///     prefix · / · role · / · text of the handle, as far as it is whole groups of three bytes
+///     start · text of the handle, as far as it is whole groups of three bytes
 package final class FolderLinks: Sendable {
     private let folder: URLFolder
     private let role: ResourceRole
@@ -14,23 +14,33 @@ package final class FolderLinks: Sendable {
     private let carry: Base64URL.Carry
 
     /// - Parameters:
-    ///   - prefix: what stands before each link: a base path, or scheme, host and base path.
+    ///   - start: what stands before each handle.
     ///   - role: the resources' role.
     ///   - session: what the links belong to.
     ///   - epoch: which of the things that their names have stood for.
     ///   - folder: the resources' folder.
     package init(
-        prefix: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
+        start: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
     ) {
         self.folder = folder
         self.role = role
         self.epoch = epoch
         let bytes = Handle.start(
             of: folder.bytes, scheme: folder.member.scheme, session: session, epoch: epoch)
-        var stem = prefix + [0x2F, role.letter, 0x2F]
+        var stem = start
         Base64URL.append(Array(bytes.dropLast(bytes.count % 3)), to: &stem)
         self.stem = stem
         carry = Base64URL.Carry(of: bytes)
+    }
+
+    /// Links of the form `/<role>/<handle>/<name>`, behind `prefix`: a base path, or scheme, host
+    /// and base path.
+    package convenience init(
+        prefix: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
+    ) {
+        self.init(
+            start: prefix + [0x2F, role.letter, 0x2F], role: role, session: session, epoch: epoch,
+            folder: folder)
     }
 
     /// Whether these are the links of this role and epoch to this folder.
@@ -40,10 +50,15 @@ package final class FolderLinks: Sendable {
 
     /// Appends the link to `url`, which fits and is no longer than a handle holds.
     package func append(_ url: JoinedURL, hasMap: Bool, to output: inout [UInt8]) {
+        appendHandle(of: url, to: &output)
+        output.append(0x2F)
+        role.appendSafeFileName(for: url, in: folder.document, hasMap: hasMap, to: &output)
+    }
+
+    /// Appends what stands before the handle of `url` and the handle.
+    package func appendHandle(of url: JoinedURL, to output: inout [UInt8]) {
         output.append(contentsOf: stem)
         let document = folder.document
         Base64URL.append(document.span.extracting(url.rest), after: carry, to: &output)
-        output.append(0x2F)
-        role.appendSafeFileName(for: url, in: document, hasMap: hasMap, to: &output)
     }
 }

@@ -3,7 +3,10 @@
 /// A handle needs no state to be read back after a restart, except in its short form, which names
 /// an entry of a persistent table and is used where the URL itself would be too long for players.
 ///
-///     flags · session (6 bytes) · epoch · origin URL without its scheme, or a 16-byte name · MAC
+///     flags · session (6 bytes) · epoch · target · MAC
+///
+/// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a live
+/// list, whose links carry the origin URL in their query (`LivePlace`).
 ///
 /// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
 /// signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
@@ -45,12 +48,19 @@ package enum HandleUse: Hashable, Sendable {
     case link(ResourceRole)
     /// The host of a cloned pathway, as an argument of other links.
     case pathwayHost
+    /// The origin URL in the query of a link into a live list: valid behind this path only, which is
+    /// the list's handle and the place in the list.
+    case origin(ResourceRole, path: [UInt8])
 
-    /// The byte that stands before the handle's own in what is signed.
-    fileprivate var mark: UInt8 {
+    /// The bytes that stand before the handle's own in what is signed.
+    ///
+    /// A handle starts with its flags, which are less than any byte of a path, so that neither can
+    /// run into the other.
+    fileprivate var mark: [UInt8] {
         switch self {
-        case .link(let role): role.letter
-        case .pathwayHost: UInt8(ascii: "H")
+        case .link(let role): [role.letter]
+        case .pathwayHost: [UInt8(ascii: "H")]
+        case .origin(let role, let path): [UInt8(ascii: "Q"), role.letter] + path
         }
     }
 }
@@ -62,6 +72,8 @@ package struct Handle: Hashable, Sendable {
         case url(AbsoluteURL)
         /// The name of a URL in the persistent table: 16 bytes.
         case name([UInt8])
+        /// A live list, by its name.
+        case list(UInt64)
     }
 
     /// Why a handle cannot be used.
@@ -89,7 +101,8 @@ package struct Handle: Hashable, Sendable {
         static let name: UInt8 = 2
         static let signed: UInt8 = 4
         static let epoch: UInt8 = 8
-        static let known: UInt8 = 15
+        static let list: UInt8 = 16
+        static let known: UInt8 = 31
     }
 
     /// The number of bytes of a MAC in a handle.
@@ -111,6 +124,11 @@ package struct Handle: Hashable, Sendable {
         case .name(let name):
             bytes = Self.start(flags: Flag.name, session: session, epoch: epoch)
             bytes.append(contentsOf: name)
+        case .list(let name):
+            bytes = Self.start(flags: Flag.list, session: session, epoch: epoch)
+            for shift in stride(from: UInt64(56), through: 0, by: -8) {
+                bytes.append(UInt8(truncatingIfNeeded: name >> shift))
+            }
         }
         if sign != nil { bytes[0] |= Flag.signed }
         if let sign { bytes.append(contentsOf: Self.mac(of: bytes, for: use, by: sign)) }
@@ -141,7 +159,7 @@ package struct Handle: Hashable, Sendable {
     private static func mac(
         of bytes: [UInt8], for use: HandleUse, by sign: ([UInt8]) -> [UInt8]
     ) -> ArraySlice<UInt8> {
-        sign([use.mark] + bytes).prefix(signatureLength)
+        sign(use.mark + bytes).prefix(signatureLength)
     }
 
     /// Reads a handle's text without checking a signature.
@@ -190,6 +208,11 @@ package struct Handle: Hashable, Sendable {
         if flags & Flag.name != 0 {
             guard bytes.count == start + 16 else { throw .malformed }
             target = .name(Array(bytes[start...]))
+            return
+        }
+        if flags & Flag.list != 0 {
+            guard bytes.count == start + 8 else { throw .malformed }
+            target = .list(Self.number(in: bytes, at: start, count: 8))
             return
         }
         var url: [UInt8] = []

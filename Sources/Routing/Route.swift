@@ -37,12 +37,37 @@ package struct Entry: Hashable, Sendable {
 /// A URL out of a rewritten playlist.
 package struct RewrittenLink: Sendable {
     package let role: ResourceRole
-    /// The handle's text.
+    /// The text of the handle in the path.
     package let handle: Substring
+    /// What stands behind the handle in the path.
+    package let fileName: Substring
+    /// The text of the handle in the query, which links into live lists have.
+    package let origin: Substring?
     /// The `_HLS_` query items, raw.
     package let directives: [QueryItem]
     /// What a cloned pathway changes; nil for a link as we wrote it.
     package let pathway: PathwayMove?
+
+    /// The handle that tells the origin URL, without a check of signatures.
+    ///
+    /// Of a link into a live list that lost its query, the one that tells the list; nil where it
+    /// cannot be read.
+    package var unchecked: Handle? {
+        guard let path = try? Handle(text: handle.utf8) else { return nil }
+        guard case .list = path.target, let origin else { return path }
+        return (try? Handle(text: origin.utf8)).flatMap { $0.session == path.session ? $0 : nil }
+    }
+
+    /// Where in a live list the link leads; nil for a file name that tells no place.
+    package var place: LivePlace? { LivePlace(fileName: fileName, role: role) }
+
+    /// What the handle in the query must be signed for.
+    package var originUse: HandleUse {
+        var path = Array(handle.utf8)
+        path.append(0x2F)
+        place?.append(to: &path)
+        return .origin(role, path: path)
+    }
 }
 
 /// The answer of the router.
@@ -109,10 +134,16 @@ package struct Router: Sendable {
             end += 1
         }
         guard end > 3 else { return .refused(.notFound, "the URL lacks its handle") }
-        let items = query(of: target, from: end).map { QueryItem.items(of: String($0)) } ?? []
+        var nameEnd = end
+        while nameEnd < bytes.count, bytes[nameEnd] != 0x3F, bytes[nameEnd] != 0x23 {
+            nameEnd += 1
+        }
+        let items = query(of: target, from: nameEnd).map { QueryItem.items(of: String($0)) } ?? []
         return .rewritten(
             RewrittenLink(
                 role: role, handle: part(of: target, 3..<end),
+                fileName: part(of: target, min(end + 1, nameEnd)..<nameEnd),
+                origin: items.first { $0.rawName == LivePlace.argument }?.rawValue?[...],
                 directives: items.isEmpty ? [] : items.filter { $0.rawName.hasPrefix("_HLS_") },
                 pathway: role == .playlist && !items.isEmpty ? PathwayMove(items) : nil))
     }

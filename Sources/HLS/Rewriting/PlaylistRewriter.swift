@@ -30,6 +30,9 @@ package enum PlaylistRewriter {
         package var segmentRole: ResourceRole?
         /// Whether the full list has an EXT-X-MAP; a delta update may leave that line out.
         package var assumesMap = false
+        /// Whether byte ranges that continue the one before get their offset: a range without one
+        /// belongs to the same URI as the range before (8216bis 4.4.4.2), which the map may change.
+        package var writesOffsets = false
         /// Whether what the map appends holds no quotes and no control bytes, so that it need not
         /// be looked through.
         package var trustsMap = false

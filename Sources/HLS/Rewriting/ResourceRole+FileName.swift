@@ -47,6 +47,33 @@ extension ResourceRole {
         }
     }
 
+    /// Appends the extension that `safeFileName` ends in, with its dot, for a URL's last path segment.
+    package func appendExtension(for url: AbsoluteURL, hasMap: Bool, to output: inout [UInt8]) {
+        appendExtension(for: url.bytes[url.lastPathSegmentRange], hasMap: hasMap, to: &output)
+    }
+
+    /// As above for a URL in two pieces, of which the second stands in `document`.
+    package func appendExtension(
+        for url: JoinedURL, in document: [UInt8], hasMap: Bool, to output: inout [UInt8]
+    ) {
+        if url.hasSafeName, isCommon(document.span.extracting(url.name)) {
+            let end = url.name.upperBound
+            let dot = document[end - 3] == 0x2E ? end - 3 : end - 4
+            for index in dot..<end { output.append(document[index]) }
+        } else {
+            appendExtension(for: document[url.name], hasMap: hasMap, to: &output)
+        }
+    }
+
+    private func appendExtension(
+        for name: ArraySlice<UInt8>, hasMap: Bool, to output: inout [UInt8]
+    ) {
+        guard let dot = fittingExtension(of: name) else {
+            return output.append(contentsOf: suppliedExtension(hasMap).utf8)
+        }
+        for byte in name[dot...] { output.append(ASCII.lowercased(byte)) }
+    }
+
     /// Whether a name of safe bytes is a segment's as most are, so that it may be used as it is.
     private func isCommon(_ span: Span<UInt8>) -> Bool {
         guard self == .segment || self == .part else { return false }

@@ -44,6 +44,8 @@ extension RewritePass {
                 context = context.with(mapURL: url, byteRange: particulars.byteRange)
             }
             guard let url else { continue }
+            let offset = missingOffset(of: particulars, in: list)
+            if let offset, offset.place < attribute.value.lowerBound { write(offset, &copied) }
             let before = body[copied..<attribute.value.lowerBound]
             withOutput {
                 $0.append(contentsOf: before)
@@ -59,6 +61,7 @@ extension RewritePass {
                 withOutput { _ = $0.removeLast() }
             }
             if becomesGap { writeGapAttribute(attribute, &copied) }
+            if let offset, offset.place > copied { write(offset, &copied) }
         }
         copy(copied..<line.range.upperBound)
         if !hasURI { noteMissingURI(tag.name, list, line) }
@@ -96,6 +99,26 @@ extension RewritePass {
             $0.append(contentsOf: ",GAP=YES".utf8)
         }
         copied = max(copied, end)
+    }
+
+    /// The offset that a part's BYTERANGE leaves out, and where it belongs; nil where none is wanted.
+    private func missingOffset(
+        of particulars: Particulars, in list: AttributeList
+    ) -> (offset: Int, place: Int)? {
+        guard options.writesOffsets, particulars.tag == .part, let range = particulars.byteRange,
+            let value = list.bytes(of: "BYTERANGE"), !value.contains(0x40)
+        else { return nil }
+        return (range.offset, DecimalNumber.trimmed(value).endIndex)
+    }
+
+    /// Writes the line up to an offset that it leaves out, and the offset.
+    private mutating func write(_ offset: (offset: Int, place: Int), _ copied: inout Int) {
+        let before = body[copied..<offset.place]
+        withOutput {
+            $0.append(contentsOf: before)
+            $0.append(contentsOf: "@\(offset.offset)".utf8)
+        }
+        copied = offset.place
     }
 
     /// The role of an attribute's value; nil where the attribute is no URI.

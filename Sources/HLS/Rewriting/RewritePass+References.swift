@@ -167,6 +167,9 @@ extension RewritePass {
             let byteRange =
                 written == nil && segmentRanges.isReset
                 ? nil : resolve(written, of: place, line: line)
+            if let offsetPlace, let byteRange {
+                withOutput { $0.insert(contentsOf: "@\(byteRange.offset)".utf8, at: offsetPlace) }
+            }
             let reference = ResourceReference(
                 place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
                 mediaSequence: mediaSequence, partIndex: nil,
@@ -181,6 +184,7 @@ extension RewritePass {
         if pending.isGap { summary.gapCount += 1 }
         if let duration = pending.duration, duration > .zero { summary.totalDuration += duration }
         pending = PendingSegment()
+        offsetPlace = nil
         mediaSequence += 1
         partIndex = 0
     }

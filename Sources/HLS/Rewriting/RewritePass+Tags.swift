@@ -14,7 +14,13 @@ extension RewritePass {
             copy(line.range)
         case .byteRange, .gap, .discontinuity:
             noteSegmentTag(tag.name, line)
-            copy(line.range)
+            if options.writesOffsets, tag.name == .byteRange, let range = pending.byteRange,
+                range.offset == nil
+            {
+                writeByteRange(range.length)
+            } else {
+                copy(line.range)
+            }
         case .streamInf:
             let attributes = attributes(of: line)
             variant = PendingVariant(
@@ -71,6 +77,16 @@ extension RewritePass {
             pending.isGap = true
         default:
             discontinuitySequence += 1
+        }
+    }
+
+    /// Writes EXT-X-BYTERANGE without its offset, which only the URI line tells.
+    private mutating func writeByteRange(_ length: Int) {
+        offsetPlace = withOutput { output in
+            output.append(contentsOf: "#EXT-X-BYTERANGE:\(length)".utf8)
+            let place = output.count
+            output.append(0x0A)
+            return place
         }
     }
 

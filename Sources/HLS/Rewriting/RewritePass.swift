@@ -62,6 +62,8 @@ struct RewritePass {
     var mediaSequence = 0
     var discontinuitySequence = 0
     var partIndex = 0
+    /// Where in the output the offset of the next segment's byte range belongs; nil where it has one.
+    var offsetPlace: Int?
     var segmentRanges = SubRangeCursor()
     var partRanges = SubRangeCursor()
     var isImagesOnly = false

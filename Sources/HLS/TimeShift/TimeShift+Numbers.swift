@@ -14,6 +14,20 @@ extension TimeShift {
         Array("http://\(placeholderHost)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
     }
 
+    /// The same for a segment that was seen: with the extension of its own URI, since players compare
+    /// what they are given for one number from reload to reload.
+    static func placeholder(of segment: TimeShiftSegment, isFragment: Bool) -> [UInt8] {
+        guard !segment.isPlaceholder, let url = segment.url else {
+            return placeholder(segment.number, isFragment: isFragment)
+        }
+        let name = url.bytes[url.lastPathSegmentRange]
+        let kind = name.lastIndex(of: 0x2E).map { name[$0...] } ?? []
+        guard kind.dropFirst().allSatisfy({ ASCII.isAlphanumeric($0) }) else {
+            return placeholder(segment.number, isFragment: isFragment)
+        }
+        return Array("http://\(placeholderHost)/\(segment.number)".utf8) + kind
+    }
+
     /// Whether a URL stands in a list for a segment that is not kept.
     package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
         url.hasHost(placeholderHost)

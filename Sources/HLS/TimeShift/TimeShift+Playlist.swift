@@ -165,7 +165,7 @@ struct TimeShiftWriter {
         }
         let before = previous?.context ?? .none
         output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
-        output += TimeShift.placeholder(segment.number, isFragment: before.map != nil) + [0x0A]
+        output += TimeShift.placeholder(of: segment, isFragment: before.map != nil) + [0x0A]
         previous = (
             segment.discontinuity, TimeShiftContext(mapKeys: before.mapKeys, map: before.map)
         )

@@ -209,6 +209,6 @@ extension ProxyCore {
         else { return nil }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
         guard case .rewritten(let link) = router.route(head) else { return nil }
-        return (try? Handle(text: link.handle.utf8)).flatMap { self.url(of: $0) }
+        return try? target(of: link, isChecked: false).url
     }
 }

@@ -15,6 +15,8 @@ struct KeptHead {
     /// A player that drops it gets the same bytes, and they are kept all the same.
     private static let mark = "keep=0"
     static let suffix = Array("?\(mark)".utf8)
+    /// The same behind a link that has a query.
+    static let furtherSuffix = Array("&\(mark)".utf8)
     private static let markBytes = Array(mark.utf8)
 
     /// Nil where all is kept: without the setting, and of streams that go on growing, of which the

@@ -116,6 +116,8 @@ final class ObjectFacts: Sendable {
         let session: SessionID
         /// What stands before each written URL: origin and base path.
         let prefix: String
+        /// The list that the paths of links name, where it is not the one that is served.
+        var list: ObjectKey?
         /// What was made of the origin's text before its URIs were rewritten.
         var form = PlaylistForm.origin
         /// Scheme, host and base path of the absolute URLs in it, where texts for several hosts are

@@ -43,7 +43,11 @@ extension OriginExchange {
     private var rewriteKey: ObjectFacts.RewriteKey {
         // The JSON texts hold absolute URLs in any case.
         let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : linkPrefix
-        return ObjectFacts.RewriteKey(session: resource.session.id, prefix: prefix)
+        // What was asked for names the list in paths, wherever it was found to be.
+        let list = asked.listKey
+        return ObjectFacts.RewriteKey(
+            session: resource.session.id, prefix: prefix,
+            list: list == resource.listKey ? nil : list)
     }
 
     /// The prepared text of a key; nil where it holds URLs with another host than this request's.
@@ -90,8 +94,10 @@ extension OriginExchange {
                     allowsStale: true))
         }
         do throws(PlaylistError) {
-            let options = rewriteOptions
+            var options = rewriteOptions
+            if let list = key.list { core.live.adopt(list, as: resource.listKey) }
             try core.noteNames(in: (body, base), of: resource, object, options: options)
+            options.assumesMap = options.assumesMap || core.live.hasMap(resource.listKey)
             let text = try transformed(body, base: base, to: form)
             let prepared =
                 resource.role == .json
@@ -137,6 +143,8 @@ extension OriginExchange {
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
         let shift = namesOfShifted(form)
+        let names = core.live.names(
+            in: resource.listKey, named: asked.listKey, isShifted: shift != nil)
         var head = KeptHead(core.settings, count: core.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
@@ -148,6 +156,7 @@ extension OriginExchange {
         var options = known
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
+        options.writesOffsets = names != nil
         // Handed over where it stands, so that what it remembers need not be checked for overlapping
         // accesses a thousand times.
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
@@ -176,10 +185,15 @@ extension OriginExchange {
                 let writer = absoluteLinks ?? linkWriter(prefix: host)
                 absoluteLinks = writer
                 writer.append(reference, in: epoch, to: &output)
-            case .kept: links.append(reference, in: epoch, to: &output)
-            case .unkept:
-                links.append(reference, in: epoch, to: &output)
-                output.append(contentsOf: KeptHead.suffix)
+            case let link:
+                let place = names?.place(of: reference)
+                if let names, let place {
+                    links.append(reference, at: place, of: names.list, in: epoch, to: &output)
+                } else {
+                    links.append(reference, in: epoch, to: &output)
+                }
+                guard link == .unkept else { break }
+                output.append(contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
             }
             return true
         }

@@ -189,43 +189,16 @@ package final class CachingProxy: RequestHandler {
     private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         do throws(ProxyFailure) {
-            let handle = try handle(link.handle, for: .link(link.role))
-            let url = try moved(url(of: handle), by: link.pathway, of: handle.session)
-            let session = core.sessions.session(handle.session)
+            let found = try core.target(of: link)
+            let url = try moved(found.url, by: link.pathway, of: found.session)
+            let session = core.sessions.session(found.session)
             let target = PlaybackTarget(
-                url: url, role: link.role, directives: link.directives, epoch: handle.epoch)
+                url: url, role: link.role, directives: link.directives, epoch: found.epoch)
             let resource = open(target, session, exchange)
-            if let resource { recent.remember(resource, for: exchange.request) }
+            if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
         } catch {
             refuse(error, exchange)
         }
-    }
-
-    private func handle(
-        _ text: Substring, for use: HandleUse
-    ) throws(ProxyFailure) -> Handle {
-        let signer = core.signer
-        do throws(Handle.Fault) {
-            return try Handle(
-                text: text.utf8.span, for: use, sign: signer.map { signer in { signer.sign($0) } },
-                requiresSignature: signer != nil)
-        } catch {
-            switch error {
-            case .malformed:
-                throw ProxyFailure(
-                    .client, .notFound, "the URL's handle cannot be read; reload the playlist")
-            case .badSignature:
-                throw ProxyFailure(
-                    .client, .forbidden,
-                    "the URL was not signed by this daemon; reload the playlist")
-            }
-        }
-    }
-
-    private func url(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
-        if let url = core.url(of: handle) { return url }
-        throw ProxyFailure(
-            .client, .gone, "the URL's short name is not known any more; reload the playlist")
     }
 
     /// The URL that a link leads to, with what its query says of a cloned pathway.
@@ -238,13 +211,13 @@ package final class CachingProxy: RequestHandler {
         guard let move else { return url }
         var root: AbsoluteURL?
         if let host = move.host {
-            let named = try handle(host[...], for: .pathwayHost)
+            let named = try core.handle(host[...], for: .pathwayHost)
             guard named.session == session else {
                 throw ProxyFailure(
                     .client, .forbidden,
                     "the pathway's host was named to another session; reload the playlist")
             }
-            root = try self.url(of: named)
+            root = try core.namedURL(of: named)
         }
         guard let url = move.applied(to: url, root: root) else {
             throw ProxyFailure(.client, .badRequest, "the pathway's parameters make no URL")

@@ -204,11 +204,13 @@ package final class ProxyCore: Sendable {
         return Handle(session: session, target: .name(name), epoch: epoch)
     }
 
-    /// The URL of a handle; nil for a short form that the table does not know (any more).
+    /// The URL of a handle; nil for a short form that the table does not know (any more), and for
+    /// that of a live list, which names no URL.
     func url(of handle: Handle) -> AbsoluteURL? {
         switch handle.target {
         case .url(let url): url
         case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
+        case .list: nil
         }
     }
 }

@@ -52,6 +52,7 @@ package struct WhyContext: Sendable {
         switch handle.target {
         case .url(let url): url
         case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
+        case .list: nil
         }
     }
 }

@@ -37,13 +37,19 @@ struct WhySubject {
                 playback: entry.url, core.sessions.session(for: entry),
                 Self.role(ofEntry: entry.url), core)
         case .rewritten(let link):
-            guard let handle = try? Handle(text: link.handle.utf8), let url = core.url(of: handle)
-            else {
-                return nil
+            guard let handle = link.unchecked else { return nil }
+            var epoch = handle.epoch
+            var url = core.url(of: handle)
+            if case .list(let list) = handle.target, let place = link.place,
+                case .url(let known, let given)? = core.live?.find(
+                    place, role: link.role, in: LiveListID(name: list, epoch: epoch))
+            {
+                (url, epoch) = (known, given)
             }
+            guard let url else { return nil }
             self.init(
                 playback: url, core.sessions.session(handle.session), link.role, core,
-                epoch: handle.epoch, DeliveryDirectives(link.directives))
+                epoch: epoch, DeliveryDirectives(link.directives))
         case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
         default: return nil
         }

@@ -48,6 +48,8 @@ struct EpochLedger: Sendable {
         var discontinuitySequence = 0
         /// When the last reading came.
         var received = WallTime(nanoseconds: 0)
+        /// The initialization sections of the last window, with the names that their paths show.
+        var sections: [LiveSection] = []
     }
 
     /// What is known of one name.
@@ -138,6 +140,13 @@ struct EpochLedger: Sendable {
         lists[key] = list
     }
 
+    /// Takes what is known of a list for another, of which nothing is known: the same stream under
+    /// another URL.
+    mutating func adopt(_ former: ObjectKey, as key: ObjectKey) {
+        guard lists[key] == nil, let list = lists[former] else { return }
+        restore(list, key: key)
+    }
+
     /// Takes in a reading.
     ///
     /// - Parameters:
@@ -162,6 +171,7 @@ struct EpochLedger: Sendable {
         guard relation != .same else { return (relation, nil) }
         var list = former ?? List()
         if relation == .reset {
+            list.sections = []
             list.epoch =
                 epochTold(by: place.names.keys, since: list.received)
                 ?? .beginning(at: times.requested.seconds, after: list.epoch)

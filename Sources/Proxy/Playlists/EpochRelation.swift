@@ -7,6 +7,10 @@ import Posix
 extension EpochLedger.List {
     /// Takes over what a reading shows.
     mutating func note(_ reading: LiveReading, at received: WallTime) {
+        sections = LiveSection.named(
+            reading.sections,
+            first: reading.summary.mediaSequence + reading.summary.skippedSegmentCount,
+            isDelta: reading.summary.isSkipDelta, after: sections, formerEnd: end)
         start = reading.summary.mediaSequence
         end = reading.summary.nextMediaSequence
         if let target = reading.summary.targetDuration { targetDuration = Interval(target) }

@@ -17,6 +17,7 @@ final class LiveMemory: Sendable {
         var ledger = EpochLedger()
         var lists: [ObjectKey: ListFacts] = [:]
         var saved: [ObjectKey: (list: EpochLedger.List, at: WallTime)] = [:]
+        var places = LivePlaces()
     }
 
     /// What the last window of a list tells beside epochs.
@@ -53,6 +54,7 @@ final class LiveMemory: Sendable {
                 continue
             }
             state.ledger.restore(list, key: key)
+            state.places.note(key, named: key)
         }
         self.state = Mutex(state)
     }
@@ -108,6 +110,50 @@ final class LiveMemory: Sendable {
         state.withLock { $0.ledger.relation(of: list) }
     }
 
+    // MARK: Links
+
+    /// What the links into a list are called.
+    ///
+    /// - Parameters:
+    ///   - list: the list that is served.
+    ///   - asked: the list that the player asked for, which names it.
+    ///   - isShifted: whether numbers are those of a longer window: these go on rising whatever the
+    ///     origin does, and what their segments are played with stays as it was read.
+    /// - Returns: nil for a list that is none of a live stream, nor was.
+    func names(in list: ObjectKey, named asked: ObjectKey, isShifted: Bool) -> LiveNames? {
+        state.withLock { state in
+            guard let known = state.ledger.lists[list] else { return nil }
+            if asked != list { state.places.note(list, named: asked) }
+            guard !isShifted else {
+                return LiveNames(list: (asked.listName, .first), sections: [:])
+            }
+            let sections = known.sections.map { ($0.number, $0.name) }
+            return LiveNames(
+                list: (asked.listName, known.epoch),
+                sections: Dictionary(sections, uniquingKeysWith: { $1 }))
+        }
+    }
+
+    /// Whether the last window of a list had an initialization section.
+    func hasMap(_ list: ObjectKey) -> Bool {
+        state.withLock { $0.ledger.lists[list]?.sections.isEmpty == false }
+    }
+
+    /// Lets a list go on under another key, as the same stream.
+    func adopt(_ former: ObjectKey, as key: ObjectKey) {
+        state.withLock { $0.ledger.adopt(former, as: key) }
+    }
+
+    /// What the last reading of a list named at a place.
+    func find(_ place: LivePlace, role: ResourceRole, in list: LiveListID) -> LivePlaces.Finding {
+        state.withLock { state in
+            guard let key = state.places.list(named: list.name) else { return .noList }
+            return state.places.find(place, role: role, in: (key, list.epoch)) {
+                state.ledger.epoch(of: $0)
+            }
+        }
+    }
+
     // MARK: Reading
 
     /// The place of a reading in the store.
@@ -146,8 +192,16 @@ final class LiveMemory: Sendable {
             let (relation, forgotten) = state.ledger.take(
                 reading, generation: place.generation, place.times,
                 at: (place.list, names, place.keyVersion))
-            if relation != .same { state.lists[place.list] = facts }
+            if relation != .same {
+                state.lists[place.list] = facts
+                let ledger = state.ledger
+                let known = ledger.lists[place.list] ?? EpochLedger.List()
+                state.places.take(reading, keys: names.keys, of: (place.list, known)) {
+                    ledger.epoch(of: $0)
+                }
+            }
             if let forgotten {
+                state.places.forget(forgotten)
                 state.lists[forgotten] = nil
                 state.saved[forgotten] = nil
             }
@@ -162,6 +216,7 @@ final class LiveMemory: Sendable {
     private static func due(_ state: inout State, _ place: Place) -> EpochLedger.List? {
         guard let list = state.ledger.lists[place.list] else { return nil }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
+            last.list.sections.map(\.name) == list.sections.map(\.name),
             place.times.received - last.at < saveInterval
         {
             return nil
@@ -176,11 +231,12 @@ extension EpochLedger.List {
     var encoded: [UInt8] {
         let dated = dates.max { $0.key < $1.key }
         let numbers = [
-            1, Int64(epoch.number), Int64(start), Int64(end), targetDuration.nanoseconds,
+            2, Int64(epoch.number), Int64(start), Int64(end), targetDuration.nanoseconds,
             Int64(discontinuitySequence), received.nanoseconds,
         ]
-        let dates = dated.map { [Int64($0.key), Int64($0.value)] } ?? []
-        return Array((numbers + dates).map(String.init).joined(separator: " ").utf8)
+        let date: [Int64] = dated.map { [1, Int64($0.key), Int64($0.value)] } ?? [0, 0, 0]
+        let sections: [Int64] = sections.flatMap { [Int64($0.number), Int64($0.name)] }
+        return Array((numbers + date + sections).map(String.init).joined(separator: " ").utf8)
     }
 
     /// Reads what `encoded` gave; nil for anything else, and for numbers that no list can have.
@@ -188,11 +244,13 @@ extension EpochLedger.List {
         let numbers = String(decoding: bytes, as: UTF8.self).split(separator: " ")
             .compactMap { OutsideNumber.integer($0, in: Int64.min...Int64.max) }
         let sequence = 0...Int64(OutsideNumber.largest) * 4
-        guard numbers.count == 7 || numbers.count == 9, numbers[0] == 1,
+        // Version 1 has no sections, and a date only where one is known.
+        let isOld = numbers.first == 1 && (numbers.count == 7 || numbers.count == 9)
+        let isNew = numbers.first == 2 && numbers.count >= 10 && numbers.count.isMultiple(of: 2)
+        guard isOld || isNew,
             sequence.contains(numbers[2]), sequence.contains(numbers[3]),
             // As long as playlists may say that a segment is.
-            (0...500_000_000_000_000_000).contains(numbers[4]), sequence.contains(numbers[5]),
-            numbers.count == 7 || sequence.contains(numbers[7])
+            (0...500_000_000_000_000_000).contains(numbers[4]), sequence.contains(numbers[5])
         else { return nil }
         epoch = Epoch(number: UInt32(clamping: numbers[1]))
         start = Int(numbers[2])
@@ -200,8 +258,17 @@ extension EpochLedger.List {
         targetDuration = Interval(nanoseconds: numbers[4])
         discontinuitySequence = Int(numbers[5])
         received = WallTime(nanoseconds: numbers[6])
-        if numbers.count == 9 {
-            dates = [Int(numbers[7]): DateTime(milliseconds: Int(numbers[8])).milliseconds]
+        let dated = isOld ? numbers.dropFirst(7) : numbers[7] == 1 ? numbers[8...9] : []
+        if let number = dated.first, let date = dated.last {
+            guard sequence.contains(number) else { return nil }
+            dates = [Int(number): DateTime(milliseconds: Int(date)).milliseconds]
+        }
+        guard isNew else { return }
+        for index in stride(from: 10, to: numbers.count, by: 2) {
+            guard sequence.contains(numbers[index]) else { return nil }
+            sections.append(
+                LiveSection(
+                    number: Int(numbers[index]), name: UInt32(clamping: numbers[index + 1])))
         }
     }
 }

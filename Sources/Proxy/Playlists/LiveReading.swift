@@ -2,6 +2,7 @@
 /// at which sequence. Pure.
 import HLS
 import Posix
+import Routing
 import URISyntax
 
 /// A live media playlist as the epochs of its names see it.
@@ -20,6 +21,11 @@ struct LiveReading {
         let isShared: Bool
         /// Whether EXT-X-PRELOAD-HINT announces it.
         let isHint: Bool
+        /// Where it stands, as the path of its link says; nil where the link is that of its URL.
+        var position: LivePlace?
+
+        /// Whether EXT-X-MAP names it.
+        var isSection: Bool { role == .initialization && !isHint && position != nil }
     }
 
     /// A resource that grows by parts that are byte ranges of it (8216bis 4.4.4.9).
@@ -36,6 +42,8 @@ struct LiveReading {
     /// When segments begin, in milliseconds since 1970, by their numbers; without those before the
     /// first that is dated.
     let dates: [Int: Int]
+    /// The initialization sections that EXT-X-MAP names.
+    let sections: [LiveSection]
 
     /// Reads a media playlist; nil for one that never was a live one.
     ///
@@ -66,6 +74,7 @@ struct LiveReading {
         dates = builder.dates(list.dates)
         names = builder.names
         containers = builder.containers
+        sections = builder.sections
     }
 
     /// Whether EXT-X-ENDLIST is the last line.
@@ -81,6 +90,7 @@ struct LiveReading {
         var containers: [AbsoluteURL: Container] = [:]
         /// The segments by number, with their durations.
         private var segments: [(sequence: Int, duration: Duration?)] = []
+        private(set) var sections: [LiveSection] = []
         private var discontinuity: Int?
         private var run: Int?
 
@@ -103,11 +113,17 @@ struct LiveReading {
             } else if reference.tag == .inf, !isRange, !containers.isEmpty {
                 containers[reference.url]?.isWhole = true
             }
+            let position = LivePlace(of: reference)
+            if reference.tag == .map, case .section(let name)? = position,
+                sections.count < LiveSection.mostKept
+            {
+                sections.append(LiveSection(number: reference.mediaSequence, name: name))
+            }
             names.append(
                 Name(
                     place: reference.place, role: reference.role,
                     sequence: reference.mediaSequence, run: run, isShared: isRange || isHint,
-                    isHint: isHint))
+                    isHint: isHint, position: position))
         }
 
         /// The dates that are written, and those that follow from durations.

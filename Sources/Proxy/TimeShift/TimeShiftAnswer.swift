@@ -103,7 +103,8 @@ extension CachingProxy {
     /// for ever, while all of them play on behind a segment with nothing in it.
     func answerGap(_ exchange: Exchange) {
         var fields = Fields()
-        let isFragment = exchange.request.path.hasSuffix("m4s")
+        let fragments = [".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa"]
+        let isFragment = fragments.contains { exchange.request.path.hasSuffix($0) }
         fields.append(.contentType, isFragment ? "video/iso.segment" : "video/mp2t")
         fields.append(.cacheControl, "no-store")
         var status = CacheStatus(cache: "sluice", hit: true)

@@ -59,7 +59,7 @@ extension ProxyCore {
         case .entry(let entry): return entry.url
         case .mount(_, let target): return target
         case .rewritten(let link):
-            return (try? Handle(text: link.handle.utf8)).flatMap { self.url(of: $0) }
+            return try? target(of: link, isChecked: false).url
         default: return nil
         }
     }

@@ -172,7 +172,7 @@ private final class OpenedStore {
         switch Router(mounts: []).route(head) {
         case .entry(let entry): return entry.url
         case .rewritten(let link):
-            if case .url(let target)? = (try? Handle(text: link.handle.utf8))?.target {
+            if case .url(let target)? = link.unchecked?.target {
                 return target
             }
             return url

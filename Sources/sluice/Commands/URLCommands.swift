@@ -72,7 +72,10 @@ struct URLCommand: ParsableCommand {
 struct DecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "decode", abstract: "Print the origin URL behind each of our URLs.",
-        discussion: "Without arguments, URLs are read from standard input, one a line.")
+        discussion: """
+            Without arguments, URLs are read from standard input, one a line. The URL of a segment of
+            a live playlist tells the origin's in its query.
+            """)
 
     @Argument(help: "URLs of the daemon, or their paths.")
     var urls: [String] = []
@@ -97,7 +100,7 @@ struct DecodeCommand: ParsableCommand {
             print(entry.url.text)
             return true
         case .rewritten(let link):
-            guard let handle = try? Handle(text: link.handle.utf8) else { break }
+            guard let handle = link.unchecked else { break }
             switch handle.target {
             case .url(let url):
                 print(url.text)
@@ -105,6 +108,12 @@ struct DecodeCommand: ParsableCommand {
             case .name:
                 printError(
                     "a long URL's short form: only the daemon knows what it stands for: \(target)")
+                return false
+            case .list:
+                let place = link.place.map { "\($0)" } ?? "something"
+                printError(
+                    "\(place) of a live playlist; only the query, which is missing, tells its URL: "
+                        + target)
                 return false
             }
         default: break

@@ -1,0 +1,107 @@
+/// What stands where in live lists, for players that drop the query of a link. Pure.
+import CachePolicy
+import HLS
+import Routing
+import Store
+import URISyntax
+
+/// A list as the path of a link names it.
+struct LiveListID: Hashable, Sendable {
+    let name: UInt64
+    let epoch: Epoch
+}
+
+/// The last windows of all lists by the places in them, and some of what has left them.
+struct LivePlaces: Sendable {
+    /// What is known of a place.
+    enum Finding: Sendable {
+        /// The URL that the last reading named there, and the epoch that this name is in.
+        case url(AbsoluteURL, Epoch)
+        /// The list was read in an earlier run only; where it is stored, its text tells.
+        case unread(ObjectKey)
+        case noPlace
+        case noList
+    }
+
+    private struct Left: Hashable {
+        let list: ObjectKey
+        let epoch: Epoch
+        let role: ResourceRole
+        let place: LivePlace
+    }
+
+    private struct Window {
+        var names: [LiveReading.Name]
+        var keys: [ObjectKey]
+        var epoch: Epoch
+    }
+
+    private var windows: [ObjectKey: Window] = [:]
+    /// By the names that paths have for lists: which list is served under it.
+    private var lists: [UInt64: ObjectKey] = [:]
+    private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(capacity: 4_096)
+
+    /// Notes which list is served where a path names one.
+    mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
+        // As many as there may be lists, and as many again for what they are called beside.
+        if lists.count >= 2 * EpochLedger.mostLists { lists = [:] }
+        lists[asked.listName] = list
+    }
+
+    func list(named name: UInt64) -> ObjectKey? { lists[name] }
+
+    mutating func forget(_ list: ObjectKey) {
+        windows[list] = nil
+        lists[list.listName] = nil
+    }
+
+    /// Takes in a window.
+    ///
+    /// - Parameters:
+    ///   - reading: what the list says.
+    ///   - keys: those of its names.
+    ///   - list: the list, as it is known after this reading.
+    ///   - epochOf: gives the epoch that a name is in.
+    mutating func take(
+        _ reading: LiveReading, keys: [ObjectKey],
+        of list: (key: ObjectKey, known: EpochLedger.List), epochOf: (ObjectKey) -> Epoch
+    ) {
+        if lists[list.key.listName] == nil { note(list.key, named: list.key) }
+        let first = reading.summary.mediaSequence + reading.summary.skippedSegmentCount
+        if let former = windows[list.key] {
+            for (name, key) in zip(former.names, former.keys) {
+                // Numbers rise from name to name.
+                if former.epoch == list.known.epoch, name.sequence >= first { break }
+                guard let place = name.position, !name.isHint else { continue }
+                left[Left(list: list.key, epoch: former.epoch, role: name.role, place: place)] =
+                    (name.place.url, epochOf(key))
+            }
+        }
+        var names = reading.names
+        if !reading.sections.isEmpty {
+            let named = Dictionary(
+                list.known.sections.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 })
+            for index in names.indices where names[index].isSection {
+                if let name = named[names[index].sequence] {
+                    names[index].position = .section(name)
+                }
+            }
+        }
+        windows[list.key] = Window(names: names, keys: keys, epoch: list.known.epoch)
+    }
+
+    /// What the last reading of a list named at a place.
+    func find(
+        _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch),
+        epochOf: (ObjectKey) -> Epoch
+    ) -> Finding {
+        guard let window = windows[list.key] else { return .unread(list.key) }
+        if list.epoch == window.epoch,
+            let index = window.names.lastIndex(where: { $0.role == role && $0.position == place })
+        {
+            return .url(window.names[index].place.url, epochOf(window.keys[index]))
+        }
+        let known = left[Left(list: list.key, epoch: list.epoch, role: role, place: place)]
+        return known.map { .url($0.url, $0.epoch) } ?? .noPlace
+    }
+}

@@ -1,0 +1,159 @@
+/// Where a link out of a playlist leads: what its handles say, or the memory of live lists.
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import URISyntax
+
+/// A link, decoded.
+struct LinkTarget {
+    let session: SessionID
+    let url: AbsoluteURL
+    let epoch: Epoch
+    /// Whether the link says so itself; otherwise it may lead elsewhere the next time.
+    var isSteady = true
+}
+
+extension ProxyCore {
+    /// What a link leads to.
+    ///
+    /// - Parameters:
+    ///   - link: the link.
+    ///   - isChecked: whether signatures count; false where a person or the daemon itself asks.
+    /// - Returns: session, URL and epoch.
+    /// - Throws: why it leads nowhere: it cannot be read, is not signed, or names what is not known.
+    func target(
+        of link: RewrittenLink, isChecked: Bool = true
+    ) throws(ProxyFailure) -> LinkTarget {
+        let signer = isChecked ? signer : nil
+        let path = try Self.handle(link.handle, for: .link(link.role), signer)
+        guard case .list(let list) = path.target else {
+            return LinkTarget(session: path.session, url: try namedURL(of: path), epoch: path.epoch)
+        }
+        guard let place = link.place else {
+            throw ProxyFailure(
+                .client, .notFound, "the URL's file name is no place in a live playlist")
+        }
+        if let text = link.origin {
+            let origin = try Self.handle(text, for: link.originUse, signer)
+            guard origin.session == path.session else {
+                throw ProxyFailure(
+                    .client, .badRequest, "the URL's path and query are of two playlists")
+            }
+            return LinkTarget(
+                session: origin.session, url: try namedURL(of: origin), epoch: origin.epoch)
+        }
+        let id = LiveListID(name: list, epoch: path.epoch)
+        let (url, epoch) = try find(place, role: link.role, in: id, session: path.session)
+        return LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false)
+    }
+
+    /// The handle of a text.
+    ///
+    /// - Throws: a refusal of what cannot be read, and of what is not signed for this use.
+    func handle(_ text: Substring, for use: HandleUse) throws(ProxyFailure) -> Handle {
+        try Self.handle(text, for: use, signer)
+    }
+
+    private static func handle(
+        _ text: Substring, for use: HandleUse, _ signer: Signer?
+    ) throws(ProxyFailure) -> Handle {
+        do throws(Handle.Fault) {
+            return try Handle(
+                text: text.utf8.span, for: use, sign: signer.map { signer in { signer.sign($0) } },
+                requiresSignature: signer != nil)
+        } catch {
+            switch error {
+            case .malformed:
+                throw ProxyFailure(
+                    .client, .notFound, "the URL's handle cannot be read; reload the playlist")
+            case .badSignature:
+                throw ProxyFailure(
+                    .client, .forbidden,
+                    "the URL was not signed by this daemon; reload the playlist")
+            }
+        }
+    }
+
+    /// The URL of a handle that has one, in full or by name.
+    func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
+        if let url = url(of: handle) { return url }
+        throw ProxyFailure(
+            .client, .gone, "the URL's short name is not known any more; reload the playlist")
+    }
+
+    // MARK: Links without their query
+
+    /// What stands at a place in a live list, for a player that dropped the query of its link.
+    private func find(
+        _ place: LivePlace, role: ResourceRole, in list: LiveListID, session: SessionID
+    ) throws(ProxyFailure) -> (AbsoluteURL, Epoch) {
+        let owner = sessions.session(session)
+        if owner.shift != .none, let found = shifted(place, role, in: list, owner) { return found }
+        switch live.find(place, role: role, in: list) {
+        case .url(let url, let epoch): return (url, epoch)
+        case .unread(let key):
+            if let found = stored(place, role, in: key, owner) { return found }
+            fallthrough
+        case .noPlace:
+            throw ProxyFailure(
+                .client, .notFound,
+                "the playlist names no \(place) now; reload it, and keep the query of its URLs")
+        case .noList:
+            throw ProxyFailure(
+                .client, .gone,
+                "the URL lacks its query, and its playlist is not known any more; reload it")
+        }
+    }
+
+    /// What a longer window has at a place.
+    private func shifted(
+        _ place: LivePlace, _ role: ResourceRole, in list: LiveListID, _ session: Session
+    ) -> (AbsoluteURL, Epoch)? {
+        let window = timeShift.all.first { window in
+            window.session.id == session.id
+                && [ResourceRole.playlist, nil].contains { role in
+                    let text = keyText(window.url, session: session, role: role)
+                    return ObjectKey(sha256Of: text).listName == list.name
+                }
+        }
+        guard let shift = window?.shift else { return nil }
+        switch place {
+        case .segment(let number):
+            guard let segment = shift.segment(number: number), let url = segment.url else {
+                return nil
+            }
+            return (url, Epoch(number: segment.marks.segment))
+        case .section(let name):
+            let segment = shift.segments.last { segment in
+                segment.mapURL.map { LiveSection.name(of: $0, segment.mapRange) } == name
+            }
+            guard let segment, let url = segment.mapURL else { return nil }
+            return (url, Epoch(number: segment.marks.map))
+        case .part: return nil
+        }
+    }
+
+    /// What the stored text of a list names at a place.
+    private func stored(
+        _ place: LivePlace, _ role: ResourceRole, in list: ObjectKey, _ session: Session
+    ) -> (AbsoluteURL, Epoch)? {
+        guard let object = store.peek(list), let facts = ObjectFacts.of(object), object.isComplete,
+            facts.head.isPlaylist, let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? readBody(of: object, count: Int(object.total ?? 0))
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = settings.playlistLimits
+        options.inheritedVariables = playlistMemory.variables(of: session.id)
+        var found: AbsoluteURL?
+        _ = try? PlaylistRewriter.rewrite(body, base: base, options: options) { reference, _ in
+            if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
+            return false
+        }
+        return found.map { url in
+            let name = ObjectKey(sha256Of: keyText(url, session: session, role: role))
+            return (url, live.epoch(of: name))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/// Where something stands in a live list, as the path of its link says.
+///
+///     /<role>/<handle of the list>/<place>.<ext>?u=<handle of the origin URL>
+///
+/// A player that reloads a live list must find each segment under the path that it had before
+/// (hls.js ends playback otherwise), while its origin URL may change with every reading: a new token,
+/// another edge. So the path names the list and the place in it, and the origin URL stands in the
+/// query. Decision 0015 tells why.
+package import HLS
+import Numbers
+
+/// A place in a live list.
+package enum LivePlace: Hashable, Sendable {
+    /// A segment by its media sequence number, or the parts of one that are ranges of one resource.
+    case segment(Int)
+    /// A part that is a resource of its own, by the number of its segment and its place in that.
+    case part(Int, index: Int)
+    /// A media initialization section by the name that the list's memory gave it: the tag that names
+    /// it moves from segment to segment as the window slides.
+    case section(UInt32)
+
+    /// The name of the argument that carries the handle of the origin URL.
+    package static let argument = "u"
+
+    private static let sectionPrefix = Array("init-".utf8)
+
+    /// Appends the text of the place, which stands before the extension.
+    package func append(to output: inout [UInt8]) {
+        switch self {
+        case .segment(let number):
+            Self.append(number, to: &output)
+        case .part(let number, let index):
+            Self.append(number, to: &output)
+            output.append(0x2D)
+            Self.append(index, to: &output)
+        case .section(let name):
+            output.append(contentsOf: Self.sectionPrefix)
+            let digits = String(name, radix: 16)
+            output.append(contentsOf: repeatElement(0x30, count: 8 - digits.utf8.count))
+            output.append(contentsOf: digits.utf8)
+        }
+    }
+
+    /// Appends the decimal digits of a number that is not negative.
+    private static func append(_ number: Int, to output: inout [UInt8]) {
+        var rest = number
+        let start = output.count
+        repeat {
+            output.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        output[start...].reverse()
+    }
+
+    /// Reads a file name in the path of a link; nil for any text that `append` does not write.
+    package init?(fileName: some StringProtocol, role: ResourceRole) {
+        let bytes = Array(fileName.utf8)
+        guard let dot = bytes.lastIndex(of: 0x2E) else { return nil }
+        let text = bytes[..<dot]
+        if role == .initialization {
+            guard text.starts(with: Self.sectionPrefix), text.count == 13,
+                let name = OutsideNumber.integer(
+                    String(decoding: text.dropFirst(5), as: UTF8.self), in: 0...UInt32.max,
+                    radix: 16)
+            else { return nil }
+            self = .section(name)
+        } else if let dash = text.firstIndex(of: 0x2D) {
+            guard let number = Self.number(text[..<dash]),
+                let index = Self.number(text[(dash + 1)...])
+            else { return nil }
+            self = .part(number, index: index)
+        } else {
+            guard let number = Self.number(text) else { return nil }
+            self = .segment(number)
+        }
+        var written: [UInt8] = []
+        append(to: &written)
+        // Each place has exactly one spelling.
+        guard written[...] == text else { return nil }
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+        // Longer windows count on behind the largest number of a playlist.
+        OutsideNumber.integer(
+            String(decoding: digits, as: UTF8.self), in: 0...OutsideNumber.largest * 4)
+    }
+}
+
+extension LivePlace: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .segment(let number): "segment \(number)"
+        case .part(let number, let index): "part \(index) of segment \(number)"
+        case .section: "initialization section"
+        }
+    }
+}
