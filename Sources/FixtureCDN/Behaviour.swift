@@ -25,6 +25,8 @@
 /// | `cookie=SET` | adds `Set-Cookie: SET` |
 /// | `cc=V` | adds `Cache-Control: V` |
 /// | `header=N:V` | adds any field; may be repeated |
+/// | `rotate=query`, `rotate=path` | another token in every URI of a playlist each time it is given |
+/// | `edges=URL,URL` | redirects to each of these servers in turn |
 /// | `needcookie=N=V`, `needheader=N:V`, `needtoken=T` | 403 without that cookie, field, `token=T` |
 package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     /// Milliseconds before the first byte of the head.
@@ -57,6 +59,12 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     package var gzip = Gzip.never
     package var contentType: String?
     package var location: String?
+    /// Where the URIs of a playlist carry a token of the turn.
+    package var rotation: Rotation?
+    /// Base URLs of servers that have the same, each asked in its turn.
+    package var edges: [String] = []
+    /// How often the path was asked for before, where that matters.
+    var turn = 0
     package var requiredCookie: String?
     package var requiredField: String?
     package var requiredToken: String?
@@ -65,6 +73,9 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
 
     /// When a body is sent in gzip coding.
     package enum Gzip: Sendable { case never, ifAccepted, always }
+
+    /// Where a token stands that is another each time.
+    package enum Rotation: String, Sendable { case query, path }
 
     package init() {}
 
@@ -128,6 +139,8 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
                 let text = value[value.index(after: colon)...].drop { $0 == " " }
                 extraFields.append((String(value[..<colon]), String(text)))
             }
+        case "rotate": rotation = Rotation(rawValue: value)
+        case "edges": edges = value.split(separator: ",").map(String.init)
         case "needcookie": requiredCookie = value
         case "needheader": requiredField = value
         case "needtoken": requiredToken = value

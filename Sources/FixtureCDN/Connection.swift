@@ -91,7 +91,7 @@ final class Connection {
         if let delay = behaviour.firstByteDelay {
             guard Sockets.pause(descriptor, milliseconds: delay) else { return false }
         }
-        let path = behaviour.alias ?? request.path
+        let path = Behaviour.Rotation.withoutTokens(behaviour.alias ?? request.path)
         if let (stream, name) = cdn.lowLatency(at: path) {
             didFinish = false
             let goesOn = serve(request, from: stream, named: name, behaviour, token)

@@ -25,6 +25,8 @@ package final class FixtureCDN: Sendable {
         /// By the path that all of a stream stands under.
         var streams: [String: LowLatencyStream] = [:]
         var held: [String: Int] = [:]
+        /// How often paths were asked for whose answers take turns.
+        var turns: [String: Int] = [:]
     }
 
     package let address: String
@@ -246,6 +248,14 @@ extension FixtureCDN {
         state.withLock {
             var (behaviour, key) = Self.behaviour(for: request.path, in: $0)
             behaviour.apply(request.query)
+            if behaviour.rotation != nil || !behaviour.edges.isEmpty {
+                behaviour.turn = $0.turns[request.path, default: 0]
+                $0.turns[request.path] = behaviour.turn + 1
+                if !behaviour.edges.isEmpty {
+                    let edge = behaviour.edges[behaviour.turn % behaviour.edges.count]
+                    behaviour.location = edge + request.target
+                }
+            }
             if request.query["fails"] != nil { key = request.target }
             guard let limit = behaviour.fails else { return behaviour }
             let used = $0.faultsUsed[key, default: 0]

@@ -65,6 +65,14 @@ struct Responder {
         }
         if let date = behaviour.lastModified { resource.lastModified = date }
         if let type = behaviour.contentType { resource.contentType = type }
+        if let rotation = behaviour.rotation, resource.contentType == MediaType.of("a.m3u8") {
+            let plain = ContentReader(resource.content).read(0..<resource.content.length)
+            let text = rotation.text(
+                String(decoding: plain, as: UTF8.self), turn: behaviour.turn)
+            resource.content = .memory(Array(text.utf8))
+            resource.entityTag = ""
+            resource.lastModified = ""
+        }
         let accepted = request["Accept-Encoding"]?.lowercased().contains("gzip") ?? false
         guard behaviour.gzip == .always || (behaviour.gzip == .ifAccepted && accepted) else {
             return

@@ -16,8 +16,12 @@ private enum LivePlayer: String, CaseIterable, Sendable {
     case ffmpeg, mpv, cvlc
     case gstreamer = "gst-launch-1.0"
     case chromium
+    /// In Chromium.
+    case hlsjs = "hls.js"
 
-    static var installed: [LivePlayer] { allCases.filter { Tool.exists($0.rawValue) } }
+    static var installed: [LivePlayer] {
+        allCases.filter { Tool.exists($0 == .hlsjs ? "chromium" : $0.rawValue) }
+    }
 
     /// Plays and returns the number of decoded frames.
     func watch(_ url: String, site: FixtureCDN) throws -> Int {
@@ -36,6 +40,7 @@ private enum LivePlayer: String, CaseIterable, Sendable {
                 ["gst-launch-1.0", "--quiet", "playbin3", "uri=\(url)", video]
                     + ["audio-sink=fakesink sync=false"])
         case .chromium: return try chromium(url, site)
+        case .hlsjs: return try HLSPage(url, site).watch(frames: 3 * framesASegment)
         }
     }
 
@@ -106,7 +111,11 @@ private let framesASegment = 48
 
 extension Players.Live {
     /// Lets all players watch what `advance` moves on, from three segments to six.
-    private func watchTogether(_ path: String, _ stage: Stage, end: @Sendable () -> Bool) throws {
+    ///
+    /// `isOnce` says whether the origin is asked for each segment once whoever plays it.
+    private func watchTogether(
+        _ path: String, _ stage: Stage, isOnce: Bool = true, end: @Sendable () -> Bool
+    ) throws {
         let site = FixtureCDN()
         try site.start()
         defer { site.stop() }
@@ -121,6 +130,7 @@ extension Players.Live {
             let count = try frames.value(within: .seconds(60))
             #expect(count >= 2 * framesASegment, "\(player): \(count) frames")
         }
+        guard isOnce else { return }
         let segments = stage.cdn.requests.filter { $0.path.hasSuffix(".ts") }
         #expect(Set(segments.map(\.path)).count == segments.count)
     }
@@ -153,5 +163,79 @@ extension Players.Live {
             stream.end()
             return true
         }
+    }
+
+    /// What is another in each reading of a stream's list.
+    private static let rotations = [
+        "rotate=query", "rotate=path", "edges", "edges&rotate=query", "edges&rotate=path",
+    ]
+
+    @Test(arguments: rotations)
+    func `all players watch a stream whose tokens or servers change with each reading`(
+        _ rotation: String
+    ) throws {
+        let stage = try Stage()
+        let window = LiveWindow(
+            vod: try Fixture.text("media/ts/160p/index.m3u8"), prefix: "/ts/160p/",
+            windowSize: 3, drive: .clock)
+        let edges = try Edges(rotation.hasPrefix("edges") ? 2 : 0, window, "/live.m3u8")
+        edges.rotate(Behaviour(query: rotation), of: "/live.m3u8", on: stage.cdn)
+        _ = stage.cdn.live("/live.m3u8", window)
+        try watchTogether("/live.m3u8", stage, isOnce: false) {
+            guard window.mediaSequence >= 3 else { return false }
+            window.end()
+            return true
+        }
+    }
+
+    @Test(.enabled(if: Tool.exists("chromium"), "needs chromium"), arguments: [false, true])
+    func `hls.js watches a low-latency stream whose tokens change with each reading`(
+        _ partsAreRanges: Bool
+    ) throws {
+        let stage = try Stage()
+        let site = FixtureCDN()
+        try site.start()
+        defer { site.stop() }
+        var settings = LowLatencyStream.Settings()
+        settings.isClocked = true
+        // More than delta updates show, and just behind the beginning of the media, whose last frames
+        // no player gets out of parts: these are cut at any byte.
+        settings.windowSize = 12
+        settings.firstParts = 28
+        settings.partsAreRanges = partsAreRanges
+        let made = stage.cdn.lowLatencyStream(of: "/ts/160p/index.m3u8", settings: settings)
+        let stream = stage.cdn.lowLatency("/ll", try #require(made))
+        stage.cdn.setBehaviour("rotate=query", for: "/ll/video.m3u8")
+        let page = try HLSPage(stage.through(stage.cdn.url("/ll/master.m3u8")), site)
+        let frames = try page.watch(frames: 3 * framesASegment)
+        #expect(frames >= 3 * framesASegment)
+        let reloads = stage.cdn.requests.filter { $0.path == "/ll/video.m3u8" }
+        #expect(reloads.count { $0.target.contains("_HLS_part=") } >= 4)
+        #expect(reloads.contains { $0.target.contains("_HLS_skip=") })
+        stream.end()
+    }
+}
+
+/// Servers that have the same live list, each asked in its turn.
+private final class Edges {
+    private let servers: [FixtureCDN]
+
+    init(_ count: Int, _ window: LiveWindow, _ path: String) throws {
+        servers = (0..<count).map { _ in FixtureCDN(folder: Fixture.path("media")) }
+        for server in servers {
+            try server.start()
+            _ = server.live(path, window)
+        }
+    }
+
+    deinit { servers.forEach { $0.stop() } }
+
+    /// Lets each server answer in this way, and the origin redirect to them; without servers the
+    /// origin answers so itself.
+    func rotate(_ behaviour: Behaviour, of path: String, on origin: FixtureCDN) {
+        for server in servers { server.setBehaviour(behaviour, for: path) }
+        let bases = servers.map(\.baseURL).joined(separator: ",")
+        origin.setBehaviour(
+            servers.isEmpty ? behaviour : Behaviour(query: "edges=\(bases)"), for: path)
     }
 }

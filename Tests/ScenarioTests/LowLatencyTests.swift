@@ -47,9 +47,13 @@ func lastPartLink(_ list: PlayerResponse) -> String? {
         .flatMap { links(String($0)).first }
 }
 
-/// The name of that part.
-func lastPart(_ list: PlayerResponse) -> String? {
-    lastPartLink(list).flatMap { $0.split(separator: "/").last }.map(String.init)
+/// The name of that part at the origin.
+func lastPart(_ list: PlayerResponse) -> String? { lastPartLink(list).flatMap(originName) }
+
+/// The names at the origin of what the tags of a list name: parts and the hint.
+func partNames(_ list: PlayerResponse) -> [String] {
+    list.text.split(separator: "\n").filter { $0.hasPrefix("#") }
+        .flatMap { links(String($0)) }.compactMap(originName)
 }
 
 extension Stories.LowLatencyTests {

@@ -78,9 +78,8 @@ extension PlayerResponse {
             .map { String($0.dropFirst(name.utf8.count + 1)) }
     }
 
-    /// The names of the segments, without extension.
+    /// The names of the segments at the origin, without extension.
     var segmentNames: [String] {
-        uriLines(text).compactMap { $0.split(separator: "/").last }
-            .map { String($0.prefix { $0 != "." }) }
+        uriLines(text).compactMap(originName).map { String($0.prefix { $0 != "." }) }
     }
 }

@@ -17,7 +17,7 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
 private func checkHandle(_ input: [UInt8]) {
     guard let handle = try? Handle(text: input) else { return }
     var text: [UInt8] = []
-    handle.append(to: &text)
+    handle.append(to: &text, for: .link(.segment))
     precondition((try? Handle(text: text)) == handle, "reads differently when written back")
 }
 

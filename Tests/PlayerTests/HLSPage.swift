@@ -1,0 +1,82 @@
+/// hls.js in Chromium: a page that plays one stream and reports what becomes of it.
+import FixtureCDN
+import ScenarioSupport
+
+/// hls.js, which is no part of the repository: `Fixtures/tools/get-hlsjs` fetches it.
+enum HLSJS {
+    /// The ES module, fetched where set-up has not done so; throws where it cannot be had.
+    static func module() throws -> [UInt8] { try fetched.get() }
+
+    private static let fetched = Result { () throws -> [UInt8] in
+        let folder = Fixture.path("../.build/players")
+        let result = try Tool.run([Fixture.path("tools/get-hlsjs"), folder], within: .seconds(260))
+        guard result.status == 0 else {
+            throw ScenarioFailure("hls.js cannot be had: \(result.stderr.suffix(400))")
+        }
+        return try readFile(folder + "/hls.mjs")
+    }
+}
+
+/// A page that `site` serves.
+struct HLSPage {
+    private let site: FixtureCDN
+
+    init(_ url: String, _ site: FixtureCDN) throws {
+        self.site = site
+        site.put("/hls.mjs", try HLSJS.module(), contentType: "text/javascript")
+        site.put(
+            "/hls.html",
+            text: """
+                <!doctype html><meta charset="utf-8"><title>hls.js</title><script type="module">
+                import { Hls } from "/hls.mjs";
+                const video = document.createElement("video");
+                const report = what => fetch("/hls?" + what + "="
+                  + video.getVideoPlaybackQuality().totalVideoFrames);
+                video.muted = true;
+                video.onended = () => report("ended");
+                setInterval(() => report("shown"), 500);
+                document.documentElement.append(video);
+                const hls = new Hls();
+                // A list that does not fit the one before is parsed again and again, and in the end
+                // fatal.
+                hls.on(Hls.Events.ERROR, (_, data) => {
+                  if (data.fatal || data.details === "levelParsingError")
+                    report("error:" + encodeURIComponent(data.details + " "
+                      + String(data.error).slice(0, 60)));
+                });
+                hls.loadSource("\(url)");
+                hls.attachMedia(video);
+                video.play();
+                </script>
+                """)
+    }
+
+    /// Plays until so many frames were shown, or the stream has ended.
+    ///
+    /// Throws what hls.js reports as an error.
+    ///
+    /// - Returns: the number of frames.
+    func watch(frames: Int) throws -> Int {
+        let profile = try TemporaryFolder()
+        let browser = try ChildProcess([
+            "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--autoplay-policy=no-user-gesture-required", "--user-data-dir=\(profile.path)",
+            site.url("/hls.html"),
+        ])
+        defer { browser.end() }
+        _ = eventually(within: .seconds(40)) {
+            reports.contains { $0.what != "shown" || $0.frames >= frames }
+        }
+        if let error = reports.first(where: { $0.what.hasPrefix("error") }) {
+            throw ScenarioFailure("hls.js: \(error.what)")
+        }
+        return reports.map(\.frames).max() ?? 0
+    }
+
+    private var reports: [(what: Substring, frames: Int)] {
+        site.requests.filter { $0.path == "/hls" }.compactMap { request in
+            let parts = request.target.dropFirst("/hls?".count).split(separator: "=")
+            return parts.count == 2 ? (parts[0], Int(parts[1]) ?? 0) : nil
+        }
+    }
+}

@@ -1,0 +1,43 @@
+/// Links as they stand in rewritten playlists.
+
+/// The origin URL that an unsigned link leads to, read from its handle with our own decoder; nil for
+/// short forms and for anything else.
+package func origin(of link: String) -> String? {
+    let parts = link.split(separator: "?", maxSplits: 1)
+    let path = parts[0].split(separator: "/")
+    var handle = path.count >= 2 ? path[path.count - 2] : ""
+    if parts.count == 2,
+        let found = parts[1].split(separator: "&").first(where: { $0.hasPrefix("u=") })
+    {
+        handle = found.dropFirst(2)
+    }
+    guard let bytes = base64URL(handle), bytes.count > 7, bytes[0] & ~9 == 0 else { return nil }
+    let start = bytes[0] & 8 == 0 ? 7 : 11
+    return (bytes[0] & 1 == 0 ? "http://" : "https://")
+        + String(decoding: bytes.dropFirst(start), as: UTF8.self)
+}
+
+/// The file name of that URL, without its query.
+package func originName(_ link: String) -> String? {
+    origin(of: link).flatMap { $0.prefix { $0 != "?" }.split(separator: "/").last }.map(String.init)
+}
+
+/// The path of a link, which players compare from reload to reload.
+package func path(of link: String) -> String { String(link.prefix { $0 != "?" }) }
+
+private func base64URL(_ text: Substring) -> [UInt8]? {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    var bits: UInt32 = 0
+    var count = 0
+    var bytes: [UInt8] = []
+    for character in text.utf8 {
+        guard let value = alphabet.firstIndex(of: character) else { return nil }
+        bits = bits << 6 | UInt32(value)
+        count += 6
+        if count >= 8 {
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+        }
+    }
+    return bytes
+}
