@@ -308,6 +308,16 @@ extension Stories.LivePathTests {
         }
     }
 
+    @Test func `a page of another site gets no more by a live link than by any other`() throws {
+        let channel = try RotatingChannel(.query)
+        let link = try #require(try channel.read().segments[2])
+        for link in [link, path(of: link)] {
+            let page = [("Origin", "https://elsewhere.example"), ("Sec-Fetch-Site", "cross-site")]
+            #expect(try channel.story.follow(link, headers: page).status == 403)
+            #expect(try channel.story.follow(link).status == 200)
+        }
+    }
+
     @Test func `decode turns a link into a live list back by its query`() throws {
         let channel = try RotatingChannel(.query)
         let link = try #require(try channel.read().segments[2])

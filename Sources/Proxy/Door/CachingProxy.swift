@@ -108,8 +108,7 @@ package final class CachingProxy: RequestHandler {
         case .entry(let entry): page.fault(at: entry.url)
         // One that cannot be read is refused for that.
         case .rewritten(let link):
-            (try? handle(link.handle, for: .link(link.role))).flatMap { core.url(of: $0) }
-                .flatMap { page.fault(at: $0) }
+            (try? core.target(of: link)).flatMap { page.fault(at: $0.url) }
         }
     }
 
