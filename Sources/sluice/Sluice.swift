@@ -19,7 +19,7 @@ enum ExitCodes {
 }
 
 /// The version, as `sluice --version` and the pages print it.
-let sluiceVersion = "0.4.0"
+let sluiceVersion = "0.5.0"
 
 @main
 struct Program {
