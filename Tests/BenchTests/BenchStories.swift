@@ -35,7 +35,7 @@ import Testing
     @Test func `wrong words are named and --list tells the right ones`() throws {
         let wrong = try bench(["cold.c9"])
         #expect(wrong.status == 64)
-        #expect(wrong.stderr.contains("no line or group cold.c9"))
+        #expect(wrong.stderr.contains("no line or group 'cold.c9'"))
         let list = try bench(["--list"]).stdout.split(separator: "\n")
         #expect(list.count == Line.all.count)
     }

@@ -1,6 +1,9 @@
-/// A TCP connection of a scenario with a deadline on every wait, and the bytes read ahead on it.
+// CLinux includes <sys/socket.h> too; which of the two modules the compiler takes SOCK_STREAM from
+// depends on which it loads first.
+import CLinux
 import Glibc
 
+/// A TCP connection of a scenario with a deadline on every wait, and the bytes read ahead on it.
 final class WireSocket {
     /// Why a read ended.
     enum ReadEnd: Equatable {

@@ -194,7 +194,7 @@ extension Stories.SessionTests {
         let entry = story.entry("/m.m3u8", "h_Authorization=Bearer%20a")
         for address in [entry, story.url("/m.m3u8")] { _ = try story.follow(address) }
         let purge = "/api/purge?url=\(percentEncoded(story.cdn.url("/m.m3u8")))"
-        #expect(try story.follow(purge, method: "POST").text.hasPrefix("{\"removed\":2,"))
+        #expect(try story.follow(purge, method: "POST").text.contains("\"removed\":2,"))
         _ = try story.follow(entry)
         #expect(story.cdn.requestCount("/m.m3u8") == 3)
     }

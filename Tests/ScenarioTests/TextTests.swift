@@ -57,8 +57,8 @@ extension Stories.TextTests {
         let list = try story.get("/l.m3u8")
         #expect(list.status == 200 && uriLines(list.text).count == 2, "\(list.text)")
         #expect(list["Content-Encoding"] == nil && list["Content-Length"] == "\(list.body.count)")
-        story.cdn.stop()
         #expect(try story.get("/l.m3u8").body == list.body)
+        #expect(story.cdn.requests.count == 1)
     }
 
     @Test(arguments: ["br", "deflate", "gzip"])  // traps 13 and 14
@@ -105,7 +105,9 @@ extension Stories.TextTests {
         #expect(first.text.hasPrefix("origin error:") && !first.text.contains("Sign in"))
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         #expect(try story.get("/l.m3u8").status == 200)
-        #expect(story.daemon.standardError.contains("origin=200"), "\(story.daemon.standardError)")
+        #expect(
+            story.daemon.standardError.contains("origin-status=200"),
+            "\(story.daemon.standardError)")
     }
 
     @Test  // trap 8
