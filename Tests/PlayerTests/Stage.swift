@@ -67,6 +67,21 @@ final class Stage: Sendable {
         return "\(daemon.baseURL)/proxy?url=\(encoded.joined())"
     }
 
+    /// Reads everything that a playlist leads to through the daemon, so that the title is kept whole.
+    func keepWhole(_ link: String, depth: Int = 0) throws {
+        let answer = try ScriptedPlayer(daemon.baseURL).get(link)
+        guard depth < 3, answer.body.starts(with: Array("#EXTM3U".utf8)) else { return }
+        for line in answer.text.split(separator: "\n") {
+            if line.hasPrefix("#") {
+                guard let start = line.firstRange(of: "URI=\"")?.upperBound else { continue }
+                let uri = line[start...].prefix { $0 != "\"" }
+                if uri.hasPrefix("/") { try keepWhole(daemon.baseURL + uri, depth: depth + 1) }
+            } else {
+                try keepWhole(daemon.baseURL + line, depth: depth + 1)
+            }
+        }
+    }
+
     /// One of the daemon's figures; `GET /api/stats` is flat JSON.
     func figure(_ name: String) throws -> Int {
         let text = try ScriptedPlayer(daemon.baseURL).get("/api/stats").text
@@ -91,8 +106,10 @@ struct Performance: Equatable, CustomTestStringConvertible {
 /// three must be the same, and the last must not cost the origin a single attempt.
 ///
 /// The second and third are given the stream in different forms, which are one entry to the daemon.
+/// A player that reads only part of a title is shown the rest as missing once the origin is gone:
+/// with `keepsWhole` everything is stored before that.
 func expectSamePerformance(
-    of stream: Stream, by play: (_ url: String) throws -> Performance
+    of stream: Stream, keepsWhole: Bool = false, by play: (_ url: String) throws -> Performance
 ) throws {
     let stage = try Stage()
     let direct = try play(stage.cdn.url(stream.path))
@@ -102,9 +119,12 @@ func expectSamePerformance(
     #expect(try play(stage.through(stream)) == direct)
     let asked = try stage.figure("origin_requests_total")
     // What was fetched ahead and given up before its turn came was counted and never sent.
-    #expect(asked >= stage.cdn.requestCount() && stage.cdn.requestCount() > 0)
+    let probes = try stage.figure("origin_probes_total")
+    #expect(asked + probes >= stage.cdn.requestCount() && stage.cdn.requestCount() > 0)
 
+    if keepsWhole { try stage.keepWhole(stage.through(stream)) }
+    let before = try stage.figure("origin_requests_total")
     stage.cdn.stop()
     #expect(try play(stage.asArgument(stream)) == direct)
-    #expect(try stage.figure("origin_requests_total") == asked)
+    #expect(try stage.figure("origin_requests_total") == before)
 }

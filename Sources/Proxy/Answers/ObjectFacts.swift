@@ -63,6 +63,22 @@ final class ObjectFacts: Sendable {
         lossesWhenWhole.store(losses, ordering: .relaxed)
     }
 
+    /// Until when an inquiry's answer about the origins of what a playlist lacks is believed, in
+    /// nanoseconds of the monotonic clock.
+    private let originsAnsweredUntil = Atomic<Int64>(0)
+    /// A crowd of players, or one that asks again, causes two inquiries a second at the most.
+    private static let answerLife = Interval.milliseconds(500)
+
+    /// Whether the origins of what the playlist lacks answered a moment ago.
+    func haveOriginsAnswered(now: Monotonic) -> Bool {
+        now.nanoseconds < originsAnsweredUntil.load(ordering: .relaxed)
+    }
+
+    /// Notes that the origins of what the playlist lacks have just answered.
+    func noteOriginsAnswered(now: Monotonic) {
+        originsAnsweredUntil.store((now + Self.answerLife).nanoseconds, ordering: .relaxed)
+    }
+
     /// What conditions of requests are compared with; made each time, since hardly a request has any.
     var validators: Validators {
         Validators(

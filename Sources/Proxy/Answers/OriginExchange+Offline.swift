@@ -132,6 +132,7 @@ extension OriginExchange {
         !hasOriginsWord && !playlist.facts.isLive && resource.policy != .offline
             && facts.head.isPlaylist && resource.role != .json && resource.session.shift == .none
             && !facts.isKeptWhole(losses: core.store.losses)
+            && !facts.haveOriginsAnswered(now: exchange.loop.now)
     }
 
     /// Serves what is stored without an answer of its origin.
@@ -162,6 +163,7 @@ extension OriginExchange {
                     if lacking?.isEmpty != true, conductor.takesOfflineForm(facts) {
                         conductor.startOffline(object, facts)
                     } else {
+                        conductor.noteAnswers(of: lacking ?? [], facts)
                         conductor.serve(object, facts, playlist: playlist, as: how)
                     }
                 }
@@ -169,6 +171,15 @@ extension OriginExchange {
             guard let lacking, !lacking.isEmpty else { return goOn() }
             core.flights.inquire(of: lacking, reply: goOn)
         }
+    }
+
+    /// Remembers for a moment that all origins of what a list lacks answer, if they do.
+    private func noteAnswers(of urls: [AbsoluteURL], _ facts: ObjectFacts) {
+        let now = Monotonic.now()
+        let haveAnswered = urls.allSatisfy { url in
+            core.health.lastAnswer(of: url.origin).map { now - $0 < .seconds(1 as Int64) } ?? false
+        }
+        if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now) }
     }
 }
 
