@@ -58,7 +58,7 @@ extension Stories.TextTests {
         #expect(list.status == 200 && uriLines(list.text).count == 2, "\(list.text)")
         #expect(list["Content-Encoding"] == nil && list["Content-Length"] == "\(list.body.count)")
         #expect(try story.get("/l.m3u8").body == list.body)
-        #expect(story.cdn.requests.count == 1)
+        #expect(story.cdn.requestCount("/l.m3u8") == 1)
     }
 
     @Test(arguments: ["br", "deflate", "gzip"])  // traps 13 and 14

@@ -66,16 +66,24 @@ final class ObjectFacts: Sendable {
     /// Until when an inquiry's answer about the origins of what a playlist lacks is believed, in
     /// nanoseconds of the monotonic clock.
     private let originsAnsweredUntil = Atomic<Int64>(0)
+    /// The store's count of losses then: what the playlist lacks may have other origins since.
+    private let lossesWhenAnswered = Atomic<Int>(-1)
     /// A crowd of players, or one that asks again, causes two inquiries a second at the most.
     private static let answerLife = Interval.milliseconds(500)
 
     /// Whether the origins of what the playlist lacks answered a moment ago.
-    func haveOriginsAnswered(now: Monotonic) -> Bool {
+    func haveOriginsAnswered(now: Monotonic, losses: Int) -> Bool {
         now.nanoseconds < originsAnsweredUntil.load(ordering: .relaxed)
+            && lossesWhenAnswered.load(ordering: .relaxed) == losses
     }
 
     /// Notes that the origins of what the playlist lacks have just answered.
-    func noteOriginsAnswered(now: Monotonic) {
+    ///
+    /// - Parameters:
+    ///   - now: the time of their answers.
+    ///   - losses: the store's count of losses before they were asked.
+    func noteOriginsAnswered(now: Monotonic, losses: Int) {
+        lossesWhenAnswered.store(losses, ordering: .relaxed)
         originsAnsweredUntil.store((now + Self.answerLife).nanoseconds, ordering: .relaxed)
     }
 

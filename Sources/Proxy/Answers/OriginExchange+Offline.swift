@@ -132,7 +132,7 @@ extension OriginExchange {
         !hasOriginsWord && !playlist.facts.isLive && resource.policy != .offline
             && facts.head.isPlaylist && resource.role != .json && resource.session.shift == .none
             && !facts.isKeptWhole(losses: core.store.losses)
-            && !facts.haveOriginsAnswered(now: exchange.loop.now)
+            && !facts.haveOriginsAnswered(now: exchange.loop.now, losses: core.store.losses)
     }
 
     /// Serves what is stored without an answer of its origin.
@@ -163,7 +163,7 @@ extension OriginExchange {
                     if lacking?.isEmpty != true, conductor.takesOfflineForm(facts) {
                         conductor.startOffline(object, facts)
                     } else {
-                        conductor.noteAnswers(of: lacking ?? [], facts)
+                        conductor.noteAnswers(of: lacking ?? [], facts, losses: losses)
                         conductor.serve(object, facts, playlist: playlist, as: how)
                     }
                 }
@@ -174,12 +174,12 @@ extension OriginExchange {
     }
 
     /// Remembers for a moment that all origins of what a list lacks answer, if they do.
-    private func noteAnswers(of urls: [AbsoluteURL], _ facts: ObjectFacts) {
+    private func noteAnswers(of urls: [AbsoluteURL], _ facts: ObjectFacts, losses: Int) {
         let now = Monotonic.now()
         let haveAnswered = urls.allSatisfy { url in
             core.health.lastAnswer(of: url.origin).map { now - $0 < .seconds(1 as Int64) } ?? false
         }
-        if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now) }
+        if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now, losses: losses) }
     }
 }
 
