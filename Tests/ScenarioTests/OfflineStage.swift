@@ -61,9 +61,9 @@ struct OfflinePlayer {
     }
 }
 
-/// The file name of a link, without its extension.
+/// The file name of a link, without its extension; that at the origin, where the link tells it.
 func fileName(_ link: String) -> String {
-    let name = link.split(separator: "/").last.map(String.init) ?? link
+    let name = originName(link) ?? link.split(separator: "/").last.map(String.init) ?? link
     return String(name.prefix { $0 != "." })
 }
 
