@@ -112,9 +112,11 @@ private let framesASegment = 48
 extension Players.Live {
     /// Lets all players watch what `advance` moves on, from three segments to six.
     ///
-    /// `isOnce` says whether the origin is asked for each segment once whoever plays it.
+    /// `isOnce` says whether the origin is asked for each segment once whoever plays it. Where
+    /// parts are ranges, hls.js asks for each part of a segment under the segment's path.
     private func watchTogether(
-        _ path: String, _ stage: Stage, isOnce: Bool = true, end: @Sendable () -> Bool
+        _ path: String, _ stage: Stage, isOnce: Bool = true, partsAreRanges: Bool = false,
+        end: @Sendable () -> Bool
     ) throws {
         let site = FixtureCDN()
         try site.start()
@@ -132,7 +134,8 @@ extension Players.Live {
         }
         guard isOnce else { return }
         let segments = stage.cdn.requests.filter { $0.path.hasSuffix(".ts") }
-        #expect(Set(segments.map(\.path)).count == segments.count)
+        let asked = segments.map { $0.path + (partsAreRanges ? " " + ($0["Range"] ?? "") : "") }
+        #expect(Set(asked).count == asked.count, "\(asked)")
     }
 
     @Test func `all players watch one live stream together`() throws {
@@ -158,7 +161,7 @@ extension Players.Live {
         settings.partsAreRanges = partsAreRanges
         let made = stage.cdn.lowLatencyStream(of: "/ts/160p/index.m3u8", settings: settings)
         let stream = stage.cdn.lowLatency("/ll", try #require(made))
-        try watchTogether("/ll/master.m3u8", stage) {
+        try watchTogether("/ll/master.m3u8", stage, partsAreRanges: partsAreRanges) {
             guard stream.position.segment >= 6 else { return false }
             stream.end()
             return true
