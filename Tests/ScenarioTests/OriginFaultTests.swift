@@ -93,6 +93,27 @@ extension Stories {
             #expect(try !story.get(path).complete)
         }
 
+        @Test func `a part that promises more than its Content-Range is no part of anything`()
+            throws
+        {
+            let origin = try ScriptedOrigin()
+            let part = [
+                ("Content-Type", "video/mp2t"), ("Content-Range", "bytes 0-99/100"),
+                ("Content-Length", "200"), ("Connection", "close"),
+            ]
+            let head = part.map { "\($0.0): \($0.1)\r\n" }.joined()
+            let bytes = [UInt8](repeating: 7, count: 100)
+            let answer = Array("HTTP/1.1 206 Partial Content\r\n\(head)\r\n".utf8) + bytes
+            for _ in 0..<10 { origin.answer("/long.ts", .send(answer), .close) }
+            let story = try Story()
+            let link = story.url(for: origin.baseURL + "/long.ts")
+            for _ in 0..<2 {
+                let answer = try story.player().get(link, headers: [("Range", "bytes=0-99")])
+                #expect(answer.status == 502)
+            }
+            origin.stop()
+        }
+
         @Test func `an origin that promises bytes and sends none is given up, not asked for ever`()
             throws
         {

@@ -135,6 +135,13 @@ extension Flight: TransferDelegate {
                     .origin, .badGateway,
                     "\(resource.url.redacted): a 206 without a readable Content-Range"))
         }
+        // It would never come to its end, and what tells its place and its length cannot be trusted.
+        if let length = head.contentLength, length > last - first + 1 {
+            return refuse(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): a 206 that is longer than its Content-Range"))
+        }
         switch wanted {
         case .suffix: break
         case .span(let start, _):
