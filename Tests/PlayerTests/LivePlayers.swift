@@ -135,7 +135,12 @@ extension Players.Live {
         guard isOnce else { return }
         let segments = stage.cdn.requests.filter { $0.path.hasSuffix(".ts") }
         let asked = segments.map { $0.path + (partsAreRanges ? " " + ($0["Range"] ?? "") : "") }
-        #expect(Set(asked).count == asked.count, "\(asked)")
+        let repeated = Dictionary(grouping: asked, by: \.self).filter { $0.value.count > 1 }
+        let facts = segments.map {
+            "\($0.startedAt) \($0.path) \($0["Range"] ?? "whole"): \($0.status), "
+                + "\($0.bodyBytes) bytes from \($0.bodyOffset), to \($0.isFinished)"
+        }
+        #expect(repeated.isEmpty, "asked more than once: \(repeated.keys.sorted()) of \(facts)")
     }
 
     @Test func `all players watch one live stream together`() throws {

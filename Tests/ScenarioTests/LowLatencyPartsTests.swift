@@ -75,6 +75,38 @@ extension Stories.LowLatencyPartsTests {
         #expect(answer["Cache-Status"]?.contains("hit") == true)
     }
 
+    /// A validator of the growing file would make the origin send all of it again.
+    @Test func `the rest of a segment that has grown is fetched ahead without what is stored`()
+        throws
+    {
+        let stage = try LowLatencyStage(["--look-ahead", "30"]) {
+            $0.partsAreRanges = true
+            $0.firstParts = 9
+        }
+        let number = stage.stream.position.segment
+        let path = "/ll/video/s\(number).ts"
+        let link = try #require(
+            links(try stage.story.follow(stage.list).text)
+                .last { originName($0) == "s\(number).ts" })
+        let part = stage.stream.bytes(ofPart: 0, in: number)
+        let field = [("Range", "bytes=0-\(part.count - 1)")]
+        #expect(try stage.story.follow(link, headers: field).body == part)
+        stage.stream.advance(parts: 3)
+        var segments: [String] = []
+        let isWhole = try eventually {
+            segments = uriLines(try stage.story.follow(stage.list).text)
+            return segments.last.flatMap(originName) == "s\(number).ts"
+        }
+        #expect(isWhole)
+        _ = try stage.story.follow(segments[segments.count - 2])
+        #expect(eventually { stage.story.cdn.requestCount(path) == 2 })
+        #expect(
+            try stage.story.follow(segments[segments.count - 1]).body
+                == stage.stream.bytes(ofSegment: number))
+        #expect(stage.story.cdn.requestCount(path) == 2)
+        #expect(stage.story.cdn.firstByteServedTwice(path) == nil)
+    }
+
     @Test(arguments: [nil, "bytes=0-"])
     func `a segment that has grown whole has its length, whoever asks first`(_ range: String?)
         throws

@@ -48,11 +48,16 @@ extension ProxyCore {
         var fields = fields
         fields.set(.cdnLoop, loopMark)
         let text = keyText(url, session: session, role: role)
-        let epoch = role == .playlist ? .first : live.epoch(of: ObjectKey(sha256Of: text))
+        var terms = LiveTerms.none
+        if role != .playlist {
+            let name = ObjectKey(sha256Of: text)
+            terms = live.terms(of: name) ?? .none
+            terms.epoch = live.epoch(of: name)
+        }
         return Resource(
-            url: url, keyText: epoch.keyText(text), session: session,
+            url: url, keyText: terms.epoch.keyText(text), session: session,
             role: role, policy: keys.policy(of: url, in: KeyPlace()), mayStore: true,
-            forwardedFields: fields, isMounted: false, live: LiveTerms(epoch: epoch))
+            forwardedFields: fields, isMounted: false, live: terms)
     }
 
     /// Reads a playlist for the daemon itself; any thread may call it.
