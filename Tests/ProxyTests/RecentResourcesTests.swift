@@ -9,9 +9,10 @@ import URISyntax
 @Suite struct `Requests that come again` {
     private static func resource(_ target: String, agent: String) throws -> Resource {
         Resource(
-            url: try AbsoluteURL("http://h\(target)"), keyText: target,
-            session: Session(id: SessionID(1), fields: Fields()), role: nil, policy: .media,
-            mayStore: true, forwardedFields: ["User-Agent": agent], isMounted: false)
+            .init(
+                url: try AbsoluteURL("http://h\(target)"), cacheKey: CacheKey(url: target),
+                session: Session(id: SessionID(1), fields: Fields()), policy: .media,
+                forwardedFields: ["User-Agent": agent]))
     }
 
     private static func request(_ target: String, agent: String = "player") -> RequestHead {

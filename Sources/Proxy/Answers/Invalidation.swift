@@ -33,14 +33,14 @@ extension ProxyCore {
     /// Takes out of the store what is kept for a mounted URL, all variants; what is being sent is
     /// sent to its end, and what is being fetched is not kept.
     func invalidate(_ url: AbsoluteURL) {
-        let text = keys.key(of: url, in: KeyPlace(isMounted: true)).text
-        store.remove(ObjectKey(sha256Of: text))
-        var texts: Set<String> = [text]
+        let key = CacheKey(url: keys.key(of: url, in: KeyPlace(isMounted: true)).text)
+        store.remove(ObjectKey(key))
+        var outdated: Set<CacheKey> = [key]
         for kind in CacheKind.allCases {
-            let kept = CacheKeyText.text(text, session: kind.rawValue)
-            texts.insert(kept)
+            let kept = key.changing { $0.audience = .mount(kind) }
+            outdated.insert(kept)
             store.removeWithVariants(kept)
         }
-        flights.onLoop { [texts] table in table.invalidate(texts) }
+        flights.onLoop { [outdated] table in table.invalidate(outdated) }
     }
 }

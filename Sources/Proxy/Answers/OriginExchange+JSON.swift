@@ -79,5 +79,5 @@ extension OriginExchange {
     }
 
     /// Goes on with the entry as with JSON that a playlist names.
-    func becomeText() { resource = resource.keyed(resource.keyText, role: .json) }
+    func becomeText() { resource = resource.changing { $0.role = .json } }
 }

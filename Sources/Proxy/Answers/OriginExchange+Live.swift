@@ -20,7 +20,7 @@ extension OriginExchange {
     /// Whether what is asked for can be had no more: the origin has given its name to another.
     var isGivenAway: Bool {
         resource.kind == nil && resource.role != .playlist
-            && resource.live.epoch < core.live.epoch(of: resource.nameKey)
+            && resource.epoch < core.live.epoch(of: resource.nameKey)
     }
 
     func failGivenAway() {
@@ -76,7 +76,7 @@ extension LiveMemory {
             let since = since(resource.nameKey)
         else { return false }
         // A player with an old list, or a window that reaches back, wants the former bytes.
-        guard resource.live.epoch == epoch(of: resource.nameKey) else { return false }
+        guard resource.epoch == epoch(of: resource.nameKey) else { return false }
         return facts.head.responseTime < since
     }
 }
@@ -105,7 +105,7 @@ extension ProxyCore {
                 options: options)
         else { return }
         live.take(reading, at: place) { url, role in
-            ObjectKey(sha256Of: keyText(url, session: resource.session, role: role))
+            ObjectKey(cacheKey(url, session: resource.session, role: role))
         }
         learnLengths(reading, resource.session)
     }
@@ -114,8 +114,8 @@ extension ProxyCore {
     /// listed for a little longer only.
     private func learnLengths(_ reading: LiveReading, _ session: Session) {
         for (url, container) in reading.containers where container.isWhole && container.end > 0 {
-            let text = currentKeyText(url, session: session, role: .segment)
-            guard let object = store.peek(ObjectKey(sha256Of: text)), object.total == nil else {
+            let key = currentKey(url, session: session, role: .segment).key
+            guard let object = store.peek(ObjectKey(key)), object.total == nil else {
                 continue
             }
             _ = object.learnTotal(container.end)

@@ -298,19 +298,15 @@ extension Resource {
         return try AbsoluteURL(bytes: bytes)
     }
 
-    private func ownKeyText(_ session: Session) -> String {
-        CacheKeyText.text(
-            String(CacheKeyText.url(of: keyText)), session: "viewer \(session.id.text)")
+    private func ownKey(_ session: Session) -> CacheKey {
+        CacheKey(url: cacheKey.url, audience: .session(session.id.text))
     }
 
     /// Whether the key is the session's own.
-    func isKept(for session: Session) -> Bool { keyText == ownKeyText(session) }
+    func isKept(for session: Session) -> Bool { cacheKey == ownKey(session) }
 
     /// The same resource under a key of the session's own.
     func kept(for session: Session) -> Resource {
-        Resource(
-            url: url, keyText: ownKeyText(session), session: session, role: role,
-            policy: policy, mayStore: mayStore, forwardedFields: forwardedFields,
-            isMounted: isMounted, live: live)
+        changing { $0.cacheKey = ownKey(session) }
     }
 }

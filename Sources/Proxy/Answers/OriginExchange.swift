@@ -286,7 +286,7 @@ final class OriginExchange {
             hear(object, outcome)
         case .notModified(let object):
             guard let facts = ObjectFacts.of(object) else { return fetchMissing() }
-            if resource.kind != nil { resource = resource.keyed(object.url) }
+            if resource.kind != nil { resource = resource.stored(as: object) }
             let how = Serving(disposition: .revalidated, status: .notModified)
             guard isRewritten(facts) else { return serve(object, facts, playlist: nil, as: how) }
             switch prepare(object, facts) {
@@ -314,7 +314,7 @@ final class OriginExchange {
             guard !outcome.isCollapsed || mayShare(object, facts, outcome) else {
                 return fetchMissing(isAlone: true)
             }
-            if outcome.notStored == nil { resource = resource.keyed(object.url) }
+            if outcome.notStored == nil { resource = resource.stored(as: object) }
             onlyHere = outcome.onlyHere
         }
         if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }

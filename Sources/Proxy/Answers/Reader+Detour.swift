@@ -35,9 +35,11 @@ extension Reader {
         detours += 1
         stopWaiting()
         core.counters.add(.notStored)
-        let detour = resource.keyed(
-            resource.keyText + " unstored \(detours)", mayStore: false,
-            role: resource.role ?? .media)
+        let detour = resource.changing {
+            $0.cacheKey.detour = detours
+            $0.mayStore = false
+            $0.role = $0.role ?? .media
+        }
         self.detour = detour
         var request = FetchRequest(
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,

@@ -32,14 +32,27 @@ extension Resource {
         return String(decoding: mark, as: UTF8.self)
     }
 
-    /// The key text that a response which names these fields is stored under for this request.
-    func keyText(selectedBy set: SelectingFields) -> String {
-        set.isEmpty || set.isAny ? primaryText : "\(primaryText) vary=\(variantMark(set))"
+    /// The key that a response which names these fields is stored under for this request.
+    func cacheKey(selectedBy set: SelectingFields) -> CacheKey {
+        set.isEmpty || set.isAny ? cacheKey.primary : cacheKey.selected(by: variantMark(set))
+    }
+
+    /// The resource by the key that its response was stored under.
+    func stored(as object: StoredObject) -> Resource {
+        object.url == keyText ? self : changing { $0.cacheKey = CacheKey(text: object.url) }
     }
 
     /// Whether a stored response is one that this request selects.
     func selects(_ head: StoredHead, in object: StoredObject) -> Bool {
-        object.url == keyText(selectedBy: SelectingFields(head.fields))
+        let selected = cacheKey(selectedBy: SelectingFields(head.fields))
+        return object.url == (selected == cacheKey ? keyText : selected.text)
+    }
+}
+
+extension CacheKey {
+    /// The key of the variant with this mark.
+    func selected(by mark: String) -> CacheKey {
+        primary.changing { $0.variant = mark }
     }
 }
 
@@ -61,7 +74,9 @@ extension ObjectStore {
         }
         var best: (StoredObject, ObjectFacts, Resource)?
         for set in index.sets {
-            let variant = resource.keyed(resource.keyText(selectedBy: set))
+            let variant = resource.changing {
+                $0.cacheKey = resource.cacheKey(selectedBy: set)
+            }
             guard let found = lookup(variant.key), let facts = ObjectFacts.of(found) else {
                 continue
             }
@@ -73,7 +88,8 @@ extension ObjectStore {
         if let (object, facts, variant) = preferredLanguage(resource, index) {
             return .object(object, facts, variant)
         }
-        return .otherVariants(index, resource.keyed(resource.keyText(selectedBy: first)))
+        return .otherVariants(
+            index, resource.changing { $0.cacheKey = resource.cacheKey(selectedBy: first) })
     }
 
     /// Where nothing but the language selects, the variant in the one language that the client
@@ -85,7 +101,7 @@ extension ObjectStore {
             let language = SelectingFields.preferredLanguage(resource.forwardedFields),
             let known = index.variants.first(where: { $0.language == language })
         else { return nil }
-        let variant = resource.keyed("\(resource.primaryText) vary=\(known.mark)")
+        let variant = resource.changing { $0.cacheKey = $0.cacheKey.selected(by: known.mark) }
         guard let object = lookup(variant.key), let facts = ObjectFacts.of(object) else {
             return nil
         }
@@ -96,15 +112,16 @@ extension ObjectStore {
     func note(
         _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
     ) {
-        let key = ObjectKey(sha256Of: resource.primaryText)
+        let primary = resource.cacheKey.primary.text
+        let key = ObjectKey(sha256Of: primary)
         var index = VariantIndex()
         if let known = lookup(key), let facts = VariantFacts.of(known) { index = facts.index }
         let before = index
-        let mark = String(object.url.dropFirst(resource.primaryText.utf8.count + " vary=".count))
+        let mark = CacheKey(text: object.url).variant ?? ""
         index.note(set, VariantIndex.variant(of: head.fields, mark: mark))
         guard index != before else { return }
         let description = ObjectDescription(
-            key: key, url: resource.primaryText, role: object.role, head: index.encoded, total: 0,
+            key: key, url: primary, role: object.role, head: index.encoded, total: 0,
             created: head.responseTime, isStorable: true)
         // Where the disk refuses, the variant is not found again: a miss, nothing worse.
         guard let made = try? create(description) else { return }
@@ -113,11 +130,11 @@ extension ObjectStore {
     }
 
     /// Takes out what is stored under a key, with all its variants.
-    func removeWithVariants(_ primaryText: String) {
-        let key = ObjectKey(sha256Of: primaryText)
+    func removeWithVariants(_ primary: CacheKey) {
+        let key = ObjectKey(primary)
         if let object = lookup(key), let facts = VariantFacts.of(object) {
             for variant in facts.index.variants {
-                remove(ObjectKey(sha256Of: "\(primaryText) vary=\(variant.mark)"))
+                remove(ObjectKey(primary.selected(by: variant.mark)))
             }
         }
         remove(key)

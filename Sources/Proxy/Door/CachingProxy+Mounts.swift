@@ -41,13 +41,14 @@ extension CachingProxy {
         let session = core.sessions.session(for: Entry(url: named))
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
-        let list = core.keyText(named, session: session, role: nil, isMounted: true)
-        let text = live.delivery?.keyText(list) ?? list
+        var key = core.cacheKey(named, session: session, role: nil, isMounted: true)
+        key.skip = live.delivery?.skip
+        if let kind { key.audience = .mount(kind) }
         let resource = Resource(
-            url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
-            role: nil, policy: policy, mayStore: true,
-            forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
-            mount: mounted.mount, live: live)
+            .init(
+                url: url, cacheKey: key, session: session, policy: policy,
+                forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
+                mount: mounted.mount, live: live))
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
     }
 

@@ -172,12 +172,12 @@ package final class ProxyCore: Sendable {
 
     // MARK: Links
 
-    /// The key text of a resource: shared by all sessions, except where credentials may make a
+    /// The key of a resource's name: shared by all sessions, except where credentials may make a
     /// playlist its viewer's own; user information in a URL counts by its digest.
-    func keyText(
+    func cacheKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
-    ) -> String {
-        keys.text(of: url, session: session, role: role, isMounted: isMounted)
+    ) -> CacheKey {
+        keys.cacheKey(of: url, session: session, role: role, isMounted: isMounted)
     }
 
     /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if

@@ -9,59 +9,64 @@ import Upstream
 import URISyntax
 
 /// The resource that is asked for, with everything a fetch of it needs.
+///
+/// Immutable and shared: a hit passes it on a dozen times, which must not cost a copy of all its parts.
 final class Resource: Sendable {
-    let url: AbsoluteURL
-    let keyText: String
+    /// What a resource is made of; others are made from it by `changing`, which forgets no part.
+    struct Parts: Sendable {
+        var url: AbsoluteURL
+        var cacheKey: CacheKey
+        var session: Session
+        /// Nil when the place does not tell: an entry, a mount.
+        var role: ResourceRole?
+        var policy: Policy
+        /// False where each answer is its own, as with delivery directives.
+        var mayStore = true
+        /// The player's fields that go to the origin.
+        var forwardedFields: Fields
+        var isMounted = false
+        /// The kind of cache that we are for it; nil where playlist semantics lead and not HTTP's:
+        /// for playback URLs, and for what a mount names like a playlist.
+        var kind: CacheKind?
+        /// The mount that it was asked for under, where HTTP's rules lead.
+        var mount: Mount?
+        /// What it has from a live list that names it.
+        var live = LiveTerms.none
+    }
+
+    private let parts: Parts
+    /// The digest of the cache key.
     let key: ObjectKey
-    let session: Session
-    /// Nil when the place does not tell: an entry, a mount.
-    let role: ResourceRole?
-    let policy: Policy
-    /// False where each answer is its own, as with delivery directives.
-    let mayStore: Bool
-    /// The player's fields that go to the origin.
-    let forwardedFields: Fields
-    let isMounted: Bool
-    /// The kind of cache that we are for it; nil where playlist semantics lead and not HTTP's: for
-    /// playback URLs, and for what a mount names like a playlist.
-    let kind: CacheKind?
-    /// The mount that it was asked for under, where HTTP's rules lead.
-    let mount: Mount?
-    /// The key text without what a variant adds to it.
-    let primaryText: String
-    /// What it has from a live list that names it.
-    let live: LiveTerms
+    /// The encoding of the cache key.
+    let keyText: String
     /// The extension of the origin's file name, in lower case; empty for none.
     let nameExtension: String
 
-    init(
-        url: AbsoluteURL, keyText: String, session: Session, role: ResourceRole?, policy: Policy,
-        mayStore: Bool, forwardedFields: Fields, isMounted: Bool, kind: CacheKind? = nil,
-        mount: Mount? = nil, primaryText: String? = nil, live: LiveTerms = .none
-    ) {
-        self.url = url
-        self.keyText = keyText
-        self.kind = kind
-        self.mount = mount
-        self.live = live
-        self.primaryText = primaryText ?? keyText
+    init(_ parts: Parts) {
+        self.parts = parts
+        keyText = parts.cacheKey.text
         key = ObjectKey(sha256Of: keyText)
-        self.session = session
-        self.role = role
-        self.policy = policy
-        self.mayStore = mayStore
-        self.forwardedFields = forwardedFields
-        self.isMounted = isMounted
-        nameExtension = url.nameExtension
+        nameExtension = parts.url.nameExtension
     }
 
-    /// The same resource under another key text.
-    func keyed(_ text: String, mayStore: Bool? = nil, role: ResourceRole? = nil) -> Resource {
-        Resource(
-            url: url, keyText: text, session: session, role: role ?? self.role, policy: policy,
-            mayStore: mayStore ?? self.mayStore, forwardedFields: forwardedFields,
-            isMounted: isMounted, kind: kind, mount: mount, primaryText: primaryText, live: live)
+    /// The resource that differs from this one in what `change` sets.
+    func changing(_ change: (inout Parts) -> Void) -> Resource {
+        var parts = parts
+        change(&parts)
+        return Resource(parts)
     }
+
+    var url: AbsoluteURL { parts.url }
+    var cacheKey: CacheKey { parts.cacheKey }
+    var session: Session { parts.session }
+    var role: ResourceRole? { parts.role }
+    var policy: Policy { parts.policy }
+    var mayStore: Bool { parts.mayStore }
+    var forwardedFields: Fields { parts.forwardedFields }
+    var isMounted: Bool { parts.isMounted }
+    var kind: CacheKind? { parts.kind }
+    var mount: Mount? { parts.mount }
+    var live: LiveTerms { parts.live }
 
     /// Content codings are undone for text that is read here; media is asked for as it is, and
     /// whatever HTTP's rules lead for goes to the client as it came.

@@ -316,11 +316,13 @@ extension Flight: TransferDelegate {
     }
 
     func create(_ head: StoredHead, total: Int64?, isWhole: Bool, isStorable: Bool) -> Bool {
-        let text =
+        let selected =
             resource.kind == nil
-            ? resource.keyText : resource.keyText(selectedBy: SelectingFields(head.fields))
+            ? resource.cacheKey : resource.cacheKey(selectedBy: SelectingFields(head.fields))
+        let isOwn = selected == resource.cacheKey
+        let text = isOwn ? resource.keyText : selected.text
         var description = ObjectDescription(
-            key: text == resource.keyText ? resource.key : ObjectKey(sha256Of: text), url: text,
+            key: isOwn ? resource.key : ObjectKey(sha256Of: text), url: text,
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
             isStorable: isStorable, expectsWholeBody: isWhole,

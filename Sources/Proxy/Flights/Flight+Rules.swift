@@ -59,7 +59,8 @@ extension Flight {
 
     /// Notes a variant under the URL's own key, once it is published.
     func noteVariant(_ object: StoredObject) {
-        guard resource.kind != nil, object.isStorable, object.url != resource.primaryText,
+        guard resource.kind != nil, object.isStorable,
+            object.url != resource.cacheKey.primary.text,
             let head = ObjectFacts.of(object)?.head
         else { return }
         table.store.note(object, head, of: resource, by: SelectingFields(head.fields))
@@ -110,8 +111,7 @@ extension Flight {
             let named = terms.tags.first { $0.tag == tag }
             let only = tag == nil && terms.tags.count == 1 ? terms.tags[0] : nil
             if let mark = (named ?? only)?.mark {
-                object = table.store.lookup(
-                    ObjectKey(sha256Of: "\(resource.primaryText) vary=\(mark)"))
+                object = table.store.lookup(ObjectKey(resource.cacheKey.selected(by: mark)))
             }
         }
         receiveNotModified(head)

@@ -198,9 +198,10 @@ final class FlightTable {
         ahead.setNeedsSettle(self)
     }
 
-    /// Lets nothing be kept of what is fetched under these key texts.
-    func invalidate(_ texts: Set<String>) {
-        for flight in flights.values.joined() where texts.contains(flight.resource.primaryText) {
+    /// Lets nothing be kept of what is fetched under these keys, in any variant.
+    func invalidate(_ keys: Set<CacheKey>) {
+        for flight in flights.values.joined()
+        where keys.contains(flight.resource.cacheKey.primary) {
             flight.isOutdated = true
             flight.object?.discard()
         }

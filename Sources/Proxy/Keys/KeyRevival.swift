@@ -147,7 +147,7 @@ final class RevivalAttempt {
     }
 
     private func key(_ url: AbsoluteURL, _ role: ResourceRole, _ session: Session) -> ObjectKey {
-        ObjectKey(sha256Of: core.keyText(url, session: session, role: role))
+        ObjectKey(core.cacheKey(url, session: session, role: role))
     }
 
     // MARK: The list
@@ -189,7 +189,12 @@ final class RevivalAttempt {
                 guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
                     facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
                 else { return nil }
-                return exchange.resource.moved(to: url, role: .playlist, keyText: row.url)
+                return exchange.resource.changing {
+                    $0.url = url
+                    $0.role = .playlist
+                    $0.cacheKey = CacheKey(text: row.url)
+                    $0.live = .none
+                }
             }
     }
 
@@ -220,10 +225,7 @@ final class RevivalAttempt {
                 guard Self.fits(failure, list), depth < 2 else { return done(nil) }
                 find(list, depth: depth + 1) { [self] url in
                     guard let url else { return done(nil) }
-                    let moved = list.moved(
-                        to: url, role: .playlist,
-                        keyText: core.keyText(url, session: list.session, role: .playlist))
-                    refresh(moved, depth: depth + 1, done)
+                    refresh(core.resource(list, movedTo: url), depth: depth + 1, done)
                 }
             default: done(nil)
             }
@@ -261,8 +263,7 @@ extension OriginExchange {
     }
 
     private func move(to url: AbsoluteURL) {
-        let text = core.keyText(url, session: resource.session, role: resource.role)
-        resource = resource.moved(to: url, role: resource.role, keyText: text)
+        resource = core.resource(resource, movedTo: url)
         fallback = nil
         staleReason = nil
         isPartlyStored = false
@@ -282,14 +283,5 @@ extension OriginExchange {
                 if pair.0.exchange.isAlive { pair.1(reply) }
             }
         }
-    }
-}
-
-extension Resource {
-    /// The same session's resource under another URL.
-    func moved(to url: AbsoluteURL, role: ResourceRole?, keyText: String) -> Resource {
-        Resource(
-            url: url, keyText: keyText, session: session, role: role, policy: policy,
-            mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind)
     }
 }

@@ -164,25 +164,27 @@ package final class KeyTable: Sendable {
         KeyMaker.key(of: url, rules: inForce(for: url, in: place).rules)
     }
 
-    /// The key text of a resource: shared by all sessions, except where credentials may make a
+    /// The key of a resource's name: shared by all sessions, except where credentials may make a
     /// playlist its viewer's own; user information in a URL counts by its digest.
-    func text(
+    func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
-    ) -> String {
+    ) -> CacheKey {
         let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
-        return text(
+        return cacheKey(
             of: url, session: session, role: role, isMounted: isMounted,
             by: inForce(for: url, in: place))
     }
 
     /// As above, by what holds for the URL.
-    func text(
+    func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
         by inForce: InForce
-    ) -> String {
-        let text = KeyMaker.text(of: url, rules: inForce.rules)
-        guard !isMounted, role == nil || role == .playlist else { return text }
-        return CacheKeyText.text(text, session: session.viewer(of: url))
+    ) -> CacheKey {
+        var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
+        if !isMounted, role == nil || role == .playlist, let viewer = session.viewer(of: url) {
+            key.audience = .credentials(viewer)
+        }
+        return key
     }
 
     /// Every key that a URL's responses may be stored under, wherever it is asked for.

@@ -77,7 +77,7 @@ struct WhyReport {
             ])
         }
         let text = (try? AbsoluteURL(made.text))?.redacted ?? made.text
-        let added = resource.keyText.dropFirst(CacheKeyText.url(of: resource.keyText).count)
+        let added = resource.keyText.dropFirst(resource.cacheKey.url.count)
         return .object([
             .init("text", .text(text + added)), .init("digest", .text(resource.key.hex)),
             .init("mode", .text(inForce.mode.rawValue)), .init("steps", .list(steps)),

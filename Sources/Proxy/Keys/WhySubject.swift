@@ -81,14 +81,15 @@ struct WhySubject {
         epoch given: Epoch? = nil, _ delivery: DeliveryDirectives? = nil
     ) {
         place = KeyPlace(scope: role.keyScope)
-        let text = core.keys.text(of: url, session: session, role: role)
-        let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(sha256Of: text))
-        let live = LiveTerms(epoch: given ?? current ?? .first, delivery: delivery)
+        var key = core.keys.cacheKey(of: url, session: session, role: role)
+        let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(key))
+        key.skip = delivery?.skip
+        key.epoch = given ?? current ?? .first
         resource = Resource(
-            url: url, keyText: live.epoch.keyText(delivery?.keyText(text) ?? text),
-            session: session,
-            role: role, policy: core.keys.policy(of: url, in: place), mayStore: true,
-            forwardedFields: Fields(), isMounted: false, live: live)
+            .init(
+                url: url, cacheKey: key, session: session, role: role,
+                policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
+                live: LiveTerms(delivery: delivery)))
     }
 
     private init(
@@ -98,10 +99,12 @@ struct WhySubject {
         let session = core.sessions.session(for: Entry(url: url))
         let isPlaylist = Self.role(ofEntry: url) == .playlist
         let kind = isPlaylist ? nil : core.mountKind
-        let text = core.keys.text(of: url, session: session, role: nil, isMounted: true)
+        var key = core.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
+        if let kind { key.audience = .mount(kind) }
         resource = Resource(
-            url: url, keyText: CacheKeyText.text(text, session: kind?.rawValue), session: session,
-            role: nil, policy: core.keys.policy(of: url, in: place), mayStore: true,
-            forwardedFields: fields, isMounted: true, kind: kind, mount: mount)
+            .init(
+                url: url, cacheKey: key, session: session,
+                policy: core.keys.policy(of: url, in: place), forwardedFields: fields,
+                isMounted: true, kind: kind, mount: mount))
     }
 }

@@ -32,7 +32,7 @@ extension LiveMemory {
         guard let since = since(resource.nameKey) else { return .null }
         let terms = terms(of: resource.nameKey)
         return .object([
-            .init("epoch", .number(Int64(resource.live.epoch.number))),
+            .init("epoch", .number(Int64(resource.epoch.number))),
             .init("current", .number(Int64(epoch(of: resource.nameKey).number))),
             .init("named-ago", ago(since)),
             .init("announced", .truth(terms?.longestHold != nil)),

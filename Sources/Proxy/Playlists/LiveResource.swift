@@ -36,7 +36,7 @@ extension ProxyCore {
         for target: PlaybackTarget, session: Session, _ request: RequestHead, forwarded: Fields
     ) -> Resource? {
         guard let url = target.url.adding(target.directives) else { return nil }
-        var live = LiveTerms(epoch: target.epoch)
+        var live = LiveTerms.none
         var keyed = url
         if target.role == .playlist || target.role == nil {
             live.delivery = DeliveryDirectives(target.directives)
@@ -44,54 +44,66 @@ extension ProxyCore {
         }
         // Policies hold in all scopes, and directives change no origin.
         let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
-        var text = keys.text(of: keyed, session: session, role: target.role, by: inForce)
-        if let delivery = live.delivery { text = delivery.keyText(text) }
+        var key = keys.cacheKey(of: keyed, session: session, role: target.role, by: inForce)
+        key.skip = live.delivery?.skip
+        key.epoch = target.epoch
         let resource = Resource(
-            url: url, keyText: live.epoch.keyText(text), session: session, role: target.role,
-            policy: keeper.isOver(session) ? .offline : inForce.policy,
-            mayStore: (target.directives.isEmpty || live.delivery != nil)
-                && !KeptHead.isUnkept(request),
-            forwardedFields: forwarded, isMounted: false, live: live)
+            .init(
+                url: url, cacheKey: key, session: session, role: target.role,
+                policy: keeper.isOver(session) ? .offline : inForce.policy,
+                mayStore: (target.directives.isEmpty || live.delivery != nil)
+                    && !KeptHead.isUnkept(request),
+                forwardedFields: forwarded, live: live))
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
             return resource
         }
-        live.growth = known.growth
-        live.longestHold = known.longestHold
-        return resource.with(live)
+        return resource.changing {
+            $0.live.growth = known.growth
+            $0.live.longestHold = known.longestHold
+        }
     }
 
-    /// The key text of what a playlist names, in the epoch that its name is in now.
-    func currentKeyText(
+    /// The key of what a playlist names, in the epoch that its name is in now, and what live lists
+    /// say of it.
+    func currentKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?
-    ) -> String {
-        let text = keyText(url, session: session, role: role)
-        guard role != .playlist else { return text }
-        return live.epoch(of: ObjectKey(sha256Of: text)).keyText(text)
+    ) -> (key: CacheKey, terms: LiveTerms) {
+        var key = cacheKey(url, session: session, role: role)
+        guard role != .playlist else { return (key, .none) }
+        let name = ObjectKey(key)
+        key.epoch = live.epoch(of: name)
+        return (key, live.terms(of: name) ?? .none)
+    }
+
+    /// What was asked for, at another URL that it is found under now; delivery directives stand in
+    /// both URLs.
+    func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
+        let delivery = asked.live.delivery
+        let named = delivery == nil ? url : url.withoutDirectives
+        var (key, terms) = currentKey(named, session: asked.session, role: asked.role)
+        key.skip = delivery?.skip
+        terms.delivery = delivery
+        return asked.changing {
+            $0.url = url
+            $0.cacheKey = key
+            $0.live = terms
+        }
     }
 }
 
+extension ObjectKey {
+    init(_ key: CacheKey) { self.init(sha256Of: key.text) }
+}
+
 extension Resource {
-    /// The same resource with other terms.
-    func with(_ live: LiveTerms) -> Resource {
-        Resource(
-            url: url, keyText: keyText, session: session, role: role, policy: policy,
-            mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind,
-            mount: mount, primaryText: primaryText, live: live)
-    }
+    /// Which of the things that the name has stood for is meant.
+    var epoch: Epoch { cacheKey.epoch }
 
     /// The key of the name, whatever it stands for.
-    var nameKey: ObjectKey {
-        guard live.epoch != .first else { return key }
-        let suffix = live.epoch.keyText("").utf8.count
-        return ObjectKey(sha256Of: String(decoding: keyText.utf8.dropLast(suffix), as: UTF8.self))
-    }
+    var nameKey: ObjectKey { cacheKey.epoch == .first ? key : ObjectKey(cacheKey.name) }
 
     /// The key of the list that a delta update is one of; for others their own.
-    var listKey: ObjectKey {
-        guard let delivery = live.delivery, delivery.skip != nil else { return key }
-        let suffix = delivery.keyText("").utf8.count
-        return ObjectKey(sha256Of: String(decoding: keyText.utf8.dropLast(suffix), as: UTF8.self))
-    }
+    var listKey: ObjectKey { cacheKey.skip == nil ? key : ObjectKey(cacheKey.list) }
 
     /// Whether more of it is still to be made, so that its length is not known.
     var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }

@@ -13,7 +13,8 @@ struct DeliveryDirectives: Hashable, Sendable {
     let sequence: Int?
     /// `_HLS_part`: or this part of it.
     let part: Int?
-    /// `_HLS_skip`: asks for a delta update, in this form.
+    /// `_HLS_skip`: asks for a delta update, in this form; a resource of its own, while whole lists
+    /// are one resource whatever they waited for.
     let skip: String?
 
     /// Reads query items; nil where there are none, or others than these three, whose answers are
@@ -44,10 +45,6 @@ struct DeliveryDirectives: Hashable, Sendable {
     private static func number(_ item: QueryItem) -> Int? {
         item.rawValue.flatMap { OutsideNumber.integer($0, in: 0...OutsideNumber.largest) }
     }
-
-    /// The key text of what is answered: whole lists are one resource whatever they waited for,
-    /// delta updates another.
-    func keyText(_ list: String) -> String { skip.map { "\(list) skip=\($0)" } ?? list }
 }
 
 /// How far a live list has come.
@@ -130,8 +127,6 @@ extension LivePosition {
 
 /// What belongs to a resource because a live list names it, or is asked for it.
 struct LiveTerms: Sendable {
-    /// Which of the things that the name has stood for.
-    var epoch = Epoch.first
     /// Nil for whatever is no playlist, and without directives.
     var delivery: DeliveryDirectives?
     /// What is known of a resource that grows by parts; nil for others.

@@ -167,10 +167,10 @@ struct OfflineReading {
 
     /// The key that players' requests for a child are answered from.
     private func key(of reference: ResourceReference) -> ObjectKey {
-        let text = core.keyText(reference.url, session: session, role: reference.role)
-        let name = ObjectKey(sha256Of: text)
-        let epoch = core.live.epoch(of: name)
-        return epoch == .first ? name : ObjectKey(sha256Of: epoch.keyText(text))
+        var key = core.cacheKey(reference.url, session: session, role: reference.role)
+        let name = ObjectKey(key)
+        key.epoch = core.live.epoch(of: name)
+        return key.epoch == .first ? name : ObjectKey(key)
     }
 
     // MARK: What is missing

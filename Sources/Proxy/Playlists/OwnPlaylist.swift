@@ -47,17 +47,12 @@ extension ProxyCore {
     ) -> Resource {
         var fields = fields
         fields.set(.cdnLoop, loopMark)
-        let text = keyText(url, session: session, role: role)
-        var terms = LiveTerms.none
-        if role != .playlist {
-            let name = ObjectKey(sha256Of: text)
-            terms = live.terms(of: name) ?? .none
-            terms.epoch = live.epoch(of: name)
-        }
+        let named = currentKey(url, session: session, role: role)
         return Resource(
-            url: url, keyText: terms.epoch.keyText(text), session: session,
-            role: role, policy: keys.policy(of: url, in: KeyPlace()), mayStore: true,
-            forwardedFields: fields, isMounted: false, live: terms)
+            .init(
+                url: url, cacheKey: named.key, session: session, role: role,
+                policy: keys.policy(of: url, in: KeyPlace()), forwardedFields: fields,
+                live: named.terms))
     }
 
     /// Reads a playlist for the daemon itself; any thread may call it.

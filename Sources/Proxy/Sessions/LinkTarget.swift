@@ -114,8 +114,8 @@ extension ProxyCore {
         let window = timeShift.all.first { window in
             window.session.id == session.id
                 && [ResourceRole.playlist, nil].contains { role in
-                    let text = keyText(window.url, session: session, role: role)
-                    return ObjectKey(sha256Of: text).listName == list.name
+                    let key = cacheKey(window.url, session: session, role: role)
+                    return ObjectKey(key).listName == list.name
                 }
         }
         guard let shift = window?.shift else { return nil }
@@ -152,7 +152,7 @@ extension ProxyCore {
             return false
         }
         return found.map { url in
-            let name = ObjectKey(sha256Of: keyText(url, session: session, role: role))
+            let name = ObjectKey(cacheKey(url, session: session, role: role))
             return (url, live.epoch(of: name))
         }
     }

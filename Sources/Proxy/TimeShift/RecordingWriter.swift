@@ -22,7 +22,7 @@ extension ProxyCore {
     func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
     ) throws(SystemError) {
-        let text = keyText(url, session: session, role: .playlist)
+        let text = cacheKey(url, session: session, role: .playlist).text
         let now = WallTime.now()
         var fields = Fields()
         fields.append(.contentType, ContentTypes.playlist)

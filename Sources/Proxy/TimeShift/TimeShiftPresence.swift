@@ -13,8 +13,9 @@ extension ProxyCore {
     func storedKey(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
     ) -> ObjectKey {
-        let text = keyText(url, session: session, role: role)
-        return ObjectKey(sha256Of: Epoch(number: mark).keyText(text))
+        var key = cacheKey(url, session: session, role: role)
+        key.epoch = Epoch(number: mark)
+        return ObjectKey(key)
     }
 
     /// Whether all that a segment needs to be played is stored, or on its way; opens files.

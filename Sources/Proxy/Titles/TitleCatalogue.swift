@@ -12,16 +12,16 @@ extension KeyTable {
     /// ones first: for this viewer, for everybody, for this session alone.
     func entryKeys(_ url: AbsoluteURL, of session: Session) -> [ObjectKey] {
         let viewer = session.viewer(of: url)
-        return texts(of: url).sorted().flatMap { base in
-            var texts = [base, CacheKeyText.text(base, session: "viewer \(session.id.text)")]
-            if let viewer { texts.insert(CacheKeyText.text(base, session: viewer), at: 0) }
-            return texts.map(ObjectKey.init(sha256Of:))
+        var audiences = [CacheKey.Audience.everyone, .session(session.id.text)]
+        if let viewer { audiences.insert(.credentials(viewer), at: 0) }
+        return texts(of: url).sorted().flatMap { text in
+            audiences.map { ObjectKey(CacheKey(url: text, audience: $0)) }
         }
     }
 
     /// The key of a segment, an initialization section or a decryption key.
     func mediaKey(_ url: AbsoluteURL) -> ObjectKey {
-        ObjectKey(sha256Of: key(of: url, in: KeyPlace()).text)
+        ObjectKey(CacheKey(url: key(of: url, in: KeyPlace()).text))
     }
 }
 

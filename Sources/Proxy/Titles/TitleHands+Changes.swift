@@ -77,7 +77,7 @@ extension TitleHands {
         case "url":
             guard let url = origin(text) else { return .failure(.badRequest, Refusal.noURL.reason) }
             let wanted = catalogue.keys.texts(of: url)
-            return remove { wanted.contains(String(CacheKeyText.url(of: $0.url))) }
+            return remove { wanted.contains(CacheKey.url(ofText: $0.url)) }
         case "title":
             switch find(text) {
             case .failure(let refusal): return .failure(refusal.status, refusal.reason)

@@ -105,7 +105,7 @@ struct TitleReading {
     }
 
     private static func url(of row: StoreEntry) -> AbsoluteURL? {
-        try? AbsoluteURL(String(CacheKeyText.url(of: row.url)))
+        try? AbsoluteURL(CacheKey.url(ofText: row.url))
     }
 
     private static func isMedia(_ head: StoredHead) -> Bool {

@@ -1,9 +1,8 @@
-/// Which of the things that a name has stood for: origins of live streams give names of segments
-/// again after they were started anew, and what is stored under a name from before must not serve.
-
-/// An epoch of a name: 0 for the first thing that it is known to stand for.
+/// An epoch of a name: which of the resources that a name has stood for is meant.
 ///
-/// Written into links and cache keys, so that both meanings of a name can be kept beside each other.
+/// Origins of live streams reuse the names of segments after a restart of the stream; what is stored
+/// under a name from before must not be served then. Links and cache keys hold the epoch, so that both
+/// resources can be kept beside each other.
 package struct Epoch: Hashable, Sendable, Comparable {
     /// Seconds since 1970 at which the name was seen to stand for something new; 0 for the first.
     package let number: UInt32
@@ -23,15 +22,8 @@ package struct Epoch: Hashable, Sendable, Comparable {
         return Epoch(number: former.number < now ? now : former.number &+ 1)
     }
 
-    /// The key text of a name in this epoch.
-    ///
-    /// A blank cannot stand in a URL, so the parts cannot run into each other.
-    package func keyText(_ text: String) -> String {
-        self == .first ? text : "\(text) epoch=\(number)"
-    }
-
-    /// The number, most significant byte first, as it stands in handles.
-    var bytes: [UInt8] {
+    /// The number, most significant byte first, as handles hold it.
+    package var bytes: [UInt8] {
         [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> UInt32($0)) }
     }
 
