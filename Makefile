@@ -19,13 +19,14 @@ TOOLS := Fixtures/tools
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release test tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
 	@echo 'run      build, start the daemon and the sample CDN, print what to play'
 	@echo 'demo     play the sample twice, the second time without the CDN, and compare'
 	@echo 'build    build everything for debugging'
+	@echo 'lab      build sluice-lab, the program of those who tune'
 	@echo 'test     run every test'
 	@echo 'tsan     run the tests of loops, store and scenarios under the thread sanitizer'
 	@echo 'lint     check style, file lengths and unproved claims of safety'
@@ -63,6 +64,9 @@ release:
 	$(SWIFT) build $(RELEASE) --product sluice
 	$(SWIFT) build $(RELEASE) --product sample-cdn
 
+lab:
+	$(SWIFT) build $(RELEASE) --product sluice-lab
+
 test:
 ifeq ($(TEST_FLAGS),)
 	$(SWIFT) build $(CHECKED) --build-tests
@@ -86,7 +90,7 @@ format:
 layers: build
 	@$(TOOLS)/layers $(SWIFT)
 
-bench: release
+bench: release lab
 	$(SWIFT) build $(RELEASE) --product Bench
 	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
 
@@ -111,7 +115,7 @@ fuzz:
 docs:
 	@$(TOOLS)/docs $(SWIFT)
 
-install: release
+install: release lab
 	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 clean:

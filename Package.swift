@@ -21,6 +21,7 @@ let package = Package(
     name: "sluice",
     products: [
         .executable(name: "sluice", targets: ["sluice"]),
+        .executable(name: "sluice-lab", targets: ["sluice-lab"]),
         .executable(name: "sample-cdn", targets: ["sample-cdn"]),
     ],
     dependencies: [
@@ -108,17 +109,39 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        // Row 4 too: what the commands of both programs share.
+        .target(
+            name: "CommandSupport",
+            dependencies: [
+                "Posix", "CCurl",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
+        // Policies that lost against the daemon's, and traces to hold them against each other.
+        .target(
+            name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
+
         // Row 5: the shipped program.
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Lookahead", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux",
-                "CCurl",
+                "CommandSupport", "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
+                "Routing", "CachePolicy",
+                "Lookahead", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+
+        // Row 5 too: shaped links, simulated players and traces, for those who tune the daemon.
+        .executableTarget(
+            name: "sluice-lab",
+            dependencies: [
+                "CommandSupport", "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
+                "Retention", "RetentionLab", "Lookahead", "CCurl",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
 
@@ -159,11 +182,14 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Store", "Posix", "Reactor", "Retention",
+                "Store", "Posix", "Reactor", "Retention", "RetentionLab",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(name: "RetentionTests", dependencies: ["Retention"], swiftSettings: strict),
+        .testTarget(
+            name: "RetentionLabTests", dependencies: ["Retention", "RetentionLab"],
+            swiftSettings: strict),
         .testTarget(
             name: "LookaheadTests", dependencies: ["Lookahead", "HLS", "URISyntax"],
             swiftSettings: strict),
@@ -194,7 +220,7 @@ let package = Package(
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(
             name: "ScenarioTests",
-            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
+            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sluice-lab", "sample-cdn"],
             swiftSettings: strict),
         .testTarget(
             name: "PlayerTests",

@@ -1,4 +1,4 @@
-/// The playback figures: what `sluice bench` tells of first plays, feeds and downloads.
+/// The playback figures: what `sluice-lab bench` tells of first plays, feeds and downloads.
 import Posix
 
 enum Playback {
@@ -21,10 +21,10 @@ enum Playback {
             let place = "\(folder.path)/play-\(arguments[0])"
             try makeFolder(place)
             let words =
-                ["\(bin)/sluice", "bench"] + arguments + ["--sample-cdn", "\(bin)/sample-cdn"]
+                ["\(bin)/sluice-lab", "bench"] + arguments + ["--sample-cdn", "\(bin)/sample-cdn"]
             let status = try RunningProgram.runToEnd(words, in: place)
             let text = readText("\(place)/output")
-            let command = "sluice bench \(arguments.joined(separator: " "))"
+            let command = "sluice-lab bench \(arguments.joined(separator: " "))"
             guard status == 0 else {
                 return Table(
                     command: command, text: "left out: \(text.split(separator: "\n").first ?? "")")

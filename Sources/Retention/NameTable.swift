@@ -1,28 +1,28 @@
 /// Finds an object's slot by its name: a hash table of slot numbers only, the names stay where they are.
 
 /// A number of a slot in the columns of a ``Shelf``.
-typealias Slot = UInt32
+package typealias Slot = UInt32
 
 extension Slot {
     /// No slot: the end of a list, or a name that is not known.
-    static let none = Slot.max
+    package static let none = Slot.max
 }
 
 /// An open table with linear probing; 4 bytes an entry, at most three quarters full.
-struct NameTable {
+package struct NameTable {
     private var slots: ContiguousArray<Slot>
     private var mask: Int
     private(set) var count = 0
 
-    init() {
+    package init() {
         slots = ContiguousArray(repeating: .none, count: 16)
         mask = 15
     }
 
-    var memoryBytes: Int { slots.capacity * MemoryLayout<Slot>.stride }
+    package var memoryBytes: Int { slots.capacity * MemoryLayout<Slot>.stride }
 
     /// The slot whose name in `names` is `name`; ``Slot/none`` when there is no such.
-    func find(_ name: UInt128, in names: borrowing ContiguousArray<UInt128>) -> Slot {
+    package func find(_ name: UInt128, in names: borrowing ContiguousArray<UInt128>) -> Slot {
         var place = Self.home(name) & mask
         while true {
             let slot = slots[place]
@@ -32,7 +32,7 @@ struct NameTable {
     }
 
     /// Enters a slot whose name is in `names` already, and in the table not yet.
-    mutating func insert(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
+    package mutating func insert(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
         if (count + 1) * 4 > slots.count * 3 { grow(names) }
         put(slot, names[Int(slot)])
         count += 1
@@ -41,7 +41,7 @@ struct NameTable {
     /// Takes a slot out; the names must still be in place.
     ///
     /// Entries behind it move up (Knuth, vol. 3, 6.4, algorithm R), so that no tombstones gather.
-    mutating func remove(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
+    package mutating func remove(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
         var hole = Self.home(names[Int(slot)]) & mask
         while slots[hole] != slot {
             precondition(slots[hole] != .none, "a slot that is not in the table")
@@ -80,7 +80,7 @@ struct NameTable {
 
 extension UInt128 {
     /// A hash: names are parts of digests, but tests and traces count them up.
-    var mixed: UInt64 {
+    package var mixed: UInt64 {
         var mixed = UInt64(truncatingIfNeeded: self ^ (self >> 64))
         mixed = (mixed ^ (mixed >> 32)) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 29)) &* 0xBF58_476D_1CE4_E5B9

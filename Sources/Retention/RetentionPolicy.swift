@@ -44,31 +44,3 @@ package protocol RetentionPolicy: AnyObject {
     /// now, so that the next call does not find it in its way again.
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128?
 }
-
-/// The policies by the name that settings and `sluice simulate` give them.
-package enum RetentionPolicyName: String, Sendable, CaseIterable {
-    /// What was used longest ago goes first.
-    case lru
-    /// S3-FIFO: three queues, without reordering.
-    case s3fifo
-    /// SIEVE: one queue and a hand.
-    case sieve
-    /// W-TinyLFU: a frequency sketch decides what a window may hand over.
-    case tinylfu
-    /// By titles: the one worth least goes whole, its end first.
-    case titles
-
-    /// The one that a store takes when nothing else is said.
-    package static let standard = RetentionPolicyName.titles
-
-    /// Makes an empty policy for a store of `capacity` bytes.
-    package func makePolicy(capacity: Int64) -> any RetentionPolicy {
-        switch self {
-        case .lru: LeastRecentlyUsed(capacity: capacity)
-        case .s3fifo: SmallMainGhost(capacity: capacity)
-        case .sieve: Sieve(capacity: capacity)
-        case .tinylfu: WindowTinyLFU(capacity: capacity)
-        case .titles: TitleAware(capacity: capacity)
-        }
-    }
-}

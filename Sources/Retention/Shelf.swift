@@ -4,33 +4,35 @@
 ///
 /// No object has memory of its own: a slot is 16 bytes of name, 8 of size, 8 of links, 4 of time and
 /// 2 of marks. Free slots are chained through `next`.
-struct Shelf {
-    private(set) var names = ContiguousArray<UInt128>()
-    private(set) var sizes = ContiguousArray<Int64>()
-    private(set) var next = ContiguousArray<Slot>()
-    private(set) var previous = ContiguousArray<Slot>()
+package struct Shelf {
+    package init() {}
+
+    package private(set) var names = ContiguousArray<UInt128>()
+    package private(set) var sizes = ContiguousArray<Int64>()
+    package private(set) var next = ContiguousArray<Slot>()
+    package private(set) var previous = ContiguousArray<Slot>()
     /// When the object was used last, in seconds since 1970.
-    var lastUsed = ContiguousArray<UInt32>()
+    package var lastUsed = ContiguousArray<UInt32>()
     /// What the policy counts; most count uses.
-    var marks = ContiguousArray<UInt8>()
+    package var marks = ContiguousArray<UInt8>()
     /// Which queue of the policy the object stands in.
-    private(set) var places = ContiguousArray<UInt8>()
-    private(set) var bytes: Int64 = 0
+    package private(set) var places = ContiguousArray<UInt8>()
+    package private(set) var bytes: Int64 = 0
     private var table = NameTable()
     private var free = Slot.none
 
-    var count: Int { table.count }
+    package var count: Int { table.count }
 
-    var memoryBytes: Int {
+    package var memoryBytes: Int {
         names.capacity * 16 + sizes.capacity * 8 + (next.capacity + previous.capacity) * 4
             + lastUsed.capacity * 4 + marks.capacity + places.capacity + table.memoryBytes
     }
 
     /// The slot of a name; ``Slot/none`` for an unknown one.
-    func find(_ name: UInt128) -> Slot { table.find(name, in: names) }
+    package func find(_ name: UInt128) -> Slot { table.find(name, in: names) }
 
     /// Takes a slot for a new name; it stands in no queue yet.
-    mutating func add(_ name: UInt128, size: Int64, lastUsed time: UInt32) -> Slot {
+    package mutating func add(_ name: UInt128, size: Int64, lastUsed time: UInt32) -> Slot {
         let slot = takeSlot()
         let index = Int(slot)
         names[index] = name
@@ -43,7 +45,7 @@ struct Shelf {
     }
 
     /// Gives back the slot of an object that stands in no queue any more.
-    mutating func drop(_ slot: Slot) {
+    package mutating func drop(_ slot: Slot) {
         table.remove(slot, names: names)
         bytes -= sizes[Int(slot)]
         next[Int(slot)] = free
@@ -51,7 +53,7 @@ struct Shelf {
     }
 
     /// Puts a slot at the front of a queue.
-    mutating func pushFront(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
+    package mutating func pushFront(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
         next[Int(slot)] = queue.front
         previous[Int(slot)] = .none
         if queue.front == .none { queue.back = slot } else { previous[Int(queue.front)] = slot }
@@ -60,7 +62,7 @@ struct Shelf {
     }
 
     /// Puts a slot at the back of a queue, where victims are taken.
-    mutating func pushBack(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
+    package mutating func pushBack(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
         next[Int(slot)] = .none
         previous[Int(slot)] = queue.back
         if queue.back == .none { queue.front = slot } else { next[Int(queue.back)] = slot }
@@ -69,7 +71,7 @@ struct Shelf {
     }
 
     /// Takes a slot out of the queue that it stands in.
-    mutating func unlink(_ slot: Slot, _ queue: inout SlotQueue) {
+    package mutating func unlink(_ slot: Slot, _ queue: inout SlotQueue) {
         let (before, after) = (previous[Int(slot)], next[Int(slot)])
         if before == .none { queue.front = after } else { next[Int(before)] = after }
         if after == .none { queue.back = before } else { previous[Int(after)] = before }
@@ -78,7 +80,7 @@ struct Shelf {
     }
 
     /// Changes an object's size, in the queue that it stands in too.
-    mutating func resize(_ slot: Slot, to size: Int64, _ queue: inout SlotQueue) {
+    package mutating func resize(_ slot: Slot, to size: Int64, _ queue: inout SlotQueue) {
         let change = size - sizes[Int(slot)]
         sizes[Int(slot)] = size
         bytes += change
@@ -123,9 +125,11 @@ struct Shelf {
 }
 
 /// The ends and sums of one queue of slots.
-struct SlotQueue {
-    var front = Slot.none
-    var back = Slot.none
-    var count = 0
-    var bytes: Int64 = 0
+package struct SlotQueue {
+    package init() {}
+
+    package var front = Slot.none
+    package var back = Slot.none
+    package var count = 0
+    package var bytes: Int64 = 0
 }

@@ -9,7 +9,7 @@ extension TitleAware {
     /// What was used within this time is passed over in a title that is being watched; in seconds.
     private static let recent: UInt32 = 60
 
-    func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
+    package func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
         if structureQueue.bytes > capacity / 16, let slot = strayStructure(isBarred) {
             return evict(slot)
         }

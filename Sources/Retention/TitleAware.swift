@@ -36,12 +36,12 @@ package struct TitleWeights: Sendable {
 /// Playlists, initialization sections and keys are kept as long as their title has media, and after
 /// that in a sixteenth of the capacity; with them the memory of the title's visits. Live segments stand
 /// in a queue of their own. An object without a title is a title of its own.
-final class TitleAware: RetentionPolicy {
+package final class TitleAware: RetentionPolicy {
     static let mediaPlace: UInt8 = 0
     static let structurePlace: UInt8 = 1
     static let livePlace: UInt8 = 2
 
-    var capacity: Int64
+    package var capacity: Int64
     let weights: TitleWeights
     var shelf = Shelf()
     var titles = TitleShelf()
@@ -55,16 +55,16 @@ final class TitleAware: RetentionPolicy {
     var uses: UInt32 = 0
     var draw: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-    init(capacity: Int64, weights: TitleWeights = TitleWeights()) {
+    package init(capacity: Int64, weights: TitleWeights = TitleWeights()) {
         self.capacity = capacity
         self.weights = weights
     }
 
-    var count: Int { shelf.count }
-    var bytes: Int64 { shelf.bytes }
-    var memoryBytes: Int { shelf.memoryBytes + titles.memoryBytes + owners.capacity * 4 }
+    package var count: Int { shelf.count }
+    package var bytes: Int64 { shelf.bytes }
+    package var memoryBytes: Int { shelf.memoryBytes + titles.memoryBytes + owners.capacity * 4 }
 
-    func insert(_ name: UInt128, _ facts: Retained) {
+    package func insert(_ name: UInt128, _ facts: Retained) {
         let known = shelf.find(name)
         if known != .none {
             let owner = owners[Int(known)]
@@ -79,7 +79,7 @@ final class TitleAware: RetentionPolicy {
         if facts.isRead { noteUse(of: owners[Int(slot)], at: facts.lastUsed) }
     }
 
-    func restore(_ name: UInt128, _ facts: Retained) {
+    package func restore(_ name: UInt128, _ facts: Retained) {
         guard shelf.find(name) == .none else { return }
         let owner = Int(owners[Int(add(name, facts, isRestored: true))])
         guard facts.isRead else { return }
@@ -91,7 +91,7 @@ final class TitleAware: RetentionPolicy {
         titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
+    package func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
         let slot = shelf.find(name)
         guard slot != .none else { return nil }
         let former = shelf.lastUsed[Int(slot)]
@@ -101,7 +101,7 @@ final class TitleAware: RetentionPolicy {
         return former
     }
 
-    func remove(_ name: UInt128) {
+    package func remove(_ name: UInt128) {
         let slot = shelf.find(name)
         if slot != .none { forget(slot) }
     }

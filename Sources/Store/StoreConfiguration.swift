@@ -49,8 +49,8 @@ package struct StoreConfiguration: Sendable {
     /// The most long URLs that are kept by name; those that were named longest ago go.
     package var longURLLimit = 100_000
 
-    /// What goes first when room is needed.
-    package var retention: RetentionPolicyName = .standard
+    /// Makes the policy that says what goes first when room is needed, for so many bytes.
+    package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }
 
     package init(budgetBytes: Int64, minFreeBytes: Int64, maxOpenObjects: Int = 512) {
         self.budgetBytes = budgetBytes

@@ -94,7 +94,7 @@ extension StoreWorker {
 
     /// Retention knows nothing but what was kept.
     private func beginAnew(with kept: [IndexRow]) {
-        policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
+        policy = core.configuration.makePolicy(core.ledger.budget)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
         reloadPins()
     }

@@ -61,7 +61,7 @@ final class StoreWorker {
     init(core: StoreCore, syncer: Syncer) {
         self.core = core
         self.syncer = syncer
-        policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
+        policy = core.configuration.makePolicy(core.ledger.budget)
     }
 
     /// Looks at what other threads left, and before long again.
@@ -291,7 +291,7 @@ final class StoreWorker {
         uses = [:]
         usesSince = nil
         comparison = nil
-        policy = core.configuration.retention.makePolicy(capacity: core.ledger.budget)
+        policy = core.configuration.makePolicy(core.ledger.budget)
         try core.index.openAnew(core.folder)
         try core.pins.writeAgain()
     }

@@ -1,25 +1,7 @@
 /// The program: `sluice <command>`.
+import CommandSupport
 import ArgumentParser
 import Reactor
-
-/// What scripts can tell failures by.
-enum ExitCodes {
-    /// What was inspected breaks a rule that must be kept.
-    static let violations = ExitCode(2)
-    /// The address and port are taken by another process.
-    static let portTaken = ExitCode(3)
-    /// The cache folder cannot be used.
-    static let cacheFolder = ExitCode(4)
-    /// The daemon to be asked does not answer.
-    static let unreachable = ExitCode(5)
-    /// The process may open too few files and sockets.
-    static let descriptors = ExitCode(6)
-    /// A setting is wrong (sysexits.h, EX_CONFIG).
-    static let configuration = ExitCode(78)
-}
-
-/// The version, as `sluice --version` and the pages print it.
-let sluiceVersion = "0.5.0"
 
 @main
 struct Program {
@@ -46,8 +28,8 @@ struct SluiceCommand: ParsableCommand {
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
             LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self,
             ClearCommand.self, VerifyCommand.self, DfCommand.self, CheckCommand.self,
-            SimulateCommand.self, InspectCommand.self, WhyCommand.self, KeysCommand.self,
-            DownloadCommand.self, ExportCommand.self, BenchCommand.self, FeedCommand.self,
+            InspectCommand.self, WhyCommand.self, KeysCommand.self,
+            DownloadCommand.self, ExportCommand.self, FeedCommand.self,
             RecordCommand.self,
         ])
 }

@@ -26,7 +26,7 @@ import Testing
     }
 
     private func make() -> any RetentionPolicy {
-        RetentionPolicyName.titles.makePolicy(capacity: 100_000)
+        TitleAware(capacity: 100_000)
     }
 
     @Test func `lets a whole title go, its end first, before it touches another`() {

@@ -148,6 +148,13 @@ extension Stories.CommandLineTests {
         #expect(result.stderr.contains(text.contains("prot") ? "unknown setting 'prot'" : "c.json"))
     }
 
+    @Test func `a setting of a former version is ignored with a warning`() throws {
+        let story = try Story(["--retention", "lru"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        #expect(try story.get("/a.ts").text == "bytes")
+        #expect(story.daemon.standardError.contains("retention is no setting any more, and 'lru'"))
+    }
+
     @Test
     func `a file's values may be numbers, truth values and lists, each where it fits`() throws {
         let folder = try TemporaryFolder()

@@ -5,7 +5,7 @@ import Testing
 extension Stories {
     @Suite struct FeedBenchTests {
         private func bench(_ arguments: [String]) throws -> Tool.Result {
-            try Tool.run([try DaemonProcess.builtBinary(), "bench", "feed"] + arguments)
+            try Tool.run([try Tool.built("sluice-lab"), "bench", "feed"] + arguments)
         }
 
         /// Loaders of 1,000 items, of a row of the first table.

@@ -114,7 +114,9 @@ extension Stories.FirstUseTests {
     @Test(arguments: [["simulate"], ["feed"], ["check", "--config"], ["check", "--ca-file"]])
     func `devices, folders and endless files are refused with words`(_ command: [String]) throws {
         let folder = try TemporaryFolder()
-        let program = try DaemonProcess.builtBinary()
+        let program =
+            try command == ["simulate"]
+            ? Tool.built("sluice-lab") : DaemonProcess.builtBinary()
         let huge = folder.file("huge")
         try writeFile(huge, "".utf8)
         #expect(truncate(huge, 4 << 30) == 0)

@@ -1,7 +1,7 @@
 /// The budget, the order of eviction, generations, and what is never stored.
 import Glibc
 import Posix
-import Retention
+import RetentionLab
 import Store
 import Testing
 
@@ -11,7 +11,9 @@ import Testing
 
     @Test func `the object used longest ago goes first, and the budget holds`() throws {
         let folder = try TemporaryFolder()
-        let store = try openStore(folder.path, budget: 4 * size) { $0.retention = .lru }
+        let store = try openStore(folder.path, budget: 4 * size) {
+            $0.makePolicy = RetentionPolicyName.lru.makePolicy
+        }
         defer { store.close() }
         for name in ["a", "b", "c", "d"] { try store.add(name, total: 12_288) }
         store.watch("a")
@@ -71,7 +73,9 @@ import Testing
         first.watch("a")
         first.close()
 
-        let store = try openStore(folder.path, budget: 2 * size) { $0.retention = .lru }
+        let store = try openStore(folder.path, budget: 2 * size) {
+            $0.makePolicy = RetentionPolicyName.lru.makePolicy
+        }
         defer { store.close() }
         try eventually { store.statistics().evictions == 1 }
         #expect(store.find("a") != nil)

@@ -2,6 +2,7 @@
 import Glibc
 import Posix
 import Retention
+import RetentionLab
 import Store
 import Testing
 
@@ -21,7 +22,9 @@ import Testing
     @Test(arguments: RetentionPolicyName.allCases)
     func `a pinned title is not evicted`(policy: RetentionPolicyName) throws {
         let folder = try TemporaryFolder()
-        let store = try openStore(folder.path, budget: 4 * size) { $0.retention = policy }
+        let store = try openStore(folder.path, budget: 4 * size) {
+            $0.makePolicy = policy.makePolicy
+        }
         defer { store.close() }
         try add(store, "a", title: 5)
         try add(store, "b", title: 6)

@@ -1,4 +1,5 @@
 /// `sluice stats`: asks a running daemon.
+import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 

@@ -1,4 +1,5 @@
 /// `sluice df`: the room that the store takes.
+import CommandSupport
 import ArgumentParser
 import HTTP
 

@@ -1,4 +1,5 @@
 /// `sluice download`: orders, watches and steers downloads of the daemon.
+import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP

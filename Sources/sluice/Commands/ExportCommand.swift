@@ -1,4 +1,5 @@
 /// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
+import CommandSupport
 import ArgumentParser
 import CCurl
 import FoundationEssentials
@@ -30,7 +31,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let format = ExportFormat(target)
         if format == .unknownFile {
-            throw BenchFault.end(
+            throw commandFailure(
                 "an export is a folder, or a file that ends in .mp4, .m4v, .mov or .mkv, not \(target)"
             )
         }
@@ -41,7 +42,7 @@ struct ExportCommand: ParsableCommand {
         guard format == .folder else { return try writeFile(export, format, client) }
         let names = (try? listFolder(target).map(\.name)) ?? []
         guard names.isEmpty else {
-            throw BenchFault.end("\(target) is not empty; name a folder that is")
+            throw commandFailure("\(target) is not empty; name a folder that is")
         }
         let bytes = try export.write(to: target, client)
         print("\(export.name): \(export.files.count) files, \(Words.size(bytes)), in \(target)")
@@ -51,11 +52,11 @@ struct ExportCommand: ParsableCommand {
         _ export: Export, _ format: ExportFormat, _ client: AdminClient
     ) throws {
         guard access(target, F_OK) != 0 else {
-            throw BenchFault.end("\(target) is there already; name another file")
+            throw commandFailure("\(target) is there already; name another file")
         }
         let folder = target + ".parts"
         guard access(folder, F_OK) != 0 else {
-            throw BenchFault.end("\(folder) is in the way; remove it")
+            throw commandFailure("\(folder) is in the way; remove it")
         }
         defer { try? FileManager.default.removeItem(atPath: folder) }
         _ = try export.write(to: folder, client)
@@ -70,7 +71,7 @@ struct ExportCommand: ParsableCommand {
         }
         guard isMade else {
             unlink(target)
-            throw BenchFault.end("ffmpeg could not make \(target); is it installed?")
+            throw commandFailure("ffmpeg could not make \(target); is it installed?")
         }
         print("\(export.name) is in \(target)")
         if hasSubtitles, !hasThem {
@@ -157,8 +158,8 @@ private struct Export: Decodable {
             guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
             let path = "\(folder)/\(file.name)"
             if let text = file.text {
-                guard SimulationFiles.write(text, to: path) else {
-                    throw BenchFault.end("\(path) cannot be written")
+                guard OutputFile.write(text, to: path) else {
+                    throw commandFailure("\(path) cannot be written")
                 }
                 bytes += Int64(text.utf8.count)
                 continue
@@ -192,7 +193,7 @@ private final class FileFetch {
     ///
     /// - Throws: `ExitCode` after having said what was wrong.
     func get(_ source: String, from start: Int64, to end: Int64?) throws {
-        guard let easy = curl_easy_init() else { throw BenchFault.end("libcurl fails") }
+        guard let easy = curl_easy_init() else { throw commandFailure("libcurl fails") }
         defer { curl_easy_cleanup(easy) }
         offset = start
         _ = sluice_curl_set_string(easy, CURLOPT_URL, client.base + source)
@@ -209,7 +210,7 @@ private final class FileFetch {
         let result = curl_easy_perform(easy)
         guard result == CURLE_OK else {
             let reason = String(cString: curl_easy_strerror(result))
-            throw BenchFault.end("\(path) cannot be fetched or written: \(reason)")
+            throw commandFailure("\(path) cannot be fetched or written: \(reason)")
         }
     }
 

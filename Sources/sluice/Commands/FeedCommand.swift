@@ -1,4 +1,5 @@
 /// `sluice feed`: gives the daemon a list, and follows where its viewer is.
+import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 import Glibc

@@ -1,4 +1,5 @@
 /// `sluice inspect`: what a playlist and those it names consist of, and what is wrong with them.
+import CommandSupport
 import ArgumentParser
 import HLS
 import URISyntax

@@ -1,4 +1,5 @@
 /// `sluice ls`: the titles that are kept.
+import CommandSupport
 import ArgumentParser
 import HTTP
 

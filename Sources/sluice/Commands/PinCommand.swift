@@ -1,4 +1,5 @@
 /// `sluice pin` and `sluice unpin`.
+import CommandSupport
 import ArgumentParser
 import HTTP
 

@@ -1,4 +1,5 @@
 /// `sluice purge` and `sluice clear`: forget what is stored.
+import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP

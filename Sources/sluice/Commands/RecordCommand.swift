@@ -1,4 +1,5 @@
 /// `sluice record`: keeps a live stream, which the daemon then plays as a film.
+import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 import Glibc

@@ -1,4 +1,5 @@
 /// `sluice serve` and `sluice check`.
+import CommandSupport
 import ArgumentParser
 import CachePolicy
 import Logging

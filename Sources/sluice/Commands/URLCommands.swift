@@ -1,4 +1,5 @@
 /// `sluice url` and `sluice decode`: between origin URLs and ours, without a daemon.
+import CommandSupport
 import ArgumentParser
 import HTTP
 import Routing

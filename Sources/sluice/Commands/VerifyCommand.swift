@@ -1,4 +1,5 @@
 /// `sluice verify`: reads every stored byte and drops what does not prove itself.
+import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP

@@ -1,4 +1,5 @@
 /// Gets playlists for `sluice inspect`: from an origin by libcurl, or from files.
+import CommandSupport
 import CCurl
 import Glibc
 import HLS

@@ -1,4 +1,5 @@
 /// Wires the parts together and runs them from start to stop.
+import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTPServer
@@ -28,6 +29,11 @@ final class Daemon {
     init(_ configuration: DaemonConfiguration, log: Logger) throws {
         var configuration = configuration
         try Self.fitDescriptors(&configuration, log)
+        for (name, value) in configuration.formerSettings.sorted(by: { $0.key < $1.key }) {
+            log.warning(
+                "\(name) is no setting any more, and '\(value)' is ignored; remove it from the configuration"
+            )
+        }
         self.configuration = configuration
         self.log = log
         do throws(StoreError) {
@@ -201,10 +207,4 @@ private final class ConnectionCount: Sendable {
     func follow(_ running: HTTPServer) {
         server.withLock { $0 = running }
     }
-}
-
-/// Prints a line to standard error.
-func printError(_ text: String) {
-    let bytes = Array((text + "\n").utf8)
-    _ = write(STDERR_FILENO, bytes, bytes.count)
 }

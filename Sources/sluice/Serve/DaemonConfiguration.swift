@@ -1,4 +1,5 @@
 /// The daemon's settings, checked and typed.
+import CommandSupport
 import CachePolicy
 import FoundationEssentials
 import HTTPServer
@@ -6,7 +7,6 @@ import Lookahead
 import Logging
 import Posix
 import Proxy
-import Retention
 import Routing
 import Store
 import Upstream
@@ -27,6 +27,8 @@ struct DaemonConfiguration: Sendable {
     var logLevel = Logger.Level.notice
     /// The settings that only a start puts in force, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
+    /// Values of settings that former versions had and this one does without, by name.
+    private(set) var formerSettings: [String: String] = [:]
     /// Origins that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
 
@@ -94,13 +96,8 @@ struct DaemonConfiguration: Sendable {
             "cache-size", in: 1_000_000...most, default: store.budgetBytes)
         store.minFreeBytes = reader.bytes("min-free", in: 0...most, default: store.minFreeBytes)
         proxy.readAhead = reader.bytes("read-ahead", in: 1_000_000...most, default: proxy.readAhead)
-        if let text = reader.text("retention") {
-            if let name = RetentionPolicyName(rawValue: text) {
-                store.retention = name
-            } else {
-                let names = RetentionPolicyName.allCases.map(\.rawValue).joined(separator: ", ")
-                reader.fault("retention is one of \(names), not '\(text)'")
-            }
+        for name in ServeOptions.formerNames {
+            if let text = reader.text(name) { formerSettings[name] = text }
         }
     }
 

@@ -65,9 +65,9 @@ struct StorageOptions: ParsableArguments {
     var minFree: String?
 
     @Option(
-        help:
-            "What decides what goes when the cache is full: titles, lru, s3fifo, sieve or tinylfu; default titles."
-    )
+        help: ArgumentHelp(
+            "Accepted for the sake of 0.5 and ignored: titles are evicted whole.",
+            visibility: .hidden))
     var retention: String?
 
     @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")

@@ -70,9 +70,13 @@ struct ServeOptions: ParsableArguments {
         "origin-keep-head",
     ]
 
+    /// Settings that former versions had: still accepted, so that an upgrade does not keep a daemon
+    /// from starting, and ignored with a warning.
+    static let formerNames: Set<String> = ["retention"]
+
     /// Every name that a configuration file may hold.
     static let names: Set<String> = [
-        "bind", "port", "cache-dir", "cache-size", "min-free", "retention", "read-ahead", "slots",
+        "bind", "port", "cache-dir", "cache-size", "min-free", "read-ahead", "slots",
         "express-slots", "concurrency", "download-rate", "download-budget", "quiet-hours",
         "host-limit",
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",

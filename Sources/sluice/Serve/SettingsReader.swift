@@ -1,5 +1,6 @@
 /// Reads settings from flags, environment, file and defaults, in that order, and collects all that
 /// is wrong instead of stopping at the first.
+import CommandSupport
 import Configuration
 import FoundationEssentials
 import Numbers
@@ -62,7 +63,8 @@ struct SettingsReader {
     /// A misspelt variable would be a setting that silently does not count.
     private static func unknownVariables(_ names: some Sequence<String>) -> [String] {
         let known = Set(
-            ServeOptions.names.subtracting(["origins"]).map { name in
+            ServeOptions.names.union(ServeOptions.formerNames).subtracting(["origins"]).map {
+                name in
                 "SLUICE_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
             }
         ).union(otherVariables)
@@ -97,7 +99,8 @@ struct SettingsReader {
         }
         let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
             if name == "origins" { return nil }
-            guard ServeOptions.names.contains(name) else {
+            guard ServeOptions.names.contains(name) || ServeOptions.formerNames.contains(name)
+            else {
                 let meant = NearestName.of(name, among: ServeOptions.names)
                 return "names an unknown setting '\(name)'"
                     + (meant.map { "; did you mean '\($0)'?" } ?? "")

@@ -3,6 +3,7 @@
 ///     2026-11-23T01:14:22Z notice request failed: the origin answered 503  fault=origin status=502
 ///
 /// `reason` or `error` stands behind the message; the other fields follow, those with a value only.
+import CommandSupport
 import Logging
 import Posix
 

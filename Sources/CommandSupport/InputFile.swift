@@ -1,0 +1,63 @@
+/// Files that are named on the command line, read with a bound.
+import Glibc
+
+package enum InputFile {
+    /// Why a file is not read; for people.
+    package struct Fault: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// Reads a file, a pipe, or standard input for `-`.
+    ///
+    /// - Parameters:
+    ///   - path: a device or a folder is refused.
+    ///   - limit: the most bytes that are taken.
+    /// - Returns: all of its bytes.
+    /// - Throws: `Fault`, with the limit in it where there are more bytes.
+    package static func read(_ path: String, atMost limit: Int) throws(Fault) -> [UInt8] {
+        let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw failure(path) }
+        defer { if path != "-" { close(file) } }
+        var found = stat()
+        guard fstat(file, &found) == 0 else { throw failure(path) }
+        if path != "-" { try check(found, path) }
+        let isFile = found.st_mode & S_IFMT == S_IFREG
+        if isFile, Int(found.st_size) > limit { throw tooLong(path, limit) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path) }
+            guard count > 0 else { return bytes }
+            guard bytes.count + count <= limit else { throw tooLong(path, limit) }
+            bytes += buffer[..<count]
+        }
+    }
+
+    /// Checks that a file that another library will read is one, and no longer than the limit.
+    package static func check(_ path: String, atMost limit: Int) throws(Fault) {
+        var found = stat()
+        guard stat(path, &found) == 0, access(path, R_OK) == 0 else { throw failure(path) }
+        try check(found, path)
+        if Int(found.st_size) > limit { throw tooLong(path, limit) }
+    }
+
+    private static func check(_ found: stat, _ path: String) throws(Fault) {
+        switch found.st_mode & S_IFMT {
+        case S_IFREG, S_IFIFO: return
+        case S_IFDIR: throw Fault(description: "\(path) is a folder, not a file")
+        default: throw Fault(description: "\(path) is a device, not a file")
+        }
+    }
+
+    private static func failure(_ path: String) -> Fault {
+        Fault(description: "\(path) cannot be read: \(String(cString: strerror(errno)))")
+    }
+
+    private static func tooLong(_ path: String, _ limit: Int) -> Fault {
+        Fault(
+            description: "\(path) is longer than \(Words.size(Int64(limit))), the most that is read"
+        )
+    }
+}

@@ -1,0 +1,21 @@
+import Glibc
+
+/// Files that commands write whole; blocks for the disk.
+package enum OutputFile {
+    /// Writes a file in place of one of the same name.
+    ///
+    /// - Returns: whether all was written; else `errno` tells why not.
+    package static func write(_ text: String, to path: String) -> Bool {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}

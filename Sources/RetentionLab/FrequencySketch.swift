@@ -1,0 +1,58 @@
+/// Estimates how often names were used lately, in half a byte a counter.
+import Retention
+
+/// A count-min sketch of four rows with counters up to 15, which are all halved after ten uses for
+/// each object (Einziger, Friedman, Manes: TinyLFU, 2017).
+struct FrequencySketch {
+    private static let rows: UInt64 = 4
+    private static let usesAnObject = 10
+
+    /// 16 counters a word.
+    private var words: ContiguousArray<UInt64>
+    private var additions = 0
+    private var objects = 64
+
+    init() { words = ContiguousArray(repeating: 0, count: 16) }
+
+    var memoryBytes: Int { words.capacity * 8 }
+
+    /// Makes room for `count` objects; what was counted stays as it is.
+    mutating func fit(_ count: Int) {
+        objects = max(objects, count)
+        // A counter an object and row: 4 of 16 in a word.
+        while words.count * 4 < objects {
+            words.append(contentsOf: ContiguousArray(words))
+        }
+    }
+
+    mutating func add(_ name: UInt128) {
+        for row in 0..<Self.rows {
+            let (word, shift) = place(name.mixed, row)
+            if (words[word] >> shift) & 15 < 15 { words[word] += 1 << shift }
+        }
+        additions += 1
+        if additions >= objects * Self.usesAnObject { halve() }
+    }
+
+    /// An estimate, 0 to 15, never below what was counted since the last halvings.
+    func count(_ name: UInt128) -> Int {
+        var least: UInt64 = 15
+        for row in 0..<Self.rows {
+            let (word, shift) = place(name.mixed, row)
+            least = min(least, (words[word] >> shift) & 15)
+        }
+        return Int(least)
+    }
+
+    private mutating func halve() {
+        for index in words.indices { words[index] = (words[index] >> 1) & 0x7777_7777_7777_7777 }
+        additions /= 2
+    }
+
+    /// The words double in number, so that the low bits choose among those that were there before.
+    private func place(_ hash: UInt64, _ row: UInt64) -> (word: Int, shift: UInt64) {
+        let mixed = (hash ^ (row &* 0xC2B2_AE3D_27D4_EB4F)) &* 0x9E37_79B9_7F4A_7C15
+        let word = Int(truncatingIfNeeded: mixed >> 32) & (words.count - 1)
+        return (word, ((mixed >> 28) & 3 + row * 4) * 4)
+    }
+}

@@ -1,0 +1,17 @@
+import ArgumentParser
+import CommandSupport
+
+/// The laboratory: what people run who tune the daemon or want to know why it is tuned so.
+@main
+struct LabCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sluice-lab",
+        abstract: "Measure sluice over shaped links, and replay traces against retention policies.",
+        discussion: """
+            The daemon needs none of it. `bench` starts daemons and the sample CDN on this machine and removes \
+            what it made; `simulate` reads an access log of `sluice serve`, or makes a trace.
+            Exit codes: 0 done, 1 failed, 64 wrong usage.
+            """,
+        version: "sluice-lab \(sluiceVersion)",
+        subcommands: [BenchCommand.self, SimulateCommand.self])
+}
