@@ -16,10 +16,11 @@ SEED ?= 1
 TEST_FLAGS ?=
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 TOOLS := Fixtures/tools
+PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -28,6 +29,8 @@ help:
 	@echo 'build    build everything for debugging'
 	@echo 'lab      build sluice-lab, the program of those who tune'
 	@echo 'test     run every test'
+	@echo 'test-unit  run the tests of one library, as in make test-unit TARGET=HLS'
+	@echo 'options  write the page of options from the definitions'
 	@echo 'tsan     run the tests of loops, store and scenarios under the thread sanitizer'
 	@echo 'lint     check style, file lengths and unproved claims of safety'
 	@echo 'format   rewrite the sources in the house style'
@@ -78,6 +81,17 @@ endif
 tsan-build:
 	$(SWIFT) build $(TSAN) --build-tests
 
+# One library with what is below it and its tests, in a build of its own: a change of a leaf does not
+# build the daemon.
+test-unit:
+	@test -n "$(TARGET)" -a -d "Tests/$(TARGET)Tests" || \
+		{ echo "usage: make test-unit TARGET=HLS; there is no Tests/$(TARGET)Tests" >&2; exit 64; }
+	SLUICE_TARGET=$(TARGET) $(SWIFT) test $(CHECKED) --scratch-path .build-unit/$(TARGET) $(TEST_FLAGS)
+
+options: build
+	@$(TOOLS)/options .build/debug/sluice $(PAGES)/Using/Options.md >.build/options.md
+	@cp .build/options.md $(PAGES)/Using/Options.md
+
 tsan:
 	@$(TOOLS)/tsan $(SWIFT) test $(TSAN)
 
@@ -119,7 +133,7 @@ install: release lab
 	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 clean:
-	rm -rf .build .build-release .build-tsan .build-fuzz
+	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit
 
 ci:
 	@.ci/run

@@ -232,3 +232,24 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// `make test-unit TARGET=HLS` builds the tests of one library and what is below them, nothing else.
+if let library = Context.environment["SLUICE_TARGET"] {
+    var wanted: Set = ["\(library)Tests"]
+    var packages: Set<String> = []
+    for target in package.targets.reversed() where wanted.contains(target.name) {
+        for dependency in target.dependencies {
+            switch dependency {
+            case .targetItem(let name, _), .byNameItem(let name, _): wanted.insert(name)
+            case .productItem(_, let name, _, _): packages.formUnion([name].compactMap { $0 })
+            @unknown default: break
+            }
+        }
+    }
+    package.targets.removeAll { !wanted.contains($0.name) }
+    package.products = []
+    package.dependencies.removeAll { dependency in
+        guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
+        return !packages.contains { location.hasSuffix("/\($0)") }
+    }
+}

@@ -1,6 +1,6 @@
 /// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
 
-/// The figures by which titles are weighed, chosen on traces (decision record 7).
+/// The figures by which titles are weighed, chosen on traces (decision 7).
 package struct TitleWeights: Sendable {
     /// Less than the 1 of a visit that lasted: one that was over after ``glanceSeconds``.
     package var glance: Float = 0.5

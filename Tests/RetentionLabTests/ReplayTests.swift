@@ -39,7 +39,7 @@ import Testing
         #expect(result.requests == 1 && result.hits == 1)
     }
 
-    // Shorter traces than those of decision record 7, and one size of each.
+    // Shorter traces than those of decision 7, and one size of each.
 
     @Test func `of a small feed gives the standard policy six points of bytes over LRU`() {
         var feed = FeedTrace()
