@@ -1,5 +1,4 @@
 /// The head of an answer as far as a load looks at it, read without making a string of it.
-
 struct AnswerHead: Equatable {
     let status: Int
     /// The Content-Length; nil without one.

@@ -1,7 +1,7 @@
-/// A folder of a bench's own, removed with everything in it when the bench is over.
 import Glibc
 import Posix
 
+/// A folder of a bench's own, removed with everything in it when the bench is over.
 final class BenchFolder {
     let path: String
     /// Whether a file system of its own lies on it.

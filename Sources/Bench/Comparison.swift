@@ -1,4 +1,4 @@
-/// The figures of a comparison: every proxy's, their medians, and the ratio to the best peer.
+// The figures of a comparison: every proxy's, their medians, and the ratio to the best peer.
 import Glibc
 
 /// One line of the comparison, of every proxy that was measured.

@@ -1,10 +1,10 @@
+import Glibc
+import Posix
+
 /// Sets the release daemon beside the proxies that are installed, in one run over loopback.
 ///
 /// The proxies take turns within each repetition, so that what else the machine does falls on all
 /// of them. The origin is the sample CDN, or nginx where it has to speak TLS.
-import Glibc
-import Posix
-
 final class ComparisonBench {
     let options: BenchOptions
     let folder: BenchFolder

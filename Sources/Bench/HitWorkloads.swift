@@ -1,5 +1,4 @@
 /// Hits: large ones and small ones, of proxies that have everything in their stores.
-
 enum HitWorkloads {
     // MARK: Large
 

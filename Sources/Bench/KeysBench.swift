@@ -1,5 +1,5 @@
-/// What normalised keys save: one catalogue watched under rotating tokens, through two mirror hosts,
-/// with shuffled parameters; without and with normalisation.
+// What normalised keys save: one catalogue watched under rotating tokens, through two mirror hosts,
+// with shuffled parameters; without and with normalisation.
 import Glibc
 import Posix
 

@@ -1,4 +1,4 @@
-/// The lines of the comparison: what each is called, what it measures, and which way is better.
+// The lines of the comparison: what each is called, what it measures, and which way is better.
 
 /// One line of the table.
 struct Line: Equatable {

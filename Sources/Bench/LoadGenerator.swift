@@ -1,7 +1,7 @@
-/// A closed loop of requests over a few connections, on one thread with epoll.
-///
-/// It shares the machine with what it measures, so it does as little as it can: requests are put
-/// together from bytes made once, heads are read in place, and bodies are dropped in the kernel.
+// A closed loop of requests over a few connections, on one thread with epoll.
+//
+// It shares the machine with what it measures, so it does as little as it can: requests are put
+// together from bytes made once, heads are read in place, and bodies are dropped in the kernel.
 import CLinux
 import Glibc
 import Posix

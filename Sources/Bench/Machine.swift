@@ -1,7 +1,7 @@
-/// What a run was measured on, and how calm it was there.
 import Glibc
 import Posix
 
+/// What a run was measured on, and how calm it was there.
 enum Machine {
     /// The facts that figures depend on, a line each.
     static func facts(_ peers: [Peer], in folder: BenchFolder, _ apart: [String]) -> [String] {

@@ -1,6 +1,6 @@
-/// Misses: distinct segments that have to be fetched, and players that join what is on its way.
 import Glibc
 
+/// Misses: distinct segments that have to be fetched, and players that join what is on its way.
 enum MissWorkloads {
     /// Connections, and the most segments that are asked for over them.
     private static let loads = [(1, 60), (8, 100), (32, 128)]

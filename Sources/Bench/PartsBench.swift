@@ -1,10 +1,10 @@
-/// Times the pure parts: rewriting a playlist, reading a request.
 import HLS
 import HTTP
 import Posix
 import Routing
 import URISyntax
 
+/// Times the pure parts: rewriting a playlist, reading a request.
 enum PartsBench {
     /// Rewrites media playlists of 1,000 and 20,000 segments with real handles.
     static func rewrite(_ options: BenchOptions, _ report: inout Report) throws {

@@ -1,4 +1,4 @@
-/// The proxies that a comparison sets the daemon beside, and how each is started.
+// The proxies that a comparison sets the daemon beside, and how each is started.
 import Glibc
 
 /// One kind of proxy.

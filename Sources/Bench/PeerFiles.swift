@@ -1,7 +1,7 @@
-/// The configurations of peers: templates in Fixtures/bench with words between @ to be filled in.
 import Glibc
 import Posix
 
+/// The configurations of peers: templates in Fixtures/bench with words between @ to be filled in.
 enum PeerFiles {
     /// Writes a peer's configuration into its folder.
     static func write(_ peer: Peer, to folder: String, _ words: [String: String]) throws {

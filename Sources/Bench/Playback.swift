@@ -1,6 +1,6 @@
-/// The playback figures: what `sluice-lab bench` tells of first plays, feeds and downloads.
 import Posix
 
+/// The playback figures: what `sluice-lab bench` tells of first plays, feeds and downloads.
 enum Playback {
     /// The benches and their arguments; short, since each plays in real time.
     static let commands = [

@@ -1,12 +1,12 @@
+import CLinux
+import Glibc
+import Posix
+
 /// A network and a file system of the bench's own, where the one who runs it may have them.
 ///
 /// In a network namespace the bench sets congestion control itself: BBR, which many machines have
 /// switched on, paces loopback to a third of its rate. It also leaves the machine's ports alone. The
 /// stores lie on a fresh ext4, since the age of a file system tells in how long a file takes to make.
-import CLinux
-import Glibc
-import Posix
-
 struct PrivateNetwork {
     private static let mark = "SLUICE_BENCH_APART"
 

@@ -1,8 +1,8 @@
-/// A proxy under test: the daemon, or a peer; with its own empty folder and a free port.
 import CLinux
 import Glibc
 import Posix
 
+/// A proxy under test: the daemon, or a peer; with its own empty folder and a free port.
 final class ProxyUnderTest {
     let name: String
     let address: SocketAddress

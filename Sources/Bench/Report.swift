@@ -1,4 +1,4 @@
-/// The figures of the benches that compare with nobody: gathered, then printed.
+// The figures of the benches that compare with nobody: gathered, then printed.
 
 /// One measured figure.
 struct Figure {

@@ -1,7 +1,7 @@
-/// A program that is measured: started, waited for, watched through proc(5), ended by its id.
 import Glibc
 import Posix
 
+/// A program that is measured: started, waited for, watched through proc(5), ended by its id.
 final class RunningProgram {
     let pid: pid_t
     /// The port its ready line names.

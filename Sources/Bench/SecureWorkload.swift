@@ -1,8 +1,8 @@
-/// Misses from an origin behind TLS: nginx hands out one file under any name, over HTTP/1.1 alone
-/// and over HTTP/2.
 import Glibc
 import Posix
 
+/// Misses from an origin behind TLS: nginx hands out one file under any name, over HTTP/1.1 alone
+/// and over HTTP/2.
 enum SecureWorkload {
     static func run(_ round: Round) throws {
         for (id, isHTTP2) in [("h1", false), ("h2", true)] where round.needs("secure.\(id)") {

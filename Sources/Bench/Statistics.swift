@@ -1,4 +1,4 @@
-/// What is made of several measurements of one thing: middle, spread, and how they are written.
+// What is made of several measurements of one thing: middle, spread, and how they are written.
 import Glibc
 
 /// The middle one, or the lower of the two in the middle; 0 for none.

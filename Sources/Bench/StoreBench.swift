@@ -1,4 +1,4 @@
-/// Measures the daemon with very many small objects in its store: start, memory, hits, eviction.
+// Measures the daemon with very many small objects in its store: start, memory, hits, eviction.
 import Glibc
 import Posix
 

@@ -1,4 +1,4 @@
-/// What a store takes: memory of connections and readers, and very many small objects.
+// What a store takes: memory of connections and readers, and very many small objects.
 import Glibc
 import Posix
 

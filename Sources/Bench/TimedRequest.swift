@@ -1,4 +1,4 @@
-/// A few requests whose course is looked at one by one: joiners, ranges, bodies that break.
+// A few requests whose course is looked at one by one: joiners, ranges, bodies that break.
 import CLinux
 import Glibc
 import Posix

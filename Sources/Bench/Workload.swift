@@ -1,5 +1,4 @@
 /// The workloads of the comparison: who takes part, how often, and what a round does.
-
 struct Workload: Sendable {
     let name: String
     /// Whether proxies are started once and stay; otherwise each round has a fresh one.

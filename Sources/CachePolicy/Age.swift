@@ -1,4 +1,4 @@
-/// Age and lifetime of a stored response (RFC 9111 section 4.2), decoded once from its head.
+// Age and lifetime of a stored response (RFC 9111 section 4.2), decoded once from its head.
 import HTTP
 package import Posix
 

@@ -1,4 +1,4 @@
-/// Which kind of cache we are for a response: it decides which directives count.
+// Which kind of cache we are for a response: it decides which directives count.
 package import HTTP
 
 /// The kinds of caches that RFC 9111 and RFC 9213 tell apart.

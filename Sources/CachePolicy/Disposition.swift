@@ -1,4 +1,4 @@
-/// What happened to a request: one value for the response field, the log and the counters.
+// What happened to a request: one value for the response field, the log and the counters.
 package import HTTP
 
 /// The outcome of a request by its stable name.

@@ -1,4 +1,4 @@
-/// Whether a stored response may be used now: playlist semantics first, HTTP second.
+// Whether a stored response may be used now: playlist semantics first, HTTP second.
 package import HTTP
 import Numbers
 package import Posix

@@ -1,4 +1,4 @@
-/// What responses taught about parameters: which never change the bytes, and which do.
+// What responses taught about parameters: which never change the bytes, and which do.
 import Numbers
 package import URISyntax
 

@@ -1,7 +1,7 @@
-/// Whether any rule has a part in the key of a URL, told without taking its query apart: most URLs that
-/// players ask for have nothing to change.
 import URISyntax
 
+/// Whether any rule has a part in the key of a URL, told without taking its query apart: most URLs that
+/// players ask for have nothing to change.
 extension KeyMaker {
     /// Whether any rule may have a part in the key of a URL; false is certain.
     static func rulesConcern(_ url: AbsoluteURL, _ rules: [KeyRuleInForce]) -> Bool {

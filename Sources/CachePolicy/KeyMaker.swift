@@ -1,4 +1,4 @@
-/// Makes the key of a URL by rules, and tells which of them had a part in it.
+// Makes the key of a URL by rules, and tells which of them had a part in it.
 import Numbers
 package import URISyntax
 

@@ -1,4 +1,4 @@
-/// What the configuration says of origins: policy and key rules by host pattern.
+// What the configuration says of origins: policy and key rules by host pattern.
 package import URISyntax
 
 /// How far URLs are normalised for keys where the configuration leaves it open.

@@ -1,5 +1,5 @@
-/// `Vary`: which request fields chose a response, and the text that tells its variants apart (RFC
-/// 9111 section 4.1).
+// `Vary`: which request fields chose a response, and the text that tells its variants apart (RFC
+// 9111 section 4.1).
 package import HTTP
 import Numbers
 

@@ -1,4 +1,4 @@
-/// Whether a response may be stored (RFC 9111 section 3, and what playlists add to it).
+// Whether a response may be stored (RFC 9111 section 3, and what playlists add to it).
 package import HTTP
 
 /// The answer, with the reason by its stable name.

@@ -1,4 +1,4 @@
-/// The head that is kept with a stored response, and its form on disk.
+// The head that is kept with a stored response, and its form on disk.
 package import HTTP
 package import Posix
 

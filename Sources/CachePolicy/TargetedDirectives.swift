@@ -1,4 +1,4 @@
-/// `CDN-Cache-Control`: cache directives as a structured field (RFC 9213, RFC 8941 section 3.2).
+// `CDN-Cache-Control`: cache directives as a structured field (RFC 9213, RFC 8941 section 3.2).
 package import HTTP
 
 /// Reads targeted cache directives.

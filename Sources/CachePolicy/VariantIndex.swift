@@ -1,5 +1,5 @@
-/// What is kept under a URL's own key when its responses have `Vary`: which fields select, and
-/// which variants there are.
+// What is kept under a URL's own key when its responses have `Vary`: which fields select, and
+// which variants there are.
 package import HTTP
 
 /// The variants of one URL; its form on disk stands where an object's head would.

@@ -1,8 +1,8 @@
-/// A blocking client for the daemon's own pages, on libcurl.
 package import ArgumentParser
 import CCurl
 import FoundationEssentials
 
+/// A blocking client for the daemon's own pages, on libcurl.
 package struct AdminClient {
     /// Without a slash at its end.
     package let base: String

@@ -1,6 +1,6 @@
-/// Files that are named on the command line, read with a bound.
 import Glibc
 
+/// Files that are named on the command line, read with a bound.
 package enum InputFile {
     /// Why a file is not read; for people.
     package struct Fault: Error, CustomStringConvertible {

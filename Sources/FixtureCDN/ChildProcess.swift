@@ -1,7 +1,7 @@
-/// A program started by a test or helper: its output is collected, and it is ended by its own id.
 import Glibc
 import Synchronization
 
+/// A program started by a test or helper: its output is collected, and it is ended by its own id.
 package final class ChildProcess: Sendable {
     /// How a process ended.
     package enum Exit: Sendable, Equatable {

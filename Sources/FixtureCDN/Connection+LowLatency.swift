@@ -1,6 +1,6 @@
-/// How a connection answers for a low-latency stream: held lists, parts sent as they are made.
 import Glibc
 
+/// How a connection answers for a low-latency stream: held lists, parts sent as they are made.
 extension Connection {
     /// Answers one request for something under a stream's prefix; false when the connection must
     /// end.

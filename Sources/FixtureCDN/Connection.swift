@@ -1,6 +1,6 @@
-/// One client connection of the sample CDN, served by one blocking thread.
 import Glibc
 
+/// One client connection of the sample CDN, served by one blocking thread.
 final class Connection {
     let cdn: FixtureCDN
     let descriptor: Int32

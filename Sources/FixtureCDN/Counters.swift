@@ -1,7 +1,7 @@
-/// The log of the sample CDN as tests and scripts read it.
 import Glibc
 import Synchronization
 
+/// The log of the sample CDN as tests and scripts read it.
 extension FixtureCDN {
     /// Every request since the last `resetLog()`, in order of arrival, those under way included.
     package var requests: [LoggedRequest] { log.requests }

@@ -1,7 +1,7 @@
-/// Remembers the content hashes of served files, so that each is read once per change.
 import Glibc
 import Synchronization
 
+/// Remembers the content hashes of served files, so that each is read once per change.
 final class FileHashes: Sendable {
     static let shared = FileHashes()
 

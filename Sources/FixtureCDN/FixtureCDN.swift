@@ -1,3 +1,6 @@
+import Glibc
+import Synchronization
+
 /// The sample CDN: an origin server whose faults are chosen and whose every byte is counted.
 ///
 /// It serves the files of a folder, resources put into memory, synthetic bytes of any size under
@@ -7,9 +10,6 @@
 ///
 /// Every connection has a thread; all methods may be called from any thread and none blocks, except
 /// `stop()`, which waits for the connections to end.
-import Glibc
-import Synchronization
-
 package final class FixtureCDN: Sendable {
     struct State {
         var listener: Int32?

@@ -1,9 +1,9 @@
+import Synchronization
+
 /// A live media playlist whose window slides over a list of segments, by the clock or by hand.
 ///
 /// When the list is used up it starts again behind an `EXT-X-DISCONTINUITY`, so a window never ends
 /// by itself; `end()` adds `EXT-X-ENDLIST`.
-import Synchronization
-
 package final class LiveWindow: Sendable {
     /// A segment as it is written into the playlist.
     package struct Segment: Sendable {

@@ -1,11 +1,11 @@
+import Synchronization
+
 /// A low-latency live stream (RFC 8216bis): segments in the making, cut into parts, with blocking
 /// reloads, delta updates, preload hints and rendition reports; moved on by the clock or by hand.
 ///
 /// Under the prefix `/ll` it has `/ll/master.m3u8`, and for each rendition `/ll/<name>.m3u8`, its
 /// segments `/ll/<name>/s<number>.ts` and, where parts are files, `/ll/<name>/s<number>.p<part>.ts`.
 /// The segments of the media come again and again, behind an `EXT-X-DISCONTINUITY` each time.
-import Synchronization
-
 package final class LowLatencyStream: Sendable {
     /// How a stream is cut and what its origin can do.
     package struct Settings: Sendable {

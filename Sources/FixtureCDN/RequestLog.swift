@@ -1,4 +1,4 @@
-/// What the sample CDN was asked and what it really sent: the figures tests assert on.
+// What the sample CDN was asked and what it really sent: the figures tests assert on.
 import Synchronization
 
 /// One request, from its head to the last byte of its response.

@@ -1,4 +1,4 @@
-/// What the sample CDN has under a path: content, type and validators.
+// What the sample CDN has under a path: content, type and validators.
 import Glibc
 
 /// Bytes that can be read at any offset.

@@ -1,5 +1,4 @@
 /// Tokens and servers that change with every reading of a playlist, as some CDNs give them.
-
 extension Behaviour.Rotation {
     /// The playlist with the token of a turn in each URI, be it a line or an attribute.
     func text(_ playlist: String, turn: Int) -> String {

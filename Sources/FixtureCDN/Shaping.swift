@@ -1,11 +1,13 @@
-/// A link between the sample CDN and whoever asks it: a rate that all connections share, a rate of
-/// each connection, round trips, and times in which nothing comes through. All of it in user space.
+import Synchronization
+
+/// A link between the sample CDN and its clients, made in user space.
+///
+/// It has a rate that all connections share, a rate of each connection, round trips, and times in which
+/// nothing comes through.
 ///
 /// What a single connection gets on a real link that loses packets is bounded by round trip and loss
 /// (Mathis et al., 1997: about 1.2 segments a round trip over the root of the loss); `single` stands
 /// for that bound, or for a host that limits each connection.
-import Synchronization
-
 package struct LinkShape: Sendable, Equatable {
     /// Bytes a second of all connections together; nil for no limit.
     package var shared: Int?

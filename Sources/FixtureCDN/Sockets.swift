@@ -1,7 +1,7 @@
-/// The few system calls the sample CDN needs, blocking, each named after what it is used for.
-///
-/// This code is on purpose apart from the daemon's own socket and HTTP layers: a fault there must
-/// show up as a difference, not cancel itself out.
+// The few system calls the sample CDN needs, blocking, each named after what it is used for.
+//
+// This code is on purpose apart from the daemon's own socket and HTTP layers: a fault there must
+// show up as a difference, not cancel itself out.
 import CLinux
 import Glibc
 

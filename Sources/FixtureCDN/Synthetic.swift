@@ -1,6 +1,6 @@
-/// Bytes that are a pure function of a name and an offset: content for tests of any size.
 import Glibc
 
+/// Bytes that are a pure function of a name and an offset: content for tests of any size.
 enum Synthetic {
     /// The bytes of the object `name` at `range`.
     static func bytes(_ name: String, _ range: Range<Int>) -> [UInt8] {

@@ -1,4 +1,4 @@
-/// Small text helpers of the sample CDN: percent decoding, query arguments, dates, media types.
+// Small text helpers of the sample CDN: percent decoding, query arguments, dates, media types.
 import Glibc
 
 /// Replaces `%XX` by its byte; nil when that gives a NUL or no UTF-8.

@@ -1,5 +1,5 @@
-/// Content that is encrypted with keys which no HTTP request brings: they are issued by a key system,
-/// to a player, for a time.
+// Content that is encrypted with keys which no HTTP request brings: they are issued by a key system,
+// to a player, for a time.
 import URISyntax
 
 /// What keeps the segments of a playlist from being played with stored keys.

@@ -1,4 +1,4 @@
-/// A fixed set of field names that is asked about every field of every response.
+// A fixed set of field names that is asked about every field of every response.
 
 /// Names by their length: most fields are told apart by that alone, and none is copied.
 package struct FieldNameSet: Sendable {

@@ -1,6 +1,6 @@
-/// Fields that are kept as lines, read back where they stand.
 import URISyntax
 
+/// Fields that are kept as lines, read back where they stand.
 extension Fields {
     /// Lines such as `Content-Type: video/mp2t` that stand behind one another in `bytes`, from an
     /// offset on, each with its line feed; the last may lack it, and empty ones are passed over.

@@ -1,4 +1,4 @@
-/// Accepts the connections of one listener on one loop.
+// Accepts the connections of one listener on one loop.
 import Glibc
 import Posix
 import Reactor

@@ -1,8 +1,8 @@
-/// The content of the open request: handed over as it is asked for.
 import HTTP
 import Posix
 import Reactor
 
+/// The content of the open request: handed over as it is asked for.
 extension Connection {
     /// The next content of the open request.
     func nextContent(of body: RequestBody, limit: Int) -> RequestBody.Step {

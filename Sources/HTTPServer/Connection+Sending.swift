@@ -1,8 +1,8 @@
-/// The sending half of a connection: heads, content and framing, as far as the socket has room.
 import HTTP
 import Posix
 import Reactor
 
+/// The sending half of a connection: heads, content and framing, as far as the socket has room.
 extension Connection {
     /// What one step of sending came to.
     private enum Turn {

@@ -1,4 +1,4 @@
-/// One client connection: performs what `RequestReader`, `ResponsePlan` and `ConnectionState` say.
+// One client connection: performs what `RequestReader`, `ResponsePlan` and `ConnectionState` say.
 import HTTP
 import Posix
 import Reactor

@@ -1,4 +1,4 @@
-/// The life of one connection as a value: what it waits for, and until when. Pure.
+// The life of one connection as a value: what it waits for, and until when. Pure.
 import Posix
 import Reactor
 

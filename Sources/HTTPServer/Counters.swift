@@ -1,4 +1,4 @@
-/// The two values that the loops of a server share.
+// The two values that the loops of a server share.
 import Synchronization
 
 /// Connections over all loops.

@@ -1,4 +1,4 @@
-/// How the descriptors that a process may open are shared out; pure.
+// How the descriptors that a process may open are shared out; pure.
 
 /// What a descriptor limit (RLIMIT_NOFILE, getrlimit(2)) carries.
 ///

@@ -1,4 +1,4 @@
-/// One request and its response, on one loop.
+// One request and its response, on one loop.
 package import HTTP
 package import Posix
 package import Reactor

@@ -1,4 +1,4 @@
-/// The HTTP/1.1 server: several loop threads, each with listeners of its own on the same ports.
+// The HTTP/1.1 server: several loop threads, each with listeners of its own on the same ports.
 package import Posix
 package import Reactor
 import Glibc

@@ -1,4 +1,4 @@
-/// Opens the listening sockets of one address, one for each loop.
+// Opens the listening sockets of one address, one for each loop.
 import Glibc
 import Posix
 

@@ -1,8 +1,8 @@
-/// Request heads that come again and again, byte for byte: they are read once.
-///
-/// A player reloads its live playlist with the same bytes every few seconds, and a thousand viewers
-/// of one stream with one player send the same bytes; so do monitors and load generators. What such
-/// bytes mean does not change, so that a comparison can take the place of reading them.
+// Request heads that come again and again, byte for byte: they are read once.
+//
+// A player reloads its live playlist with the same bytes every few seconds, and a thousand viewers
+// of one stream with one player send the same bytes; so do monitors and load generators. What such
+// bytes mean does not change, so that a comparison can take the place of reading them.
 import Glibc
 package import HTTP
 

@@ -1,4 +1,4 @@
-/// The content of a request, pulled by whoever wants it.
+// The content of a request, pulled by whoever wants it.
 package import Reactor
 
 /// One request's content, transfer coding removed, while its exchange is open.

@@ -1,4 +1,4 @@
-/// What stands between the server and the code that answers requests.
+// What stands between the server and the code that answers requests.
 package import HTTP
 package import Reactor
 

@@ -1,4 +1,4 @@
-/// Turns the bytes of a connection into request heads and their content: pure, no socket.
+// Turns the bytes of a connection into request heads and their content: pure, no socket.
 import HTTP
 
 /// Reads one request after the other, keeping only bytes that nobody has asked for yet.

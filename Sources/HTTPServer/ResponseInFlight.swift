@@ -1,4 +1,4 @@
-/// What is left to send of one response.
+// What is left to send of one response.
 import HTTP
 
 /// One response on its way, without the bytes that wait in the connection's output.

@@ -1,4 +1,4 @@
-/// Decides how a response is framed and whether the connection survives it: pure.
+// Decides how a response is framed and whether the connection survives it: pure.
 import HTTP
 
 /// How one response goes on the wire (RFC 9112 sections 6 and 9).

@@ -1,4 +1,4 @@
-/// What the server grants its clients: times, sizes and counts, in one table.
+// What the server grants its clients: times, sizes and counts, in one table.
 package import HTTP
 package import Posix
 

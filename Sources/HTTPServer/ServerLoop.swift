@@ -1,4 +1,4 @@
-/// One loop's share of the server: its listeners, connections, handler and shared buffers.
+// One loop's share of the server: its listeners, connections, handler and shared buffers.
 import HTTP
 import Posix
 import Reactor

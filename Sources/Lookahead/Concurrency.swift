@@ -1,4 +1,4 @@
-/// How many transfers may run at once ahead of players: what is measured, and what decides.
+// How many transfers may run at once ahead of players: what is measured, and what decides.
 import Numbers
 
 /// What was seen of a link, or of one host, for a stretch of time.

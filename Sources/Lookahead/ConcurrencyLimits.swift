@@ -1,4 +1,4 @@
-/// The controllers of all hosts and the one over them.
+// The controllers of all hosts and the one over them.
 
 /// Limits per host and in all, from samples per host and in all.
 ///

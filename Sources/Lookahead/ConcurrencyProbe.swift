@@ -1,13 +1,13 @@
-/// The controller that tries: it finds a link's limit by itself and keeps looking.
-///
-///     climbing ──no gain──▶ holding ──now and then──▶ trying ──▶ holding
-///        ▲                     │                         │ gained: more, and sooner again
-///        └────goodput jumped───┘                         └ not: back, and later again
-///
-/// - climbing doubles, for as long as a doubling brings a tenth more;
-/// - holding tries a quarter more and a quarter fewer in turn; more must pay, fewer need not cost;
-/// - after each change one sample is left out, in which old and new transfers mix;
-/// - trouble halves, and for a while nothing above half is tried.
+// The controller that tries: it finds a link's limit by itself and keeps looking.
+//
+//     climbing ──no gain──▶ holding ──now and then──▶ trying ──▶ holding
+//        ▲                     │                         │ gained: more, and sooner again
+//        └────goodput jumped───┘                         └ not: back, and later again
+//
+// - climbing doubles, for as long as a doubling brings a tenth more;
+// - holding tries a quarter more and a quarter fewer in turn; more must pay, fewer need not cost;
+// - after each change one sample is left out, in which old and new transfers mix;
+// - trouble halves, and for a while nothing above half is tried.
 
 /// Finds the smallest number of transfers that gives the most goodput.
 struct ConcurrencyProbe: Sendable, Equatable {

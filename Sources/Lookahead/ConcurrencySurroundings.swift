@@ -1,4 +1,4 @@
-/// What speaks against many transfers at once besides the link: load, battery, a bill.
+// What speaks against many transfers at once besides the link: load, battery, a bill.
 import Numbers
 
 /// The state of the machine and its link, as far as it is known.

@@ -1,5 +1,5 @@
-/// The controller by a published table: so many transfers for so much goodput, and a few rules about
-/// the task and the machine.
+// The controller by a published table: so many transfers for so much goodput, and a few rules about
+// the task and the machine.
 
 /// Looks the number of transfers up, one number for all downloads.
 ///

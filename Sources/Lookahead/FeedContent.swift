@@ -1,4 +1,4 @@
-/// What is known of one item of a feed, and how far it is got ready.
+// What is known of one item of a feed, and how far it is got ready.
 import HLS
 import Numbers
 import URISyntax

@@ -1,4 +1,4 @@
-/// What an item of a feed is, told by its name, its declared type and its first bytes.
+// What an item of a feed is, told by its name, its declared type and its first bytes.
 
 /// A kind of media that an item may be.
 package enum FeedMedia: String, Sendable {

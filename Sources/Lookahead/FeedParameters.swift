@@ -1,6 +1,5 @@
 /// What a feed may cost and in which order its items are got ready: one set of numbers, so that a
 /// stand can compare sets.
-
 package struct FeedParameters: Sendable, Hashable {
     /// Items in the direction of travel that are got ready.
     ///

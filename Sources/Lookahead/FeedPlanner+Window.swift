@@ -1,8 +1,8 @@
-/// Which items of a feed are looked after, and which of their bytes come first.
 import HLS
 import Numbers
 import URISyntax
 
+/// Which items of a feed are looked after, and which of their bytes come first.
 extension FeedPlanner {
     /// An item that is looked after.
     package struct Member: Sendable, Equatable {

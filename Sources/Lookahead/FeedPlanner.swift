@@ -1,8 +1,8 @@
-/// Decides what to fetch for a feed: the active item whole, its neighbours' beginnings by rank, under
-/// budgets; what falls out of the window is given up at once.
-///
-/// Pure: it is told where the viewer is, what items consist of and how fetches ended, each with the
-/// time in seconds, and answers with actions.
+// Decides what to fetch for a feed: the active item whole, its neighbours' beginnings by rank, under
+// budgets; what falls out of the window is given up at once.
+//
+// Pure: it is told where the viewer is, what items consist of and how fetches ended, each with the
+// time in seconds, and answers with actions.
 import HLS
 import Numbers
 package import URISyntax

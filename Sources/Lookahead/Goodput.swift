@@ -1,4 +1,4 @@
-/// How fast bytes arrive, from samples of any length.
+// How fast bytes arrive, from samples of any length.
 
 /// A mean of a rate in which old samples fade.
 ///

@@ -1,4 +1,4 @@
-/// How far to run ahead of a player.
+// How far to run ahead of a player.
 import Numbers
 
 /// What the operator allows.

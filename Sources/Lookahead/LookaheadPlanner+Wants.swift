@@ -1,7 +1,7 @@
-/// What players will need next, and what is done about it.
 import HLS
 import URISyntax
 
+/// What players will need next, and what is done about it.
 extension LookaheadPlanner {
     mutating func plan(session: UInt64, at now: Double) -> [LookaheadAction] {
         players.keys.filter { $0.session == session }.flatMap { plan($0, at: now) }

@@ -1,3 +1,7 @@
+import HLS
+import Numbers
+package import URISyntax
+
 /// Decides what to fetch ahead of players that play: the next segments of what they play now, with
 /// the keys and initialization sections that these need.
 ///
@@ -5,10 +9,6 @@
 /// in seconds of any clock that runs on, and answers with actions. It follows seeks and changes of
 /// rendition, since it goes by the last segment that was asked for of each kind of track; it stops
 /// with its player, and knows no segment that no list has named.
-import HLS
-import Numbers
-package import URISyntax
-
 package struct LookaheadPlanner: Sendable {
     package var limits: LookaheadLimits
 

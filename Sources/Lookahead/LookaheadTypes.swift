@@ -1,4 +1,4 @@
-/// The words between the look-ahead planner and whoever carries out what it says.
+// The words between the look-ahead planner and whoever carries out what it says.
 import HLS
 package import URISyntax
 

@@ -1,4 +1,4 @@
-/// A media playlist as what runs ahead of players sees it: which bytes play when.
+// A media playlist as what runs ahead of players sees it: which bytes play when.
 package import HLS
 package import URISyntax
 

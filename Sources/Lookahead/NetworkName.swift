@@ -1,4 +1,4 @@
-/// Which network the machine is in, from the tables of the kernel.
+// Which network the machine is in, from the tables of the kernel.
 import Numbers
 
 /// The default route of a moment.

@@ -1,4 +1,4 @@
-/// How many bytes of a paced body may go out by when.
+// How many bytes of a paced body may go out by when.
 
 /// A bucket that fills at a rate and is emptied in steps.
 ///

@@ -1,4 +1,4 @@
-/// What a player tells of itself with a request (CTA-5004, Common Media Client Data).
+// What a player tells of itself with a request (CTA-5004, Common Media Client Data).
 import Numbers
 import URISyntax
 

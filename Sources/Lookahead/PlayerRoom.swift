@@ -1,4 +1,4 @@
-/// What a player leaves of the line to downloads, by when it asks for media.
+// What a player leaves of the line to downloads, by when it asks for media.
 
 /// Tells a player that has what it wants from one that hurries.
 ///

@@ -1,9 +1,9 @@
-/// A multivariant playlist as what runs ahead of players sees it: which streams there are, and which
-/// one a player is likely to choose.
 package import HLS
 import Numbers
 package import URISyntax
 
+/// A multivariant playlist as what runs ahead of players sees it: which streams there are, and which
+/// one a player is likely to choose.
 package struct StreamGraph: Sendable {
     /// Lines of the tallest picture that is believed.
     private static let tallest = 100_000

@@ -1,4 +1,4 @@
-/// CRC-32C (RFC 3720, appendix B.4), with the processor's instruction where there is one.
+// CRC-32C (RFC 3720, appendix B.4), with the processor's instruction where there is one.
 import CLinux
 
 /// The CRC-32C of bytes, going on from that of those before them; about 25 GB a second.

@@ -1,4 +1,4 @@
-/// Wall time, monotonic time and durations as three types that do not mix; all arithmetic saturates.
+// Wall time, monotonic time and durations as three types that do not mix; all arithmetic saturates.
 import Glibc
 import Numbers
 

@@ -1,4 +1,4 @@
-/// epoll(7) with typed readiness.
+// epoll(7) with typed readiness.
 import CLinux
 import Glibc
 

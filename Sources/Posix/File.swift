@@ -1,4 +1,4 @@
-/// Files by descriptor: positional reads and writes, reservation, sync, rename.
+// Files by descriptor: positional reads and writes, reservation, sync, rename.
 import CLinux
 import Glibc
 

@@ -1,4 +1,4 @@
-/// Memory that the process has and does not need.
+// Memory that the process has and does not need.
 import CLinux
 
 /// Lets go of program code that only the start needed (madvise(2), MADV_DONTNEED): what runs again

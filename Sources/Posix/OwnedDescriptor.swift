@@ -1,4 +1,4 @@
-/// A file descriptor with one owner that closes it.
+// A file descriptor with one owner that closes it.
 import CLinux
 import Glibc
 

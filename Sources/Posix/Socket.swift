@@ -1,4 +1,4 @@
-/// Non-blocking stream sockets: listen, accept, read, write, sendfile.
+// Non-blocking stream sockets: listen, accept, read, write, sendfile.
 import CLinux
 import Glibc
 

@@ -1,4 +1,4 @@
-/// IPv4 and IPv6 socket addresses, numeric only: nothing here asks a name server.
+// IPv4 and IPv6 socket addresses, numeric only: nothing here asks a name server.
 package import CLinux
 import Glibc
 

@@ -1,4 +1,4 @@
-/// A system call that failed: which, with what errno, on what.
+// A system call that failed: which, with what errno, on what.
 import Glibc
 
 /// The failure of one system call (errno(3)).

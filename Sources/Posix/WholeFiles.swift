@@ -1,4 +1,4 @@
-/// Small files read and replaced as a whole.
+// Small files read and replaced as a whole.
 import Glibc
 
 /// Writes an array at an offset (pwrite(2)); may block on the disk.

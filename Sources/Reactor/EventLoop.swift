@@ -1,11 +1,11 @@
-/// One thread's loop: readiness, timers and jobs from other threads.
-///
-/// Everything that a loop owns (connections, transfers, readers) is a plain class that only the
-/// loop's thread touches. Other threads reach it through `LoopHandle.enqueue` and nothing else.
-///
-/// A round is: wait for readiness, run the handlers of ready descriptors, run due timers, run the
-/// mailbox, then run what was put off to the end of the round. Work that many events of one round
-/// ask for (writing gathered bytes, waking readers) belongs there.
+// One thread's loop: readiness, timers and jobs from other threads.
+//
+// Everything that a loop owns (connections, transfers, readers) is a plain class that only the
+// loop's thread touches. Other threads reach it through `LoopHandle.enqueue` and nothing else.
+//
+// A round is: wait for readiness, run the handlers of ready descriptors, run due timers, run the
+// mailbox, then run what was put off to the end of the round. Work that many events of one round
+// ask for (writing gathered bytes, waking readers) belongs there.
 import Glibc
 package import Posix
 

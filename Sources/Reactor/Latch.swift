@@ -1,4 +1,4 @@
-/// Lets one thread wait until others have done something; an eventfd, as for loops.
+// Lets one thread wait until others have done something; an eventfd, as for loops.
 import CLinux
 import Glibc
 package import Posix

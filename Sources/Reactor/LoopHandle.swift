@@ -1,4 +1,4 @@
-/// The only part of a loop that other threads may hold: a mailbox and an eventfd.
+// The only part of a loop that other threads may hold: a mailbox and an eventfd.
 import CLinux
 import Glibc
 package import Posix

@@ -1,4 +1,4 @@
-/// Threads: one that runs a loop, one that runs a closure; both can be joined.
+// Threads: one that runs a loop, one that runs a closure; both can be joined.
 import CLinux
 import Glibc
 package import Posix

@@ -1,4 +1,4 @@
-/// Signals as events of a loop (signalfd(2)).
+// Signals as events of a loop (signalfd(2)).
 import CLinux
 import Glibc
 package import Posix

@@ -1,4 +1,4 @@
-/// Timers of one loop: a heap by deadline, cancelled ones dropped when they surface.
+// Timers of one loop: a heap by deadline, cancelled ones dropped when they surface.
 import HeapModule
 import Posix
 

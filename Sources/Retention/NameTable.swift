@@ -1,4 +1,4 @@
-/// Finds an object's slot by its name: a hash table of slot numbers only, the names stay where they are.
+// Finds an object's slot by its name: a hash table of slot numbers only, the names stay where they are.
 
 /// A number of a slot in the columns of a ``Shelf``.
 package typealias Slot = UInt32

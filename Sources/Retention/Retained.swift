@@ -1,7 +1,7 @@
-/// What is kept and in which order it may go: the facts that a retention policy decides by.
-///
-/// Pure: names, sizes and times come in, the name of the next victim comes out. The store calls it
-/// with what is on the disk, `sluice-lab simulate` with what a trace says.
+// What is kept and in which order it may go: the facts that a retention policy decides by.
+//
+// Pure: names, sizes and times come in, the name of the next victim comes out. The store calls it
+// with what is on the disk, `sluice-lab simulate` with what a trace says.
 
 /// What an object is to its title; the order of losses starts here.
 package enum RetentionKind: UInt8, Sendable, CaseIterable {

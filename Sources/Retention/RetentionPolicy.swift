@@ -1,4 +1,4 @@
-/// The seam between the store, which deletes, and the policies, which say what goes next.
+// The seam between the store, which deletes, and the policies, which say what goes next.
 
 /// Decides which object goes next when room is needed.
 ///

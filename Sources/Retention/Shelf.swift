@@ -1,4 +1,4 @@
-/// The facts of all objects in columns, and the queues they stand in: what every policy is built on.
+// The facts of all objects in columns, and the queues they stand in: what every policy is built on.
 
 /// Objects in columns, one slot each, with links to their neighbours in one queue.
 ///

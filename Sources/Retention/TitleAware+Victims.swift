@@ -1,6 +1,6 @@
-/// Which object goes next: what titles are worth, and the search for the least.
 import Glibc
 
+/// Which object goes next: what titles are worth, and the search for the least.
 extension TitleAware {
     /// Objects of one title looked at for one that may go.
     private static let looks = 64

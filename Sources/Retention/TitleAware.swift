@@ -1,4 +1,4 @@
-/// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
+// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
 
 /// The figures by which titles are weighed, chosen on traces (decision 7).
 package struct TitleWeights: Sendable {

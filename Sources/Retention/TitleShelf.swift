@@ -1,4 +1,4 @@
-/// The titles that objects belong to: how each was used, and its media in the order of arrival.
+// The titles that objects belong to: how each was used, and its media in the order of arrival.
 
 /// How a title was used.
 struct TitleRecord {

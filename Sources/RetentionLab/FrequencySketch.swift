@@ -1,4 +1,4 @@
-/// Estimates how often names were used lately, in half a byte a counter.
+// Estimates how often names were used lately, in half a byte a counter.
 import Retention
 
 /// A count-min sketch of four rows with counters up to 15, which are all halved after ten uses for

@@ -1,4 +1,4 @@
-/// Remembers names of what went lately: fingerprints in a table whose size follows a limit.
+// Remembers names of what went lately: fingerprints in a table whose size follows a limit.
 import Retention
 
 /// A queue of ghosts kept in buckets: an entry is 32 bits of the name and its number in the queue, and

@@ -1,4 +1,4 @@
-/// Replays a trace against a policy, as if a store of a given size had been there.
+// Replays a trace against a policy, as if a store of a given size had been there.
 package import Retention
 
 /// What came of a replay.

@@ -1,4 +1,4 @@
-/// SIEVE: one queue in the order of arrival, and a hand (Zhang and others, NSDI 2024).
+// SIEVE: one queue in the order of arrival, and a hand (Zhang and others, NSDI 2024).
 import Retention
 
 /// A use marks an object and moves nothing.

@@ -1,4 +1,4 @@
-/// S3-FIFO: three queues without reordering (Yang and others, SOSP 2023).
+// S3-FIFO: three queues without reordering (Yang and others, SOSP 2023).
 import Retention
 
 /// New objects pass a small queue; what was used there moves to the main one; what was not leaves a

@@ -1,4 +1,4 @@
-/// W-TinyLFU: a small window, and behind it what a frequency sketch admits (Einziger and others, 2017).
+// W-TinyLFU: a small window, and behind it what a frequency sketch admits (Einziger and others, 2017).
 import Retention
 
 /// A window of 1 % of the capacity, and behind it a segmented LRU.

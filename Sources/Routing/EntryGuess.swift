@@ -1,4 +1,4 @@
-/// What a path that leads nowhere was probably meant to be.
+// What a path that leads nowhere was probably meant to be.
 import HTTP
 import Numbers
 package import URISyntax

@@ -1,4 +1,4 @@
-/// Writes the links to resources of one folder: what they share is encoded once.
+// Writes the links to resources of one folder: what they share is encoded once.
 package import HLS
 package import URISyntax
 

@@ -1,16 +1,16 @@
-/// The handle in a rewritten URL: session and origin URL in one URL-safe word.
-///
-/// A handle needs no state to be read back after a restart, except in its short form, which names
-/// an entry of a persistent table and is used where the URL itself would be too long for players.
-///
-///     flags · session (6 bytes) · epoch · target · MAC
-///
-/// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a live
-/// list, whose links carry the origin URL in their query (`LivePlace`).
-///
-/// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
-/// signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
-/// link signed for one role is not valid under the letter of another.
+// The handle in a rewritten URL: session and origin URL in one URL-safe word.
+//
+// A handle needs no state to be read back after a restart, except in its short form, which names
+// an entry of a persistent table and is used where the URL itself would be too long for players.
+//
+//     flags · session (6 bytes) · epoch · target · MAC
+//
+// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a live
+// list, whose links carry the origin URL in their query (`LivePlace`).
+//
+// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
+// signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
+// link signed for one role is not valid under the letter of another.
 package import HLS
 package import URISyntax
 

@@ -1,11 +1,11 @@
-/// Where something stands in a live list, as the path of its link says.
-///
-///     /<role>/<handle of the list>/<place>.<ext>?u=<handle of the origin URL>
-///
-/// A player that reloads a live list must find each segment under the path that it had before
-/// (hls.js ends playback otherwise), while its origin URL may change with every reading: a new token,
-/// another edge. So the path names the list and the place in it, and the origin URL stands in the
-/// query. Decision 13 tells why.
+// Where something stands in a live list, as the path of its link says.
+//
+//     /<role>/<handle of the list>/<place>.<ext>?u=<handle of the origin URL>
+//
+// A player that reloads a live list must find each segment under the path that it had before
+// (hls.js ends playback otherwise), while its origin URL may change with every reading: a new token,
+// another edge. So the path names the list and the place in it, and the origin URL stands in the
+// query. Decision 13 tells why.
 package import HLS
 import Numbers
 

@@ -1,4 +1,4 @@
-/// A configured origin: a path here that stands for a URL there, as in a classic reverse proxy.
+// A configured origin: a path here that stands for a URL there, as in a classic reverse proxy.
 package import URISyntax
 
 /// One mount.

@@ -1,4 +1,4 @@
-/// Which mount a path belongs to, however many there are.
+// Which mount a path belongs to, however many there are.
 
 /// All mounts; immutable, replaced as a whole when the configuration is read again.
 package struct MountTable: Sendable {

@@ -1,12 +1,12 @@
+package import HTTP
+package import URISyntax
+
 /// What a pathway clone (8216bis, 7.1) does to the links of its base pathway.
 ///
 /// A player builds the URLs of a clone itself: it puts the clone's HOST and PARAMS into those of the
 /// base pathway. Those are links to us, so that a HOST would lead it past us and PARAMS would not
 /// reach the origin. In the steering manifest that the player sees, HOST has become a parameter
 /// more; these parameters come back to us and are applied to the origin's URL.
-package import HTTP
-package import URISyntax
-
 package struct PathwayMove: Sendable {
     /// The parameter that stands for HOST: the handle of the host's root.
     package static let hostParameter = "_sluice_host"

@@ -1,4 +1,4 @@
-/// Where a request goes: the request target read as one of our URL forms.
+// Where a request goes: the request target read as one of our URL forms.
 package import HLS
 package import HTTP
 package import URISyntax

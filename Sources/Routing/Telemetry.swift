@@ -1,8 +1,8 @@
-/// What players tell of themselves (CTA-5004, CMCD) is for us and for no origin: it differs in every
-/// request, and would make each a miss.
 package import HTTP
 package import URISyntax
 
+/// What players tell of themselves (CTA-5004, CMCD) is for us and for no origin: it differs in every
+/// request, and would make each a miss.
 package enum Telemetry {
     private static let argument = Array("CMCD".utf8)
     private static let fieldPrefix = "cmcd-"

@@ -1,4 +1,4 @@
-/// Lengths of time as people write them into entries: `2h`, `90m`, `1h30m`, `3600`.
+// Lengths of time as people write them into entries: `2h`, `90m`, `1h30m`, `3600`.
 
 /// Reads how far a window shall reach back, or how long something shall last.
 package enum WindowLength {

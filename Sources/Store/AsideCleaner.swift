@@ -1,5 +1,5 @@
-/// Deletes what clears have set aside, on a thread of its own: a million files take minutes, and nothing
-/// waits for them. What is left at a stop is deleted after the next start.
+// Deletes what clears have set aside, on a thread of its own: a million files take minutes, and nothing
+// waits for them. What is left at a stop is deleted after the next start.
 import Logging
 import Posix
 import Reactor

@@ -1,8 +1,8 @@
-/// Writes bodies into files on a thread of its own, so that whoever receives them goes on meanwhile.
-///
-/// Of a transfer's processor time a good part is the copy into the page cache, several times the
-/// rest where a virtual machine's memory has to be got back from its host first. One thread that
-/// receives and another that writes use two processors for it.
+// Writes bodies into files on a thread of its own, so that whoever receives them goes on meanwhile.
+//
+// Of a transfer's processor time a good part is the copy into the page cache, several times the
+// rest where a virtual machine's memory has to be got back from its host first. One thread that
+// receives and another that writes use two processors for it.
 import Glibc
 package import Posix
 import Reactor

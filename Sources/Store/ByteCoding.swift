@@ -1,4 +1,4 @@
-/// Little-endian integers in byte arrays.
+// Little-endian integers in byte arrays.
 
 /// Appends little-endian integers.
 struct ByteWriter {

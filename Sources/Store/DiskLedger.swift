@@ -1,4 +1,4 @@
-/// Counts the bytes that objects take on the disk, against a budget.
+// Counts the bytes that objects take on the disk, against a budget.
 import Synchronization
 
 /// The bytes an object's file takes.

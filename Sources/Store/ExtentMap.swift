@@ -1,13 +1,13 @@
-/// Checksums of what is stored, stretch by stretch.
-///
-/// A body is cut at every multiple of a block, 1 MiB to begin with; what is present between two
-/// cuts without a gap is one extent with one CRC-32C. So a checksum can be compared before the first
-/// byte of its block is sent, a damaged disk costs a block and not a film, and there are never more
-/// checksums than blocks and spans together: a header that has no room for them doubles the block.
-///
-/// Measured on the machine of the decision record on durability: computing a CRC-32C while the bytes
-/// are in the processor's cache takes 0.04 s of processor time a GB, reading them back from the page
-/// cache to do it takes four times as much; zlib's CRC-32 0.6 s, libcrypto's SHA-256 0.7 s.
+// Checksums of what is stored, stretch by stretch.
+//
+// A body is cut at every multiple of a block, 1 MiB to begin with; what is present between two
+// cuts without a gap is one extent with one CRC-32C. So a checksum can be compared before the first
+// byte of its block is sent, a damaged disk costs a block and not a film, and there are never more
+// checksums than blocks and spans together: a header that has no room for them doubles the block.
+//
+// Measured on the machine of the decision record on durability: computing a CRC-32C while the bytes
+// are in the processor's cache takes 0.04 s of processor time a GB, reading them back from the page
+// cache to do it takes four times as much; zlib's CRC-32 0.6 s, libcrypto's SHA-256 0.7 s.
 import Posix
 
 /// A stretch of present bytes inside one block.

@@ -1,10 +1,10 @@
-/// Looking for damage inside the index after an unclean stop, beside everything else.
 import Glibc
 import Logging
 import Posix
 import Reactor
 import Synchronization
 
+/// Looking for damage inside the index after an unclean stop, beside everything else.
 enum IndexCheck {
     /// Starts a thread that reads the whole index once.
     static func start(_ core: StoreCore) throws(SystemError) -> PosixThread {

@@ -1,4 +1,4 @@
-/// What the store is told about an object when it is made.
+// What the store is told about an object when it is made.
 package import Posix
 package import Retention
 

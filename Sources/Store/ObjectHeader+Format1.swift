@@ -1,9 +1,9 @@
+import Posix
+
 /// Reading the headers of the first format, which had one slot and no checksums of the body.
 ///
 /// The next header of such a file goes to the second slot, beyond the former header, and is of the
 /// present format; the one after that replaces the former.
-import Posix
-
 extension ObjectHeader {
     private static let formerMagic = Array("SLUICE1\n".utf8)
 

@@ -1,4 +1,4 @@
-/// Reading headers back: one read of a file's start gives its header, and a short body along with it.
+// Reading headers back: one read of a file's start gives its header, and a short body along with it.
 import Posix
 import Retention
 

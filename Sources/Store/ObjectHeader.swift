@@ -1,18 +1,18 @@
-/// The first pages of an object's file, by which the file describes itself.
-///
-/// The header has two slots of `pages` times 2048 bytes, the first at offset 0, and is written to
-/// them in turn: into the one that does not hold what was written last, and not before that is
-/// synced. So a write that is torn, lost or late leaves the one before it, and what was once
-/// committed stays claimed. Of two valid slots the one with the higher sequence counts. Half a page
-/// is enough for a slot: disks tear pages at sectors, which are 512 bytes or more.
-///
-/// A slot is little-endian: magic (8 bytes), length with checksum (u32), pages (u32), sequence
-/// (u64), key (32 bytes), generation (u64), epoch (u64), total (i64, -1 when unknown), created (i64,
-/// nanoseconds since 1970), title (u64), flags (u8, bit 0: complete, bit 1: read), role, kind and
-/// block shift (u8 each), lengths of URL and head, numbers of spans and checksums (four u32), URL,
-/// head, spans (two i64 each), checksums of the extents that the block cuts the spans into (u32
-/// each), and the first 16 bytes of SHA-256 over all before it. The body starts at `pages` times
-/// 4096, for the life of the file.
+// The first pages of an object's file, by which the file describes itself.
+//
+// The header has two slots of `pages` times 2048 bytes, the first at offset 0, and is written to
+// them in turn: into the one that does not hold what was written last, and not before that is
+// synced. So a write that is torn, lost or late leaves the one before it, and what was once
+// committed stays claimed. Of two valid slots the one with the higher sequence counts. Half a page
+// is enough for a slot: disks tear pages at sectors, which are 512 bytes or more.
+//
+// A slot is little-endian: magic (8 bytes), length with checksum (u32), pages (u32), sequence
+// (u64), key (32 bytes), generation (u64), epoch (u64), total (i64, -1 when unknown), created (i64,
+// nanoseconds since 1970), title (u64), flags (u8, bit 0: complete, bit 1: read), role, kind and
+// block shift (u8 each), lengths of URL and head, numbers of spans and checksums (four u32), URL,
+// head, spans (two i64 each), checksums of the extents that the block cuts the spans into (u32
+// each), and the first 16 bytes of SHA-256 over all before it. The body starts at `pages` times
+// 4096, for the life of the file.
 import Posix
 import Retention
 

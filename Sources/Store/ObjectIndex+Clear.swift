@@ -1,6 +1,6 @@
-/// Setting all rows aside at once, and deleting them some at a time.
 import GRDB
 
+/// Setting all rows aside at once, and deleting them some at a time.
 extension ObjectIndex {
     private static let asidePrefix = "objects_gone_"
 

@@ -1,8 +1,8 @@
-/// Rows of objects: batches of changes in, listings and single rows out.
 import GRDB
 import Posix
 import Retention
 
+/// Rows of objects: batches of changes in, listings and single rows out.
 extension ObjectIndex {
     /// The number of objects and the sum of their bytes, as the triggers count them.
     func totals() throws -> (objects: Int, bytes: Int64) {

@@ -1,8 +1,8 @@
-/// The small tables that the layers above keep in the index.
 import FoundationEssentials
 import GRDB
 import Posix
 
+/// The small tables that the layers above keep in the index.
 extension ObjectIndex {
     func saveSession(id: [UInt8], blob: [UInt8]) throws {
         try pool.write { db in

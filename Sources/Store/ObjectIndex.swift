@@ -1,5 +1,5 @@
-/// The index of stored objects in SQLite: listing, totals and recency across restarts, and small
-/// tables for the layers above. A hit never touches it, and objects can be found without it.
+// The index of stored objects in SQLite: listing, totals and recency across restarts, and small
+// tables for the layers above. A hit never touches it, and objects can be found without it.
 import GRDB
 import Posix
 import Retention

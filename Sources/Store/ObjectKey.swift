@@ -1,4 +1,4 @@
-/// The name of a stored representation: the SHA-256 digest of a text that the caller chose.
+// The name of a stored representation: the SHA-256 digest of a text that the caller chose.
 import COpenSSL
 
 /// 32 bytes that name one object, on disk and in memory.

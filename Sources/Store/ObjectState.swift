@@ -1,15 +1,15 @@
-/// The guarded part of a stored object, and its life cycle.
-///
-///     unpublished ──publish──▶ current ──replaced, removed, evicted──▶ unlinked
-///          │
-///          └── last holder gone: the file is removed
-///
-/// Where the budget has no room for the rest of a body, an unpublished or current object loses its name
-/// and becomes an unnamed one.
-///
-/// An unlinked object's space is given back when its last holder is gone; so is that of an unnamed
-/// one, which is not storable. `isDiscarded` may be set in any state; a discarded object never
-/// becomes current.
+// The guarded part of a stored object, and its life cycle.
+//
+//     unpublished ──publish──▶ current ──replaced, removed, evicted──▶ unlinked
+//          │
+//          └── last holder gone: the file is removed
+//
+// Where the budget has no room for the rest of a body, an unpublished or current object loses its name
+// and becomes an unnamed one.
+//
+// An unlinked object's space is given back when its last holder is gone; so is that of an unnamed
+// one, which is not storable. `isDiscarded` may be set in any state; a discarded object never
+// becomes current.
 import Posix
 
 /// Where an object's file stands.

@@ -1,9 +1,9 @@
-/// Numbers, listing, purging, and the small tables that the layers above keep in the index.
 import Logging
 package import Posix
 import Reactor
 import Synchronization
 
+/// Numbers, listing, purging, and the small tables that the layers above keep in the index.
 extension ObjectStore {
     /// The folder; what is put beside the store's own files is left alone.
     package var folderPath: String { core.folder.path }

@@ -1,4 +1,4 @@
-/// Whether resources are kept, for hundreds of keys at a time: what offline playlists are made from.
+// Whether resources are kept, for hundreds of keys at a time: what offline playlists are made from.
 import GRDB
 import Posix
 import Synchronization

@@ -1,4 +1,4 @@
-/// The index seen by title, and row by row: for listings and sums over everything.
+// The index seen by title, and row by row: for listings and sums over everything.
 import GRDB
 import Logging
 package import Posix

@@ -1,7 +1,7 @@
-/// Reading every byte there is, and deleting what does not prove itself.
 import Glibc
 import Posix
 
+/// Reading every byte there is, and deleting what does not prove itself.
 extension ObjectStore {
     /// Checks every object; safe while the store is in use.
     ///

@@ -1,9 +1,9 @@
-/// Objects on disk, found by key.
-///
-/// The files describe themselves: a lookup opens a file and verifies its header, and the index is
-/// only for order, listing and counts. A header claims bytes only after they were written, and what
-/// a power cut leaves is compared with checksums, so neither it nor a killed process makes an object
-/// say more than it has.
+// Objects on disk, found by key.
+//
+// The files describe themselves: a lookup opens a file and verifies its header, and the index is
+// only for order, listing and counts. A header claims bytes only after they were written, and what
+// a power cut leaves is compared with checksums, so neither it nor a killed process makes an object
+// say more than it has.
 import Glibc
 package import Logging
 package import Posix

@@ -1,13 +1,13 @@
-/// The objects that are open: a sharded table in front of the folder, and the locks of names.
-///
-/// Two kinds of locks, taken in this order, never two of a kind:
-/// - a *name lock*, one of 256, is held over the change of a key's name on disk and what the table
-///   and the index are told of it, so that no two changes of a key cross and no lookup opens a file
-///   that is just being replaced. Disk calls happen under it.
-/// - a *shard lock*, one of 16, guards the table alone, for nanoseconds. A lookup of an object that
-///   is open takes only this one, so no disk call of another key holds it up; one that has to open a
-///   file waits, in one case of 256, for the disk call of another key: a rename, an unlink or an
-///   open with a read of a page.
+// The objects that are open: a sharded table in front of the folder, and the locks of names.
+//
+// Two kinds of locks, taken in this order, never two of a kind:
+// - a *name lock*, one of 256, is held over the change of a key's name on disk and what the table
+//   and the index are told of it, so that no two changes of a key cross and no lookup opens a file
+//   that is just being replaced. Disk calls happen under it.
+// - a *shard lock*, one of 16, guards the table alone, for nanoseconds. A lookup of an object that
+//   is open takes only this one, so no disk call of another key holds it up; one that has to open a
+//   file waits, in one case of 256, for the disk call of another key: a rename, an unlink or an
+//   open with a read of a page.
 import Posix
 import Synchronization
 

@@ -1,9 +1,9 @@
-/// The pins of a store, in a file of their own: they outlive the index.
-///
-/// Text, one pin a line, fields separated by tabs: title (hex), seconds since 1970, entry URL
-/// (percent-encoded where it has tabs or line breaks), keys (hex, separated by commas; may be
-/// empty). The first line is `SLUICE PINS 1`, the last `END <number of pins>`. The file is replaced
-/// as a whole and synced before `pin` returns.
+// The pins of a store, in a file of their own: they outlive the index.
+//
+// Text, one pin a line, fields separated by tabs: title (hex), seconds since 1970, entry URL
+// (percent-encoded where it has tabs or line breaks), keys (hex, separated by commas; may be
+// empty). The first line is `SLUICE PINS 1`, the last `END <number of pins>`. The file is replaced
+// as a whole and synced before `pin` returns.
 import Glibc
 import Logging
 import Numbers

@@ -1,4 +1,4 @@
-/// Which bytes of a body are present: sorted, disjoint, half-open ranges.
+// Which bytes of a body are present: sorted, disjoint, half-open ranges.
 
 /// A sparse set of byte offsets.
 ///

@@ -1,4 +1,4 @@
-/// What objects and callers on other threads leave for the store thread.
+// What objects and callers on other threads leave for the store thread.
 import Posix
 import Reactor
 import Synchronization

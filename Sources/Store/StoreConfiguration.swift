@@ -1,4 +1,4 @@
-/// The store's settings, errors and numbers.
+// The store's settings, errors and numbers.
 package import Posix
 package import Retention
 import Synchronization

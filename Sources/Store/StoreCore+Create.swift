@@ -1,10 +1,10 @@
-/// Making the files of new objects, and the room for them.
 import Glibc
 import Logging
 import Posix
 import Reactor
 import Synchronization
 
+/// Making the files of new objects, and the room for them.
 extension StoreCore {
     /// How long a new object or a growing one waits for eviction, in steps of half a millisecond.
     private static let patience = 40

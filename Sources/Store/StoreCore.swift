@@ -1,4 +1,4 @@
-/// What the front of the store and the store thread share, and the changes of names on disk.
+// What the front of the store and the store thread share, and the changes of names on disk.
 import Glibc
 import Logging
 import Posix

@@ -1,4 +1,4 @@
-/// What listings, pins and checks say of the store.
+// What listings, pins and checks say of the store.
 package import Posix
 package import Retention
 

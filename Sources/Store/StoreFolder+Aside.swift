@@ -1,10 +1,10 @@
-/// Folders that were set aside: what a clear took out of the store, and is deleted in the background.
-///
-///     gone-<number>-<objects>-<bytes>/<2 hex>/<62 hex>
-///
-/// Nothing looks for objects in there. Such a folder is made with second names of what a clear spares,
-/// and exchanged with the folder of objects; before that it holds those, afterwards everything else and
-/// the first names. So whatever a kill leaves under such a name can be deleted.
+// Folders that were set aside: what a clear took out of the store, and is deleted in the background.
+//
+//     gone-<number>-<objects>-<bytes>/<2 hex>/<62 hex>
+//
+// Nothing looks for objects in there. Such a folder is made with second names of what a clear spares,
+// and exchanged with the folder of objects; before that it holds those, afterwards everything else and
+// the first names. So whatever a kill leaves under such a name can be deleted.
 import Numbers
 import Posix
 

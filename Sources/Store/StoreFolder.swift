@@ -1,13 +1,13 @@
-/// The folder of a store: its layout, its lock and its format version.
-///
-///     format                 "SLUICE STORE <version>"; written last, so its presence means a store
-///     lock                   locked while a store has the folder
-///     clean                  "SLUICE CLEAN <epoch>"; there only while no store has the folder, and
-///                            only when the last one closed with everything synced
-///     index.sqlite           can be lost: objects describe themselves
-///     pins                   titles that are never evicted
-///     new/<generation>       objects that are not published; emptied at every start
-///     objects/<2 hex>/<62 hex>
+// The folder of a store: its layout, its lock and its format version.
+//
+//     format                 "SLUICE STORE <version>"; written last, so its presence means a store
+//     lock                   locked while a store has the folder
+//     clean                  "SLUICE CLEAN <epoch>"; there only while no store has the folder, and
+//                            only when the last one closed with everything synced
+//     index.sqlite           can be lost: objects describe themselves
+//     pins                   titles that are never evicted
+//     new/<generation>       objects that are not published; emptied at every start
+//     objects/<2 hex>/<62 hex>
 import Glibc
 import Numbers
 import Posix

@@ -1,4 +1,3 @@
-/// Clearing: everything is set aside at once, whatever there is of it, and deleted in the background.
 import Glibc
 import Logging
 import Posix
@@ -6,6 +5,7 @@ import Reactor
 import Retention
 import Synchronization
 
+/// Clearing: everything is set aside at once, whatever there is of it, and deleted in the background.
 extension StoreWorker {
     /// Sets all objects aside, or all but those of pinned titles; holders of them go on.
     ///

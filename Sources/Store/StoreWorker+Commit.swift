@@ -1,9 +1,9 @@
-/// Bringing headers up to date: the first that claims bytes at once, later ones after what they claim.
 import Glibc
 import Logging
 import Posix
 import Synchronization
 
+/// Bringing headers up to date: the first that claims bytes at once, later ones after what they claim.
 extension StoreWorker {
     /// Headers that are held in memory at once.
     private static let batch = 256

@@ -1,5 +1,3 @@
-/// Keeping to the budget: what goes is the retention policy's choice, unless somebody holds it or
-/// it is pinned.
 import Glibc
 import Logging
 import Posix
@@ -7,6 +5,8 @@ import Reactor
 import Retention
 import Synchronization
 
+/// Keeping to the budget: what goes is the retention policy's choice, unless somebody holds it or
+/// it is pinned.
 extension StoreWorker {
     /// How long objects go at once; commits and new objects have their turn in between.
     private static let step = Interval.milliseconds(5)

@@ -1,9 +1,9 @@
-/// What the store thread tells the index and the retention policy.
 import Logging
 import Posix
 import Retention
 import Synchronization
 
+/// What the store thread tells the index and the retention policy.
 extension StoreWorker {
     /// Takes over what other threads noted of objects.
     func absorb(_ mail: StoreMail) {

@@ -1,14 +1,14 @@
+import Glibc
+import Logging
+import Posix
+import Synchronization
+
 /// Files whose header has become too small: a head that grew with a 304, more spans than there is
 /// room for, or a long header of format 1.
 ///
 /// Such an object is copied into a file with a larger header, which then replaces it like a new
 /// generation: holders of the former go on with that. Until no fill works on it the header claims
 /// what it has room for, which is never more than there is.
-import Glibc
-import Logging
-import Posix
-import Synchronization
-
 extension StoreWorker {
     private static let step = 1 << 20
 

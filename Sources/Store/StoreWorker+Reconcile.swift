@@ -1,8 +1,8 @@
-/// Comparing index and folder after a start, some files at a time, while the store is in use.
-///
-/// After a clean stop the names are compared with the rows; after an unclean one every header is
-/// read as well, and what does not prove itself is deleted. On the way retention learns what there
-/// is; until it knows all, nothing is evicted by its order.
+// Comparing index and folder after a start, some files at a time, while the store is in use.
+//
+// After a clean stop the names are compared with the rows; after an unclean one every header is
+// read as well, and what does not prove itself is deleted. On the way retention learns what there
+// is; until it knows all, nothing is evicted by its order.
 import Glibc
 import Logging
 import Posix

@@ -1,8 +1,8 @@
-/// What of objects and names is not certain yet, and what is made of the disk's word.
 import Posix
 import Reactor
 import Synchronization
 
+/// What of objects and names is not certain yet, and what is made of the disk's word.
 extension StoreWorker {
     // MARK: What waits
 

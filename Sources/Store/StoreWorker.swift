@@ -1,5 +1,5 @@
-/// The store thread: commits headers, has them made certain, writes the index in batches, evicts, and
-/// compares index and folder after a start.
+// The store thread: commits headers, has them made certain, writes the index in batches, evicts, and
+// compares index and folder after a start.
 import Logging
 import Posix
 import Reactor

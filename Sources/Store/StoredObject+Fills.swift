@@ -1,8 +1,8 @@
-/// The writing side of an object: fills, the body's length, and the end of it all.
 import Glibc
 package import Posix
 import Synchronization
 
+/// The writing side of an object: fills, the body's length, and the end of it all.
 extension StoredObject {
     /// Announces that bytes from `start` on will be written, up to `end` if that is known.
     package func beginFill(from start: Int64, to end: Int64?) -> FillID {

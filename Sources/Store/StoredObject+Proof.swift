@@ -1,7 +1,7 @@
-/// Comparing stored bytes with their checksums.
 package import Posix
 import Synchronization
 
+/// Comparing stored bytes with their checksums.
 extension StoredObject {
     /// Bytes read at a time.
     private static let step = 1 << 18

@@ -1,7 +1,7 @@
-/// Short bodies, which are read at once and not by a reader.
 import Posix
 import Synchronization
 
+/// Short bodies, which are read at once and not by a reader.
 extension StoredObject {
     /// The longest body that is kept in memory with its object, in bytes: what goes out in one piece
     /// with a response head.

@@ -1,9 +1,9 @@
-/// One stored representation: a generation of a key, its file, its spans and who waits for them.
-///
-/// Whoever holds the object can read the present bytes for as long as it likes, whatever happens to
-/// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
-/// none blocks, except for `write` and `punch`, which are the system calls they are named after, and
-/// `state(at:)` after an unclean stop.
+// One stored representation: a generation of a key, its file, its spans and who waits for them.
+//
+// Whoever holds the object can read the present bytes for as long as it likes, whatever happens to
+// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
+// none blocks, except for `write` and `punch`, which are the system calls they are named after, and
+// `state(at:)` after an unclean stop.
 package import Posix
 package import Retention
 import Synchronization

@@ -1,5 +1,5 @@
-/// Making headers, bodies and names certain, on a thread of its own: a disk may take seconds for what
-/// a few seconds brought, and commits and evictions go on meanwhile.
+// Making headers, bodies and names certain, on a thread of its own: a disk may take seconds for what
+// a few seconds brought, and commits and evictions go on meanwhile.
 import Glibc
 import Posix
 import Reactor

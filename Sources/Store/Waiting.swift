@@ -1,4 +1,4 @@
-/// What readers and fills of one object say to each other.
+// What readers and fills of one object say to each other.
 import Synchronization
 
 /// Names one fill of one object.

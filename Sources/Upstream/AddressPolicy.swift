@@ -1,5 +1,5 @@
-/// Which peers the daemon may connect to: no address of the local machine or network, in whatever
-/// form it is written, unless that is allowed.
+// Which peers the daemon may connect to: no address of the local machine or network, in whatever
+// form it is written, unless that is allowed.
 package import Posix
 
 /// Decides on real socket addresses, after name lookup.

@@ -1,23 +1,23 @@
-/// The semaphore with an express lane: decides which transfer may go to its origin now.
-///
-/// Pure: it is told what waits, what ends and what is given up, and answers with actions.
-///
-///     enqueue ──▶ waiting ──next()──▶ admitted (holds a SlotToken) ──release──▶ gone
-///                    └──── cancel ──────────────────────────────────────────────▶ gone
-///
-/// Rules:
-/// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places beside
-///   the slots, and a slot as everybody does once those places are taken;
-/// - what an origin holds on purpose, such as a blocking playlist reload, has places of its own and
-///   takes neither slots nor express places, nor any of what a host may have;
-/// - a freed slot goes to the most urgent lane; inside a lane sessions take turns and a session's
-///   transfers go in the order they came;
-/// - no host ever has more than `perHost` transfers, express included; those that wait for their
-///   host hold up nobody else;
-/// - of prefetch and background transfers there are no more at once, in all and to one host, than
-///   `ahead` says, which whoever measures the link may change at any time;
-/// - an express or playback transfer that finds no slot takes one from the newest background or
-///   prefetch transfer; one at a time, so that it never takes more than it needs.
+// The semaphore with an express lane: decides which transfer may go to its origin now.
+//
+// Pure: it is told what waits, what ends and what is given up, and answers with actions.
+//
+//     enqueue ──▶ waiting ──next()──▶ admitted (holds a SlotToken) ──release──▶ gone
+//                    └──── cancel ──────────────────────────────────────────────▶ gone
+//
+// Rules:
+// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places beside
+//   the slots, and a slot as everybody does once those places are taken;
+// - what an origin holds on purpose, such as a blocking playlist reload, has places of its own and
+//   takes neither slots nor express places, nor any of what a host may have;
+// - a freed slot goes to the most urgent lane; inside a lane sessions take turns and a session's
+//   transfers go in the order they came;
+// - no host ever has more than `perHost` transfers, express included; those that wait for their
+//   host hold up nobody else;
+// - of prefetch and background transfers there are no more at once, in all and to one host, than
+//   `ahead` says, which whoever measures the link may change at any time;
+// - an express or playback transfer that finds no slot takes one from the newest background or
+//   prefetch transfer; one at a time, so that it never takes more than it needs.
 
 /// The right to be in flight; given back exactly once, a second time traps.
 package struct SlotToken: Sendable, Hashable {

@@ -1,8 +1,8 @@
-/// How much of the slots those transfers may have that no player waits for, and what they have.
 import HTTP
 import Posix
 import Reactor
 
+/// How much of the slots those transfers may have that no player waits for, and what they have.
 struct AheadShare: Sendable {
     /// The most at once, all hosts together.
     var limit = Int.max

@@ -1,4 +1,4 @@
-/// A bounded run of bytes from one thread to another: how bodies pass through that are not stored.
+// A bounded run of bytes from one thread to another: how bodies pass through that are not stored.
 import Synchronization
 
 /// One writer and one taker, each on its own thread; neither ever blocks.

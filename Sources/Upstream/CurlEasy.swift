@@ -1,4 +1,4 @@
-/// One libcurl easy handle with its options by type, and what it keeps alive for libcurl.
+// One libcurl easy handle with its options by type, and what it keeps alive for libcurl.
 import CCurl
 import Glibc
 import HTTP

@@ -1,4 +1,4 @@
-/// One libcurl multi handle driven by our loop: its sockets in our epoll, its time as one timer.
+// One libcurl multi handle driven by our loop: its sockets in our epoll, its time as one timer.
 import CCurl
 import DequeModule
 import Glibc

@@ -1,4 +1,4 @@
-/// Gathers the lines that libcurl hands over into response heads.
+// Gathers the lines that libcurl hands over into response heads.
 import HTTP
 import Numbers
 

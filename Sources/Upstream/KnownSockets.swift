@@ -1,9 +1,9 @@
-/// Finds out, before a kept connection is used again, whether the origin has said something on it
-/// that nobody asked for.
-///
-/// Such bytes (an answer to nothing, a 408 before the end) would be taken for the answer to the next
-/// request: the wrong content under the right name (RFC 9112 section 9.3). libcurl 7.88 looks
-/// only for the end of a connection, and tells of a connection nothing but its local port.
+// Finds out, before a kept connection is used again, whether the origin has said something on it
+// that nobody asked for.
+//
+// Such bytes (an answer to nothing, a 408 before the end) would be taken for the answer to the next
+// request: the wrong content under the right name (RFC 9112 section 9.3). libcurl 7.88 looks
+// only for the end of a connection, and tells of a connection nothing but its local port.
 import Glibc
 import Posix
 

@@ -1,4 +1,4 @@
-/// The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable.
+// The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable.
 import DequeModule
 
 /// Holds ids only; the owner of the ids says which of them may go now.

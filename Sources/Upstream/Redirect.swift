@@ -1,5 +1,5 @@
-/// Following a redirect: decided here and not by libcurl, so that the next URL keeps its bytes,
-/// every hop passes the policy, and credentials stay with their origin.
+// Following a redirect: decided here and not by libcurl, so that the next URL keeps its bytes,
+// every hop passes the policy, and credentials stay with their origin.
 package import HTTP
 package import URISyntax
 

@@ -1,10 +1,10 @@
-/// Turns one hop of a transfer into libcurl's options.
 import CCurl
 import Glibc
 import HTTP
 import Posix
 import URISyntax
 
+/// Turns one hop of a transfer into libcurl's options.
 extension CurlEasy {
     /// What transfers have in common that differ in their URL, fields and time limits only: the usual
     /// GET.

@@ -1,4 +1,4 @@
-/// The body of a request on its way out, as libcurl asks for it.
+// The body of a request on its way out, as libcurl asks for it.
 import CCurl
 import Glibc
 import Posix

@@ -1,4 +1,4 @@
-/// One transfer as its starter sees it, and its state between libcurl's callbacks.
+// One transfer as its starter sees it, and its state between libcurl's callbacks.
 import CCurl
 import HTTP
 package import Posix

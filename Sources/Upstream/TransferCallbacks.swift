@@ -1,5 +1,3 @@
-/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they hand
-/// over and return, and whatever ends a transfer is put off until libcurl has returned.
 import CCurl
 import Glibc
 import HTTP
@@ -7,6 +5,8 @@ import Posix
 import Reactor
 import URISyntax
 
+/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they hand
+/// over and return, and whatever ends a transfer is put off until libcurl has returned.
 extension CurlEasy {
     /// Lets libcurl call `transfer`, which its client keeps alive for as long as it is attached.
     func setCallbacks(_ transfer: Transfer) {

@@ -1,4 +1,4 @@
-/// What a transfer tells: its head, its bytes, its end.
+// What a transfer tells: its head, its bytes, its end.
 package import HTTP
 import Numbers
 package import Posix

@@ -1,9 +1,9 @@
-/// What libcurl knows about a hop, in our terms: head, timings, failure.
 import CCurl
 import HTTP
 import Posix
 import URISyntax
 
+/// What libcurl knows about a hop, in our terms: head, timings, failure.
 extension Transfer {
     /// The redirect that the head which just came asks for.
     func redirect(to url: AbsoluteURL) -> Redirect {

@@ -1,4 +1,4 @@
-/// What one origin transfer is to fetch, in which lane, and how long it may take.
+// What one origin transfer is to fetch, in which lane, and how long it may take.
 package import HTTP
 package import Posix
 package import URISyntax

@@ -1,4 +1,4 @@
-/// A transfer's way through its hops: sent, answered, redirected, timed.
+// A transfer's way through its hops: sent, answered, redirected, timed.
 import CCurl
 import HTTP
 import Posix

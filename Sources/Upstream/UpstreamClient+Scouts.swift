@@ -1,13 +1,13 @@
-/// The first connection to an HTTPS origin, which tells whether others need one of their own.
-///
-/// Only the handshake says whether an origin speaks HTTP/2 (RFC 7301). Until then libcurl opens a
-/// connection for each transfer of a burst, or, told to wait, lets those to an HTTP/1.1 origin go one
-/// after the other. So one transfer goes first, and the others follow when its connection stands.
 import HTTP
 import Posix
 import Reactor
 import URISyntax
 
+/// The first connection to an HTTPS origin, which tells whether others need one of their own.
+///
+/// Only the handshake says whether an origin speaks HTTP/2 (RFC 7301). Until then libcurl opens a
+/// connection for each transfer of a burst, or, told to wait, lets those to an HTTP/1.1 origin go one
+/// after the other. So one transfer goes first, and the others follow when its connection stands.
 extension UpstreamClient {
     /// A transfer that is ahead of others, and those.
     struct Scouting {

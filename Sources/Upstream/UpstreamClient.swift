@@ -1,4 +1,4 @@
-/// The upstream loop's libcurl: admission, connections, and the life of every transfer.
+// The upstream loop's libcurl: admission, connections, and the life of every transfer.
 import CCurl
 import HTTP
 import Posix

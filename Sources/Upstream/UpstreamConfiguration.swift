@@ -1,4 +1,4 @@
-/// The limits and habits of the upstream client in one table.
+// The limits and habits of the upstream client in one table.
 package import Posix
 
 /// Settings of an `UpstreamClient`.

@@ -1,4 +1,4 @@
-/// Why a transfer failed, whose fault that is, and whether asking again may help.
+// Why a transfer failed, whose fault that is, and whether asking again may help.
 
 /// The failure of one transfer.
 package struct UpstreamError: Error, Sendable, Hashable {

@@ -1,4 +1,4 @@
-/// Counters and gauges of the upstream client.
+// Counters and gauges of the upstream client.
 
 /// What happened since the client was made, and what holds now.
 package struct UpstreamStatistics: Sendable, Hashable {

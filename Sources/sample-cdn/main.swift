@@ -1,7 +1,7 @@
-/// `sample-cdn`: serves a folder as an origin whose delays and faults are chosen per request.
 import FixtureCDN
 import Glibc
 
+/// `sample-cdn`: serves a folder as an origin whose delays and faults are chosen per request.
 let usage = """
     usage: sample-cdn --folder PATH [--port N] [--address A] [--shape NAME]
 

@@ -1,4 +1,4 @@
-/// The program: `sluice <command>`.
+// The program: `sluice <command>`.
 import CommandSupport
 import ArgumentParser
 import Reactor

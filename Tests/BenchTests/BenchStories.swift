@@ -1,9 +1,9 @@
-/// The bench as people run it: the smallest run through the program, and its answers to wrong words.
 import ScenarioSupport
 import Testing
 
 @testable import Bench
 
+/// The bench as people run it: the smallest run through the program, and its answers to wrong words.
 @Suite struct BenchStories {
     private func bench(_ arguments: [String]) throws -> Tool.Result {
         try Tool.run([Tool.built("Bench")] + arguments, within: .seconds(240))

@@ -1,8 +1,8 @@
-/// What a comparison makes of the values it was given.
 import Testing
 
 @testable import Bench
 
+/// What a comparison makes of the values it was given.
 @Suite struct ComparisonTests {
     private func comparison(_ lines: [String] = ["cold.c8"]) -> Comparison {
         var made = Comparison(

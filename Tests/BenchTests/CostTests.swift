@@ -1,4 +1,4 @@
-/// How the work of parsers and writers grows with hostile input.
+// How the work of parsers and writers grows with hostile input.
 import ScenarioSupport
 import Testing
 

@@ -1,8 +1,8 @@
-/// The middle, the spread and the texts of figures.
 import Testing
 
 @testable import Bench
 
+/// The middle, the spread and the texts of figures.
 @Suite struct StatisticsTests {
     @Test(
         arguments: [

@@ -1,8 +1,8 @@
-/// What the load generator reads of answers, and how configurations are filled in.
 import Testing
 
 @testable import Bench
 
+/// What the load generator reads of answers, and how configurations are filled in.
 @Suite struct WireTests {
     private func head(_ text: String) -> AnswerHead? {
         Array(text.utf8).withUnsafeBytes { AnswerHead($0) }

@@ -1,9 +1,9 @@
-/// What may be reused, decided from values alone; time is given, never waited for.
 import CachePolicy
 import HTTP
 import Posix
 import Testing
 
+/// What may be reused, decided from values alone; time is given, never waited for.
 @Suite struct `What may be reused` {
     static let arrived = WallTime(seconds: 1_800_000_000)
 
@@ -25,7 +25,6 @@ import Testing
 
     static let live = PlaylistFacts(isLive: true, targetDuration: .seconds(6 as Int64))
 
-    // Trap 36.
     @Test func `a live list is reused for half a target duration and no longer`() {
         let before = question(.media, playlist: Self.live, after: .milliseconds(2_990))
         let after = question(.media, playlist: Self.live, after: .milliseconds(3_000))
@@ -44,7 +43,6 @@ import Testing
                 == .stale(.live))
     }
 
-    // Trap 42.
     @Test func `a finished list is reusable for as long as it is kept`() {
         let vod = PlaylistFacts(isLive: false, targetDuration: .seconds(6 as Int64))
         #expect(
@@ -72,7 +70,6 @@ import Testing
                 question(.offline, playlist: Self.live, after: .seconds(9_999 as Int64))))
     }
 
-    // Trap 75.
     @Test func `a clock that went back does not keep a live list fresh`() {
         #expect(
             Freshness.decide(question(.media, playlist: Self.live, after: .seconds(-5 as Int64)))

@@ -1,8 +1,8 @@
-/// Learning from responses which parameters never change the bytes.
 import CachePolicy
 import Testing
 import URISyntax
 
+/// Learning from responses which parameters never change the bytes.
 private func print(_ bytes: UInt64, length: Int64 = 1_000) -> KeyFingerprint {
     KeyFingerprint(validator: bytes, length: length, content: bytes &* 7)
 }
@@ -92,7 +92,7 @@ extension KeyEvidence {
     @Test(arguments: ["id", "seg", "startRange", "start", "range", "w", "quality", "lang"])
     func `nothing is learnt of names that choose content by custom`(name: String) throws {
         var evidence = KeyEvidence()
-        try evidence.seeTokens([name])  // trap 49
+        try evidence.seeTokens([name])
         #expect(evidence.all.isEmpty)
     }
 

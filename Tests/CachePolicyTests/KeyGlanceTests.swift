@@ -1,9 +1,9 @@
-/// A key told at a glance is the key that the rules make.
 import Testing
 import URISyntax
 
 @testable import CachePolicy
 
+/// A key told at a glance is the key that the rules make.
 @Suite struct `Keys at a glance` {
     private static let names = [
         "a", "b", "ab", "id", "w", "lang", "utm_x", "CMCD", "CMCD-x", "cmcd", "token", "expires",

@@ -1,4 +1,4 @@
-/// The rule language of keys: what each rule does, and what no rule does by itself.
+// The rule language of keys: what each rule does, and what no rule does by itself.
 import CachePolicy
 import Testing
 import URISyntax
@@ -63,7 +63,7 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(try !keyed("http://a/x?b=2&a=1", ["sort", "unique"]).isMerged)
     }
 
-    @Test func `telemetry of players is never part of a key`() throws {  // trap 50
+    @Test func `telemetry of players is never part of a key`() throws {
         #expect(try key("http://a/x?CMCD=bl%3D2100%2Csid&id=2") == "http://a/x?id=2")
         #expect(try key("http://a/x?CMCD=bl%3D2100") == "http://a/x")
     }

@@ -1,8 +1,8 @@
-/// Signed URLs of common CDNs: the signature goes, what chooses content stays.
 import CachePolicy
 import Testing
 import URISyntax
 
+/// Signed URLs of common CDNs: the signature goes, what chooses content stays.
 private func key(_ url: String) throws -> String {
     KeyMaker.key(of: try AbsoluteURL(url), rules: [KeyRuleInForce(.signatures, .shipped)]).text
 }
@@ -54,7 +54,7 @@ private let hex32 = String(repeating: "0123456789abcdef", count: 2)
     @Test(arguments: [
         "id=2", "startRange=0&endRange=99", "seg=7", "?seg=7", "range=0-99", "id=2&id=3",
     ])
-    func `what chooses content stays`(query: String) throws {  // trap 49
+    func `what chooses content stays`(query: String) throws {
         #expect(try key("https://c/a.ts?\(query)") == "https://c/a.ts?\(query)")
     }
 

@@ -1,9 +1,9 @@
-/// What may be stored, and what of a head is kept.
 import CachePolicy
 import HTTP
 import Posix
 import Testing
 
+/// What may be stored, and what of a head is kept.
 @Suite struct `What may be stored` {
     private func decide(
         _ policy: Policy, _ response: Fields, status: HTTPStatus = .ok, request: Fields = [:],
@@ -25,7 +25,7 @@ import Testing
         #expect(decide(.media, [:]) == .store)
     }
 
-    // Trap 80: error pages cached as content.
+    // Error pages cached as content.
     @Test(arguments: [400, 403, 404, 410, 500, 503])
     func `media never keeps an error`(_ status: UInt16) {
         #expect(
@@ -147,7 +147,6 @@ import Testing
         #expect(StoredHead(encoded: Array("2 200 1 2 media https://h/\n".utf8)) == nil)
     }
 
-    // Trap 53.
     @Test func `fields of one hop, one viewer or another site's policy are not kept`() {
         let kept = StoredHead.keptFields(of: [
             "Set-Cookie": "a=b", "Strict-Transport-Security": "x", "Alt-Svc": "x",

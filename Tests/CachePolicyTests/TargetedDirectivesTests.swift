@@ -1,9 +1,9 @@
-/// Directives that an origin means for caches in front of it (RFC 9213).
 import CachePolicy
 import HTTP
 import Posix
 import Testing
 
+/// Directives that an origin means for caches in front of it (RFC 9213).
 @Suite struct `Targeted directives` {
     private func lifetime(_ fields: Fields, _ kind: CacheKind = .gateway) -> Int64 {
         ReuseRules(

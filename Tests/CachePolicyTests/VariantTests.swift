@@ -1,9 +1,9 @@
-/// Which requests select the same variant, and how an index of variants is kept (RFC 9111 section
-/// 4.1).
 import CachePolicy
 import HTTP
 import Testing
 
+/// Which requests select the same variant, and how an index of variants is kept (RFC 9111 section
+/// 4.1).
 @Suite struct `Selecting fields` {
     private func text(_ vary: String, _ request: Fields) -> String {
         SelectingFields(["Vary": vary]).text(of: request)

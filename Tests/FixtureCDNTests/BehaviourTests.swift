@@ -1,4 +1,4 @@
-/// The delays, faults, framings and conditions a path can be given.
+// The delays, faults, framings and conditions a path can be given.
 import FixtureCDN
 import ScenarioSupport
 import Testing

@@ -1,4 +1,4 @@
-/// The committed media play, without one complaint, from the sample CDN.
+// The committed media play, without one complaint, from the sample CDN.
 import FixtureCDN
 import ScenarioSupport
 import Testing

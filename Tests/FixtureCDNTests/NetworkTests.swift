@@ -1,4 +1,4 @@
-/// The sample CDN as a network peer: counters, going offline, many connections, two hosts.
+// The sample CDN as a network peer: counters, going offline, many connections, two hosts.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,4 +1,4 @@
-/// nginx before the sample CDN speaks TLS and HTTP/2 that curl accepts with the test CA.
+// nginx before the sample CDN speaks TLS and HTTP/2 that curl accepts with the test CA.
 import FixtureCDN
 import ScenarioSupport
 import Testing

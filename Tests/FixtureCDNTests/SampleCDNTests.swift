@@ -1,4 +1,4 @@
-/// The program `sample-cdn`: its ready line, its end, and what it says to wrong arguments.
+// The program `sample-cdn`: its ready line, its end, and what it says to wrong arguments.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,4 +1,4 @@
-/// The tools of the scenarios do what they say, so that a failing scenario means the daemon.
+// The tools of the scenarios do what they say, so that a failing scenario means the daemon.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

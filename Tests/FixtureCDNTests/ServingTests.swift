@@ -1,4 +1,4 @@
-/// What the sample CDN serves: files, memory, synthetic bytes, ranges and conditions.
+// What the sample CDN serves: files, memory, synthetic bytes, ranges and conditions.
 import FixtureCDN
 import ScenarioSupport
 import Testing

@@ -1,8 +1,8 @@
-/// Links before the sample CDN.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Links before the sample CDN.
 @Suite(.serialized) struct ShapingTests {
     /// Seconds that a body takes over a link.
     private func seconds(_ shape: LinkShape, bytes: Int) throws -> Double {

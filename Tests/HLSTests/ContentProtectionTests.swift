@@ -1,7 +1,7 @@
-/// Which playlists need keys that only a key system gives.
 import HLS
 import Testing
 
+/// Which playlists need keys that only a key system gives.
 @Suite struct ContentProtectionTests {
     private func read(_ lines: String...) throws -> ContentProtection.Reading {
         let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:4"] + lines).joined(separator: "\n")

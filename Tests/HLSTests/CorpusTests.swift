@@ -48,7 +48,7 @@ import Glibc
         #expect(String(decoding: body, as: UTF8.self).contains("#" + name.rawValue))
     }
 
-    // Trap 3: what the caller leaves unchanged stays byte for byte.
+    // What the caller leaves unchanged stays byte for byte.
     @Test(arguments: Corpus.names)
     func `with a map that declines a clean playlist comes out as it went in`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))

@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// EXT-X-DEFINE (8216bis, 4.4.2.3), trap 11.
+/// EXT-X-DEFINE (8216bis 4.4.2.3).
 @Suite struct DefinitionTests {
     static func rewrite(
         _ lines: [String], url: String = "https://cdn.example.com/vod/l.m3u8?token=t%2Bk&empty=",

@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Playlists made to hurt: refused or passed on by rule, in bounded time and memory (traps 10, 15).
+/// Playlists made to hurt: refused or passed on by rule, in bounded time and memory.
 @Suite(.timeLimit(.minutes(5))) struct HostilePlaylistTests {
     static func rewrite(_ bytes: [UInt8]) throws -> RewrittenPlaylist {
         try PlaylistRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)

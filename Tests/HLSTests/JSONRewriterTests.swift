@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Steering manifests and asset lists (trap 8).
+/// Steering manifests and asset lists.
 @Suite struct JSONRewriterTests {
     static func rewrite(_ text: String) throws -> String {
         let bytes = try JSONRewriter.rewrite(

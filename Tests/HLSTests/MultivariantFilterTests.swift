@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Multivariant playlists that list only what can be played (trap 77).
+/// Multivariant playlists that list only what can be played.
 @Suite struct MultivariantFilterTests {
     /// Filters a list; what is named here by file name cannot be played.
     static func filter(_ text: String, without names: Set<String>) throws -> (String, Bool) {

@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// What of a title is played from what is kept (trap 77).
+/// What of a title is played from what is kept.
 @Suite struct OfflinePlanTests {
     private static func url(_ name: String) -> AbsoluteURL {
         // A literal that is a URL.

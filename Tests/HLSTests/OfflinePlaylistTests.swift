@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Media playlists of which only some segments are kept (trap 77).
+/// Media playlists of which only some segments are kept.
 @Suite struct OfflinePlaylistTests {
     /// The list without what is named here by file name.
     static func make(_ text: String, without names: Set<String>) throws -> String {

@@ -1,7 +1,7 @@
 import HLS
 import Testing
 
-/// Telling playlists from other bodies (trap 14).
+/// Telling playlists from other bodies.
 @Suite struct PlaylistDetectorTests {
     @Test(
         arguments: [

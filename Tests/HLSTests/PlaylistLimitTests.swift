@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Hostile sizes and numbers (trap 15).
+/// Hostile sizes and numbers.
 @Suite struct PlaylistLimitTests {
     static func rewrite(_ text: String, _ limits: PlaylistLimits) throws -> RewrittenPlaylist {
         var options = PlaylistRewriter.Options()

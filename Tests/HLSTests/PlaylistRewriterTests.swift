@@ -83,7 +83,6 @@ import URISyntax
         #expect(hints.map(\.byteRange) == [nil, nil, SubRange(offset: 7, length: 9)])
     }
 
-    // Trap 22.
     @Test func `an omitted offset continues the range before of the same resource`() throws {
         let ranges = try Self.references(
             """
@@ -139,7 +138,6 @@ import URISyntax
         #expect(list.summary.trailingPartCount == 1)
     }
 
-    // Trap 17.
     @Test func `a reference knows the key and the initialization section in force`() throws {
         let references = try Self.references(
             """
@@ -199,7 +197,6 @@ import URISyntax
         #expect(list.diagnostics.isEmpty)
     }
 
-    // Trap 42.
     @Test func `a media playlist is live until it has an end`() throws {
         let live =
             "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:6,\n1.ts\n"
@@ -208,7 +205,6 @@ import URISyntax
         #expect(try !Self.rewrite("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na").summary.isLive)
     }
 
-    // Trap 40.
     @Test func `a delta update counts skipped segments and keeps a map it does not show`() throws {
         let text = """
             #EXTM3U
@@ -231,7 +227,6 @@ import URISyntax
         #expect(summary.partTarget == .milliseconds(500))
     }
 
-    // Trap 8.
     @Test func `the place of a URI decides its role and not its extension`() throws {
         let references = try Self.references(
             """
@@ -253,7 +248,6 @@ import URISyntax
         #expect(list.references.map(\.role) == [.subtitle])
     }
 
-    // Trap 1.
     @Test func `relative references resolve against the URL given as base`() throws {
         let base = try AbsoluteURL("https://edge.example.net/x/y/list.m3u8")
         let list = try PlaylistRewriter.rewrite(
@@ -276,7 +270,6 @@ import URISyntax
         #expect(list.definedVariables == ["v": "1"])
     }
 
-    // Trap 62.
     @Test func `a replacement cannot break out of its quotes or its line`() throws {
         let list = try PlaylistRewriter.rewrite(
             Array("#EXTM3U\n#EXT-X-MAP:URI=\"i\"\n".utf8), base: Corpus.base,
@@ -322,7 +315,6 @@ import URISyntax
         #expect(references.map(\.mapURL) == [nil])
     }
 
-    // Trap 61.
     @Test func `an error about a URI shows neither user information nor query`() throws {
         let error = try #require(throws: PlaylistError.self) {
             try Self.rewrite("#EXTM3U\n#EXTINF:1,\nhttp://user:secret@ho st/x?token=secret\n")

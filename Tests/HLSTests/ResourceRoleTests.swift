@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Letters and file names of roles (trap 5).
+/// Letters and file names of roles.
 @Suite struct ResourceRoleTests {
     @Test(arguments: ResourceRole.allCases)
     func `a role comes back from its letter`(role: ResourceRole) {

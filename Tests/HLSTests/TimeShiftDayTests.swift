@@ -1,7 +1,7 @@
 import HLS
 import Testing
 
-/// Longer windows over hours (trap 47), and renditions side by side.
+/// Longer windows over hours, and renditions side by side.
 @Suite struct TimeShiftDayTests {
     private static let length = Duration.seconds(21_600)
 

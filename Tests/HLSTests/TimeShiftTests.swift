@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Live windows joined into a longer one (traps 43, 44).
+/// Live windows joined into a longer one.
 @Suite struct TimeShiftTests {
     static let base = Corpus.base
 
@@ -119,7 +119,6 @@ import URISyntax
         #expect(shift.segments.map(\.number) == [9, 10, 11, 12])
     }
 
-    // Trap 43.
     @Test func `an origin that counts anew begins an epoch behind a discontinuity`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(100...102), base: Self.base)
@@ -131,7 +130,6 @@ import URISyntax
         #expect(next.relation == .advanced && next.added == 105..<106)
     }
 
-    // Trap 43.
     @Test func `other names under known numbers begin an epoch`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...7), base: Self.base)
@@ -139,7 +137,6 @@ import URISyntax
         #expect(merge.relation == .newEpoch && merge.added == 8..<11)
     }
 
-    // Trap 43.
     @Test func `a name used again is told and is another generation`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(100...102), base: Self.base)
@@ -161,7 +158,6 @@ import URISyntax
         #expect(shift.segments.count == 4)
     }
 
-    // Trap 44.
     @Test func `a mirror with other numbers goes on where the first one stopped`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...7), base: Self.base)
@@ -342,7 +338,6 @@ import URISyntax
         #expect(merge.missed == 8996 && shift.segments.map(\.number) == [9000, 9001])
     }
 
-    // Trap 47.
     @Test func `a day of windows stays within its bounds`() throws {
         var shift = TimeShift()
         for start in stride(from: 0, to: 3000, by: 3) {

@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// URIs that no player can or may open: what of a playlist they cost (trap 10).
+/// URIs that no player can or may open: what of a playlist they cost.
 @Suite struct UnusableURITests {
     static func rewrite(_ lines: [String]) throws -> (text: String, list: RewrittenPlaylist) {
         let text = (["#EXTM3U"] + lines).joined(separator: "\n") + "\n"

@@ -1,4 +1,4 @@
-/// Bodies that our side cannot finish: the client must see that.
+// Bodies that our side cannot finish: the client must see that.
 import HTTP
 import HTTPServer
 import Posix
@@ -19,7 +19,6 @@ struct BrokenBodyTests {
         }
     }
 
-    /// Trap 29.
     @Test(arguments: [true, false])
     func `content of a told length that breaks or ends early is a reset`(breaks: Bool) throws {
         let record = Record()

@@ -1,9 +1,9 @@
-/// The life of a connection as a value.
 @testable import HTTPServer
 import Posix
 import Reactor
 import Testing
 
+/// The life of a connection as a value.
 struct ConnectionStateTests {
     private let limits = ServerLimits()
     private let start = Monotonic(nanoseconds: 1_000_000_000)

@@ -1,4 +1,4 @@
-/// Many connections, and unequal ones.
+// Many connections, and unequal ones.
 import Glibc
 import HTTP
 import HTTPServer
@@ -61,7 +61,6 @@ struct CrowdTests {
         }
     }
 
-    /// Trap 33.
     @Test func `readers that do not read hold up nobody and grow nothing`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in

@@ -1,7 +1,7 @@
-/// How the descriptors that the system grants are shared out.
 import HTTPServer
 import Testing
 
+/// How the descriptors that the system grants are shared out.
 struct DescriptorBudgetTests {
     private let demand = DescriptorBudget.Demand(
         loops: 4, addresses: 1, transfers: 48, connections: 20_000, openObjects: 512)

@@ -1,4 +1,4 @@
-/// The end of a server.
+// The end of a server.
 import HTTP
 import HTTPServer
 import Posix

@@ -1,4 +1,4 @@
-/// How heads and bodies stand on the wire.
+// How heads and bodies stand on the wire.
 import HTTP
 import HTTPServer
 import Posix
@@ -161,7 +161,6 @@ struct FramingTests {
         #expect(head?.split(separator: "Date:").count == 2)
     }
 
-    /// Trap 62.
     @Test func `a field that would forge a line gets 500 instead`() throws {
         let server = try TestServer { _, _, exchange in
             var head = ok()

@@ -1,8 +1,8 @@
-/// A client that reads as fast as it can, on a thread of its own.
 import Posix
 import Reactor
 import Synchronization
 
+/// A client that reads as fast as it can, on a thread of its own.
 final class GreedyReader: Sendable {
     private let state: State
     private let thread: PosixThread

@@ -1,4 +1,4 @@
-/// Clients that leave, wholly or by half.
+// Clients that leave, wholly or by half.
 import HTTP
 import HTTPServer
 import Posix
@@ -7,7 +7,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct HangUpTests {
-    /// Trap 68.
     @Test func `a client that resets cancels source and exchange exactly once`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
@@ -87,7 +86,7 @@ struct HangUpTests {
         #expect(record.outcomes.map(\.ending) == [.complete, .complete])
     }
 
-    // Trap 68: what a player no longer waits for must not go on.
+    // What a player no longer waits for must not go on.
     @Test func `a client that closed while there was nothing to send is given up`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in

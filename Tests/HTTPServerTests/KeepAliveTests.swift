@@ -1,4 +1,4 @@
-/// Connections that live over many requests, and those that do not.
+// Connections that live over many requests, and those that do not.
 import HTTP
 import HTTPServer
 import Posix
@@ -7,7 +7,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct KeepAliveTests {
-    /// Trap 64.
     @Test func `a thousand requests are answered on one connection`() throws {
         let server = try TestServer(echoPath)
         let client = server.client()

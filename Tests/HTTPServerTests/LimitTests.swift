@@ -1,4 +1,4 @@
-/// What is refused, and how the client learns of it.
+// What is refused, and how the client learns of it.
 import Glibc
 import HTTP
 import HTTPServer
@@ -67,7 +67,6 @@ struct LimitTests {
         #expect(ServerLimits().clamped() == ServerLimits())
     }
 
-    /// Trap 74.
     @Test(arguments: [true, false])
     func `a port that another server listens on is an error, shared or not`(shared: Bool) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)

@@ -1,4 +1,4 @@
-/// Heads that come again byte for byte: known without being read, and never taken for others.
+// Heads that come again byte for byte: known without being read, and never taken for others.
 import HTTP
 import Reactor
 import Testing

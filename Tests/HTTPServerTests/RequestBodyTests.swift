@@ -1,4 +1,4 @@
-/// Request bodies: pulled, bounded, asked for, or left.
+// Request bodies: pulled, bounded, asked for, or left.
 import Glibc
 import HTTP
 import HTTPServer

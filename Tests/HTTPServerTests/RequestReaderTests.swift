@@ -1,8 +1,8 @@
-/// Requests out of bytes, however they are cut.
 import HTTP
 @testable import HTTPServer
 import Testing
 
+/// Requests out of bytes, however they are cut.
 struct RequestReaderTests {
     private static let stream = """
         GET /a HTTP/1.1\r\nHost: t\r\n\r\n\

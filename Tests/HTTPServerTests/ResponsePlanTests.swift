@@ -1,8 +1,8 @@
-/// Framing decided without a socket.
 import HTTP
 @testable import HTTPServer
 import Testing
 
+/// Framing decided without a socket.
 struct ResponsePlanTests {
     typealias Asked = ResponsePlan.Asked
 

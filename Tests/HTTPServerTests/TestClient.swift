@@ -1,4 +1,4 @@
-/// A blocking HTTP client of the tests' own, so that a fault of the server's code cannot hide.
+// A blocking HTTP client of the tests' own, so that a fault of the server's code cannot hide.
 import Glibc
 
 /// How a stream ended for the client.

@@ -1,4 +1,4 @@
-/// A server with a scripted handler, and a record of what happened on its loops.
+// A server with a scripted handler, and a record of what happened on its loops.
 import Glibc
 import HTTP
 import HTTPServer

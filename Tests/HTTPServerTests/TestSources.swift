@@ -1,4 +1,4 @@
-/// Body sources of the tests.
+// Body sources of the tests.
 import Glibc
 import HTTPServer
 import Posix

@@ -1,4 +1,4 @@
-/// Clients that are slow to ask, or to read.
+// Clients that are slow to ask, or to read.
 import Glibc
 import HTTP
 import HTTPServer
@@ -7,7 +7,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
-    /// Trap 62.
     @Test func `a head that comes drop by drop is answered 408 and cut`() throws {
         let server = try TestServer(limits: shortLimits(), echoPath)
         let client = server.client()

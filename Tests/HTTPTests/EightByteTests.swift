@@ -1,9 +1,9 @@
-/// What is judged eight bytes at a time: the same as byte by byte, wherever the byte stands.
 import Testing
 import URISyntax
 
 @testable import HTTP
 
+/// What is judged eight bytes at a time: the same as byte by byte, wherever the byte stands.
 @Suite struct `Bytes judged in eights` {
     @Test func `field values are found as byte by byte`() {
         for byte in UInt8.min...UInt8.max {

@@ -1,7 +1,7 @@
-/// The `Proxy-Status` field of answers to failures.
 import HTTP
 import Testing
 
+/// The `Proxy-Status` field of answers to failures.
 struct ProxyStatusTests {
     @Test(arguments: [
         (ProxyStatus(proxy: "sluice"), "sluice"),

@@ -2,7 +2,7 @@ import HTTP
 import Testing
 
 /// What a request parser must not let through, since another reader could see something else
-/// there (RFC 9112 section 11.2; trap 62).
+/// there (RFC 9112 section 11.2).
 struct `Refused requests` {
     static func get(_ lines: String) -> String {
         "GET / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n\r\n"

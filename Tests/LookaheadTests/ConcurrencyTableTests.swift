@@ -1,7 +1,7 @@
-/// The published table of transfers, row by row and rule by rule.
 import Lookahead
 import Testing
 
+/// The published table of transfers, row by row and rule by rule.
 @Suite struct ConcurrencyTableTests {
     private func transfers(
         _ goodput: Double?, _ change: (inout ConcurrencyTable.Question) -> Void = { _ in }

@@ -1,7 +1,7 @@
-/// The controllers of concurrency on links in arithmetic.
 import Lookahead
 import Testing
 
+/// The controllers of concurrency on links in arithmetic.
 @Suite struct ConcurrencyTests {
     @Test(arguments: SimulatedLink.all)
     func `probing gets what the best fixed number gets, less five percent`(link: SimulatedLink) {

@@ -1,7 +1,7 @@
-/// What an item is, and what that costs.
 import Lookahead
 import Testing
 
+/// What an item is, and what that costs.
 @Suite struct FeedMediaTests {
     private static let mp4: [UInt8] = [0, 0, 0, 24] + Array("ftypisom".utf8)
 

@@ -1,10 +1,10 @@
-/// What a feed does as its viewer stays with an item, or does not.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Lookahead
 
+/// What a feed does as its viewer stays with an item, or does not.
 @Suite struct FeedPaceTests {
     /// All items are known, and nothing has come of any.
     private func story(_ change: (inout FeedParameters) -> Void = { _ in }) -> FeedStory {

@@ -1,10 +1,10 @@
-/// Which bytes make the beginning of an item, and which numbers a feed may be given.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Lookahead
 
+/// Which bytes make the beginning of an item, and which numbers a feed may be given.
 @Suite struct FeedPlanTests {
     private func part(_ seconds: Double, _ begins: Double = 0) -> FeedPlan.Part {
         FeedPlan.Part(

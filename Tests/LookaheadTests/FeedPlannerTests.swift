@@ -1,10 +1,10 @@
-/// What is got ready of a feed, in which order and within which budgets.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Lookahead
 
+/// What is got ready of a feed, in which order and within which budgets.
 @Suite struct FeedPlannerTests {
     @Test func `the active item comes whole, its neighbours with their beginnings`() {
         var story = FeedStory()

@@ -1,9 +1,9 @@
-/// A feed of items that are alike, for the tests of its planner.
 import HLS
 import URISyntax
 
 @testable import Lookahead
 
+/// A feed of items that are alike, for the tests of its planner.
 struct FeedStory {
     var planner: FeedPlanner
     var now = 0.0

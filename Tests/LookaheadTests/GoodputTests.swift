@@ -1,7 +1,7 @@
-/// Tests of the mean rate.
 import Lookahead
 import Testing
 
+/// Tests of the mean rate.
 @Suite struct GoodputTests {
     @Test func `nothing is known before the first sample`() {
         var goodput = Goodput()

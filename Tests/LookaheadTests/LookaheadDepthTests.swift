@@ -1,10 +1,10 @@
-/// How far ahead of a player is fetched, and what the player's own words change.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Lookahead
 
+/// How far ahead of a player is fetched, and what the player's own words change.
 @Suite struct LookaheadDepthTests {
     private func depth(
         _ mode: LookaheadMode = .auto, line: Double?, rate: Double?, _ hints: PlayerHints? = nil

@@ -1,10 +1,10 @@
-/// What is fetched ahead of a player: in which order, how far, and when no more.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Lookahead
 
+/// What is fetched ahead of a player: in which order, how far, and when no more.
 @Suite struct LookaheadPlannerTests {
     @Test func `the next segments are fetched, the nearest first, and no others`() {
         var story = LookaheadStory()

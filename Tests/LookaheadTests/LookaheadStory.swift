@@ -1,4 +1,4 @@
-/// A planner with a title of one picture and one sound track, for the tests of look-ahead.
+// A planner with a title of one picture and one sound track, for the tests of look-ahead.
 import HLS
 import URISyntax
 

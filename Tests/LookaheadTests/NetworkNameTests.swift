@@ -1,7 +1,7 @@
-/// Telling networks apart by the kernel's tables.
 import Lookahead
 import Testing
 
+/// Telling networks apart by the kernel's tables.
 @Suite struct NetworkNameTests {
     private static let routes = """
         Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT

@@ -1,8 +1,8 @@
-/// How many bytes of a paced body may go out by when.
 import Testing
 
 @testable import Lookahead
 
+/// How many bytes of a paced body may go out by when.
 @Suite struct `A pace` {
     @Test func `lets a first step go at once`() {
         let budget = PaceBudget(rate: 1_000_000, start: 5)

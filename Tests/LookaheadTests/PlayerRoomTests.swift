@@ -1,7 +1,7 @@
-/// What players leave to downloads, with players and a line in arithmetic.
 import Lookahead
 import Testing
 
+/// What players leave to downloads, with players and a line in arithmetic.
 @Suite struct PlayerRoomTests {
     /// Notes requests that begin at these times and take so long.
     private func room(_ requests: [(at: Double, takes: Double)]) -> PlayerRoom {

@@ -1,12 +1,12 @@
+import HLS
+import Lookahead
+import URISyntax
+
 /// What the pure parts make of readings that follow one another: the longer window, its snapshots,
 /// offline forms, the planners of look-ahead and feeds.
 ///
 /// Each returns what is wrong, nil where nothing is; what must never happen ends the process.
 /// `Fixtures/fuzz/drivers/sequence.swift` uses this file too.
-import HLS
-import Lookahead
-import URISyntax
-
 enum ReadingSequences {
     /// Runs everything on the readings that `bytes` stand for.
     static func fault(_ readings: FuzzedReadings) -> String? {

@@ -1,4 +1,4 @@
-/// A link in arithmetic: what so many transfers at once get through it.
+// A link in arithmetic: what so many transfers at once get through it.
 import Lookahead
 import Testing
 

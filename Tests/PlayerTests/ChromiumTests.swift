@@ -1,4 +1,4 @@
-/// Chromium without a window: the page reports to the server it came from when a video has ended.
+// Chromium without a window: the page reports to the server it came from when a video has ended.
 import FixtureCDN
 import ScenarioSupport
 import Testing

@@ -1,8 +1,8 @@
-/// ffmpeg and ffprobe see through the daemon exactly what they see direct.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// ffmpeg and ffprobe see through the daemon exactly what they see direct.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg") && Tool.exists("ffprobe"), "needs ffmpeg"))
     struct FFmpeg {
@@ -27,7 +27,7 @@ extension Players {
             }
         }
 
-        /// Direct, ffmpeg loses the rest of such a segment and exits as if all were well (trap 29).
+        /// Direct, ffmpeg loses the rest of such a segment and exits as if all were well.
         @Test func `ffmpeg loses no frame to an origin that breaks off`() throws {
             let stage = try Stage()
             let direct = try Tool.framemd5(stage.cdn.url(Stream.transportStream.path))

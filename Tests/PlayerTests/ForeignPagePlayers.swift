@@ -1,4 +1,4 @@
-/// What scripts of pages can read through the daemon, in a browser: decision 18.
+// What scripts of pages can read through the daemon, in a browser: decision 18.
 import FixtureCDN
 import ScenarioSupport
 import Testing

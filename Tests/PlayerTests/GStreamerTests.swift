@@ -1,8 +1,8 @@
-/// GStreamer with both of its HLS demuxers, which hashes every decoded buffer.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// GStreamer with both of its HLS demuxers, which hashes every decoded buffer.
 extension Players {
     @Suite(.enabled(if: isInstalled, "needs gstreamer1.0-tools and its plugins"))
     struct GStreamer {

@@ -1,4 +1,4 @@
-/// hls.js in Chromium: a page that plays one stream and reports what becomes of it.
+// hls.js in Chromium: a page that plays one stream and reports what becomes of it.
 import FixtureCDN
 import ScenarioSupport
 

@@ -1,8 +1,8 @@
-/// A thousand short segments in a row on connections that stay open (trap 64).
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// A thousand short segments in a row on connections that stay open.
 extension Players {
     @Suite
     struct KeepAlive {

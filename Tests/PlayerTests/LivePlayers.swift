@@ -1,5 +1,5 @@
-/// Real players on live streams, all of them at one stream at once: frames flow until it ends, and
-/// the origin is asked for each segment once.
+// Real players on live streams, all of them at one stream at once: frames flow until it ends, and
+// the origin is asked for each segment once.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,4 +1,4 @@
-/// A live stream: the window slides on while ffmpeg watches it, and ends when the origin says so.
+// A live stream: the window slides on while ffmpeg watches it, and ends when the origin says so.
 import FixtureCDN
 import ScenarioSupport
 import Testing

@@ -1,8 +1,8 @@
-/// mpv, which encodes to a list of frame hashes instead of a window.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// mpv, which encodes to a list of frame hashes instead of a window.
 extension Players {
     @Suite(.enabled(if: Tool.exists("mpv"), "needs mpv"))
     struct MPV {

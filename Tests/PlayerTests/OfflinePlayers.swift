@@ -1,10 +1,10 @@
-/// Players and titles of which only some is kept, with the origin gone: each plays over the hole to the
-/// end, in bounded time, and asks for nothing that is not there.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Players and titles of which only some is kept, with the origin gone: each plays over the hole to the
+/// end, in bounded time, and asks for nothing that is not there.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
     struct Offline {

@@ -1,4 +1,4 @@
-/// The stage players perform on: the sample CDN with the bundled streams, and the daemon before it.
+// The stage players perform on: the sample CDN with the bundled streams, and the daemon before it.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,8 +1,8 @@
-/// Origins behind TLS and HTTP/2, as a real nginx speaks them.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Origins behind TLS and HTTP/2, as a real nginx speaks them.
 extension Players {
     @Suite(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct TLSOrigin {

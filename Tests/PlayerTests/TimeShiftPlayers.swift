@@ -1,8 +1,8 @@
-/// Real players before longer windows and recordings of live streams.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Real players before longer windows and recordings of live streams.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
     struct TimeShiftPlayers {}

@@ -1,9 +1,9 @@
-/// VLC, which remultiplexes what it plays; the result is decoded and compared.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// VLC, which remultiplexes what it plays; the result is decoded and compared.
 extension Players {
     @Suite(.enabled(if: Tool.exists("cvlc") && Tool.exists("ffmpeg"), "needs vlc-bin and ffmpeg"))
     struct VLC {

@@ -1,8 +1,8 @@
-/// Files by descriptor.
 import Glibc
 import Posix
 import Testing
 
+/// Files by descriptor.
 struct FileTests {
     @Test func `what is written at an offset is read there`() throws {
         let file = try openUnnamedFile(in: "/tmp")

@@ -1,8 +1,8 @@
-/// Addresses and sockets.
 import Glibc
 import Posix
 import Testing
 
+/// Addresses and sockets.
 struct SocketTests {
     @Test(arguments: [
         ("127.0.0.1", "127.0.0.1:80", true), ("::1", "[::1]:80", true), ("[::1]", "[::1]:80", true),

@@ -1,9 +1,9 @@
-/// Cookies go where they belong and nowhere else (RFC 6265; trap 51).
 @testable import Proxy
 import Posix
 import Testing
 import URISyntax
 
+/// Cookies go where they belong and nowhere else (RFC 6265).
 @Suite struct `The cookie jar` {
     private let now = WallTime(seconds: 1_800_000_000)
 

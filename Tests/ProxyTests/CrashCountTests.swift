@@ -1,9 +1,9 @@
-/// When something that ran in crashes is not taken up again.
 import Posix
 import Testing
 
 @testable import Proxy
 
+/// When something that ran in crashes is not taken up again.
 @Suite struct CrashCountTests {
     private func time(_ seconds: Int64) -> Monotonic {
         Monotonic(nanoseconds: 0) + .seconds(seconds)

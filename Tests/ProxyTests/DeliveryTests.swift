@@ -1,9 +1,9 @@
-/// Which list answers which delivery directives (8216bis 6.2.5; trap 38).
 @testable import Proxy
 import HLS
 import HTTP
 import Testing
 
+/// Which list answers which delivery directives (8216bis 6.2.5).
 @Suite struct `Delivery directives` {
     private func directives(_ query: String) -> DeliveryDirectives? {
         DeliveryDirectives(QueryItem.items(of: query))

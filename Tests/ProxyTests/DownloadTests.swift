@@ -1,10 +1,10 @@
-/// What is ordered, chosen and planned of a title, without a daemon.
 import HLS
 import Testing
 import URISyntax
 
 @testable import Proxy
 
+/// What is ordered, chosen and planned of a title, without a daemon.
 @Suite struct DownloadOrderTests {
     @Test(arguments: [("90", 90.0), ("1:30", 90), ("1:02:03", 3_723), ("0.5", 0.5)])
     func `times are read as people write them`(text: String, seconds: Double) {

@@ -1,4 +1,3 @@
-/// Since when names of live lists stand for what they stand for, reading by reading (trap 43).
 @testable import Proxy
 import HLS
 import Posix
@@ -7,6 +6,7 @@ import Store
 import Testing
 import URISyntax
 
+/// Since when names of live lists stand for what they stand for, reading by reading.
 @Suite struct `Epochs of names` {
     private let list = ObjectKey(sha256Of: "list")
     private var ledger = EpochLedger()

@@ -1,5 +1,3 @@
-/// Paths in live lists over random sequences of readings: tokens and servers change, the window
-/// slides, leaps and begins anew, and delta updates leave out its beginning.
 @testable import Proxy
 import HLS
 import Posix
@@ -8,6 +6,8 @@ import Store
 import Testing
 import URISyntax
 
+/// Paths in live lists over random sequences of readings: tokens and servers change, the window
+/// slides, leaps and begins anew, and delta updates leave out its beginning.
 @Suite struct `Paths in live lists` {
     /// A stream as its origin has it.
     private struct Stream {

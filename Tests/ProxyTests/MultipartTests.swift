@@ -1,9 +1,9 @@
-/// Several ranges in one answer: which parts there are, and what they amount to.
 import HTTP
 import Testing
 
 @testable import Proxy
 
+/// Several ranges in one answer: which parts there are, and what they amount to.
 @Suite struct `Several ranges` {
     private func combined(_ specs: [ByteRangeSpec]) -> [String] {
         Multipart.combined(specs, total: 100).map { "\($0.first)-\($0.last)" }

@@ -1,9 +1,9 @@
-/// What one player request may cost its origins, by the rules alone.
 @testable import Proxy
 import Posix
 import Store
 import Testing
 
+/// What one player request may cost its origins, by the rules alone.
 @Suite struct `Origin allowance` {
     private let key = ObjectKey(sha256Of: "a")
 

@@ -1,4 +1,3 @@
-/// What the front door keeps of a hit beside the store: resources by target, IDs of sessions.
 import CachePolicy
 import HTTP
 @testable import Proxy
@@ -6,6 +5,7 @@ import Routing
 import Testing
 import URISyntax
 
+/// What the front door keeps of a hit beside the store: resources by target, IDs of sessions.
 @Suite struct `Requests that come again` {
     private static func resource(_ target: String, agent: String) throws -> Resource {
         Resource(

@@ -1,4 +1,3 @@
-/// How much of a title is kept, and what it is called: the pure half.
 import HLS
 import Posix
 @testable import Proxy
@@ -6,6 +5,7 @@ import Store
 import Testing
 import URISyntax
 
+/// How much of a title is kept, and what it is called: the pure half.
 private let base = "https://cdn.example.com/vod/show/s1e2/"
 
 private func list(_ lines: String..., at name: String = "index.m3u8") throws -> TitleList {

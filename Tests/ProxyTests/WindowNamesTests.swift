@@ -1,10 +1,10 @@
-/// The names of a live window against those of the window before it.
 @testable import Proxy
 import HLS
 import Store
 import Testing
 import URISyntax
 
+/// The names of a live window against those of the window before it.
 @Suite struct WindowNamesTests {
     private static func reading(_ names: [String], head: String = "") throws -> LiveReading {
         let text =

@@ -1,4 +1,4 @@
-/// Readiness, timers and rounds of one loop.
+// Readiness, timers and rounds of one loop.
 import Glibc
 import Posix
 import Reactor

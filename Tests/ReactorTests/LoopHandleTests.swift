@@ -1,4 +1,4 @@
-/// What crosses between threads and loops.
+// What crosses between threads and loops.
 import Posix
 import Reactor
 import Synchronization

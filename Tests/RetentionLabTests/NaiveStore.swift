@@ -1,4 +1,4 @@
-/// What the tests hold policies against: the names and sizes that must be known, in a dictionary.
+// What the tests hold policies against: the names and sizes that must be known, in a dictionary.
 import Retention
 import RetentionLab
 

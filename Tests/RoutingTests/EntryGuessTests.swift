@@ -1,8 +1,8 @@
-/// What a path that leads nowhere was probably meant to be.
 import Routing
 import Testing
 import URISyntax
 
+/// What a path that leads nowhere was probably meant to be.
 struct EntryGuessTests {
     @Test(arguments: [
         ("/cdn.example.com/x.m3u8", "https://cdn.example.com/x.m3u8"),

@@ -1,10 +1,10 @@
-/// Links made of a folder and a name are those that are made in one piece.
 import HLS
 import HTTP
 import Routing
 import Testing
 import URISyntax
 
+/// Links made of a folder and a name are those that are made in one piece.
 @Suite struct `Links of one folder` {
     private let session = SessionID(0x1234_5678_9abc)
 

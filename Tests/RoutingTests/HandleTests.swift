@@ -1,9 +1,9 @@
-/// Handles: session and URL in one word, back again, and nothing forged.
 import HLS
 import Routing
 import Testing
 import URISyntax
 
+/// Handles: session and URL in one word, back again, and nothing forged.
 @Suite struct `Handles` {
     static let session = SessionID(0x1234_5678_9abc)
 
@@ -16,7 +16,6 @@ import URISyntax
         return output
     }
 
-    // Trap 2.
     @Test(arguments: [
         "https://cdn.example.com/vod/master.m3u8", "http://[2001:db8::1]:8080/a?b=c&d=%2F%25+e;f",
         "https://user:secret@host/p%20q/[x]|y", "http://h/?", "https://h/ünï/日本.ts?x=ü",

@@ -1,10 +1,10 @@
-/// The paths of links into live lists: which place each names, and how the query belongs to it.
 import HLS
 import HTTP
 import Routing
 import Testing
 import URISyntax
 
+/// The paths of links into live lists: which place each names, and how the query belongs to it.
 @Suite struct LivePlaceTests {
     private static let session = SessionID(0xABCDEF)
 

@@ -1,7 +1,7 @@
-/// Which of many mounts a path belongs to.
 @testable import Routing
 import Testing
 
+/// Which of many mounts a path belongs to.
 struct MountTableTests {
     private func table(_ paths: [String]) throws -> MountTable {
         MountTable(try paths.map { try Mount("\($0)=http://origin.example/x/") })

@@ -1,10 +1,10 @@
-/// Request targets become routes.
 import HLS
 import HTTP
 import Routing
 import Testing
 import URISyntax
 
+/// Request targets become routes.
 @Suite struct `The router` {
     let router: Router
 
@@ -42,7 +42,7 @@ import URISyntax
         #expect(entryURL(target) == url)
     }
 
-    // Trap 80: a query cut at its first ampersand.
+    // A query cut at its first ampersand.
     @Test func `an unencoded URL keeps its own arguments`() {
         #expect(entryURL("/proxy?url=https://h/a?x=1&y=2&h_Referer=z") == "https://h/a?x=1&y=2")
     }
@@ -62,7 +62,6 @@ import URISyntax
             ])
     }
 
-    // Trap 62.
     @Test(arguments: [
         "h_X=a%0D%0AEvil:%201", "h_A%20B=c", "h_Host=evil", "h_=x", "h_Content-Length=3",
     ])
@@ -74,7 +73,6 @@ import URISyntax
         #expect(status == .badRequest)
     }
 
-    // Trap 10.
     @Test(arguments: [
         "/proxy?url=file%3A%2F%2F%2Fetc%2Fpasswd", "/proxy?url=ftp%3A%2F%2Fh%2F", "/proxy",
         "/proxy?url=",
@@ -96,7 +94,6 @@ import URISyntax
         guard case .refused(.badRequest, _) = route(target) else { return #expect(Bool(false)) }
     }
 
-    // Traps 7 and 38.
     @Test func `only delivery directives of a rewritten URL's query count`() {
         guard
             case .rewritten(let link) = route("/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")

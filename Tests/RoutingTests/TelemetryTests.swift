@@ -1,9 +1,9 @@
-/// What players tell of themselves does not reach an origin.
 import HTTP
 import Routing
 import Testing
 import URISyntax
 
+/// What players tell of themselves does not reach an origin.
 @Suite struct TelemetryTests {
     @Test(arguments: [
         ("http://a/x.ts?CMCD=bl%3D2100%2Csid%3D%22a%22", "http://a/x.ts"),
@@ -12,7 +12,7 @@ import URISyntax
         ("http://a/x.ts?CMCDs=1", "http://a/x.ts?CMCDs=1"), ("http://a/x.ts?", "http://a/x.ts?"),
     ])
     func `the CMCD argument is taken out and nothing else`(url: String, expected: String) throws {
-        #expect(Telemetry.stripped(try AbsoluteURL(url)).text == expected)  // trap 50
+        #expect(Telemetry.stripped(try AbsoluteURL(url)).text == expected)
     }
 
     @Test func `CMCD fields are taken out in any case`() {

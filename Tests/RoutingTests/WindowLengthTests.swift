@@ -1,9 +1,9 @@
-/// Lengths of time in entries.
 import HTTP
 import Routing
 import Testing
 import URISyntax
 
+/// Lengths of time in entries.
 @Suite struct WindowLengthTests {
     @Test(arguments: [
         ("3600", 3_600), ("90m", 5_400), ("2h", 7_200), ("1h30m", 5_400), ("1d", 86_400),

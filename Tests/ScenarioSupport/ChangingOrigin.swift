@@ -1,5 +1,5 @@
-/// An origin whose resources change and whose answers differ in all that HTTP leaves open, with its own
-/// HTTP code: what a cache sends on has to agree with one version that this origin had.
+// An origin whose resources change and whose answers differ in all that HTTP leaves open, with its own
+// HTTP code: what a cache sends on has to agree with one version that this origin had.
 import CLinux
 import FixtureCDN
 import Glibc

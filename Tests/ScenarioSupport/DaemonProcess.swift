@@ -1,8 +1,8 @@
-/// The built daemon as a process of its own: started, watched, measured, ended by its id.
 package import FixtureCDN
 import Glibc
 import Synchronization
 
+/// The built daemon as a process of its own: started, watched, measured, ended by its id.
 package final class DaemonProcess: Sendable {
     private let child: ChildProcess
     private let transcript: Transcript

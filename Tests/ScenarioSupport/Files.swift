@@ -1,4 +1,4 @@
-/// Files of the scenarios: the committed fixtures and folders that vanish with the test.
+// Files of the scenarios: the committed fixtures and folders that vanish with the test.
 import Glibc
 
 /// The files under `Fixtures/`.

@@ -1,4 +1,4 @@
-/// An origin that misbehaves at random, as a seed says, and counts what each player request cost it.
+// An origin that misbehaves at random, as a seed says, and counts what each player request cost it.
 import CLinux
 import FixtureCDN
 import Glibc

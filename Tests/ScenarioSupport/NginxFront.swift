@@ -1,8 +1,8 @@
-/// A real nginx in front of the sample CDN or of a folder: TLS and HTTP/2 as a foreign server speaks them.
 package import FixtureCDN
 import Glibc
 import Synchronization
 
+/// A real nginx in front of the sample CDN or of a folder: TLS and HTTP/2 as a foreign server speaks them.
 package final class NginxFront: Sendable {
     /// What nginx hands out.
     package enum Source: Sendable {

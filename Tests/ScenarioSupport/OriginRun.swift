@@ -1,6 +1,6 @@
-/// Plays the steps of a scripted origin on one connection.
 import Glibc
 
+/// Plays the steps of a scripted origin on one connection.
 final class OriginRun {
     private let socket: WireSocket
     private let onRequest: (WireHead, [UInt8]) -> Void

@@ -1,6 +1,6 @@
-/// A response on its way to a player, read as slowly and as far as the scenario wants.
 import Glibc
 
+/// A response on its way to a player, read as slowly and as far as the scenario wants.
 package final class PlayerStream {
     private let socket: WireSocket
     private let method: String

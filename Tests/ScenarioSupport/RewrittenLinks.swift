@@ -1,4 +1,4 @@
-/// Links as they stand in rewritten playlists.
+// Links as they stand in rewritten playlists.
 
 /// The origin URL that an unsigned link leads to, read from its handle with our own decoder; nil for
 /// short forms and for anything else.

@@ -1,14 +1,14 @@
+import CLinux
+import FixtureCDN
+import Glibc
+import Synchronization
+
 /// An origin that does exactly what a scenario says, with its own HTTP code.
 ///
 /// Scripts are of two kinds. `connection(...)` is played on the next connection that is accepted,
 /// step by step. `answer(path, ...)` waits for a request for that path on any connection without a
 /// script of its own, and is used up by it; several for one path are used in order.
 /// `verify()` fails when a step was missed or a script is left over.
-import CLinux
-import FixtureCDN
-import Glibc
-import Synchronization
-
 package final class ScriptedOrigin: Sendable {
     /// One thing the origin does.
     package enum Step: Sendable {

@@ -1,8 +1,8 @@
+import Glibc
+
 /// A blocking HTTP client that does exactly what a scenario says, with its own HTTP code.
 ///
 /// One value belongs to one thread; make one for every player. Every wait ends at the deadline.
-import Glibc
-
 package final class ScriptedPlayer {
     private let base: String
     private let transcript: Transcript?

@@ -1,7 +1,7 @@
-/// Other programs a scenario runs to the end, ffmpeg before all.
 import FixtureCDN
 import Glibc
 
+/// Other programs a scenario runs to the end, ffmpeg before all.
 package enum Tool {
     /// What a program left behind; `status` is its exit code, or 128 plus the signal that ended it.
     package struct Result: Sendable {

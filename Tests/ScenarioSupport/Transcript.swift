@@ -1,6 +1,6 @@
-/// What both sides said, in order, for the message of a failed scenario.
 import Synchronization
 
+/// What both sides said, in order, for the message of a failed scenario.
 package final class Transcript: Sendable, CustomStringConvertible {
     private struct Entry {
         let at: ContinuousClock.Instant

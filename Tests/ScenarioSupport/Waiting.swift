@@ -1,4 +1,4 @@
-/// Waits of the scenarios: none is without a deadline, none stands for a fixed sleep.
+// Waits of the scenarios: none is without a deadline, none stands for a fixed sleep.
 import FixtureCDN
 import Glibc
 import Synchronization

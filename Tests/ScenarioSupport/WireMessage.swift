@@ -1,4 +1,4 @@
-/// The scenarios' own tiny HTTP/1.1: heads, field look-up and body framing, independent of ours.
+// The scenarios' own tiny HTTP/1.1: heads, field look-up and body framing, independent of ours.
 
 /// The head of a request or response.
 package struct WireHead: Sendable, CustomStringConvertible {

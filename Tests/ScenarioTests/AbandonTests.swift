@@ -1,13 +1,13 @@
-/// Players that hang up: the origin is left alone soon, unless the bytes are as good as there.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Players that hang up: the origin is left alone soon, unless the bytes are as good as there.
 extension Stories {
     @Suite struct AbandonTests {
         @Test func `the fetch ends within a second of the only player's leaving`() throws {
-            let story = try Story()  // trap 68
+            let story = try Story()
             let path = segment("left", 20_000_000)
             story.cdn.setBehaviour("rate=1000000", for: path)
             let stream = try story.open(path)

@@ -1,8 +1,8 @@
-/// Stories of the access token: it opens the daemon, and leaves it on no way.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of the access token: it opens the daemon, and leaves it on no way.
 extension Stories {
     @Suite struct AccessTokenTests {}
 }

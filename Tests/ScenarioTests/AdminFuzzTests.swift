@@ -1,9 +1,9 @@
-/// Random requests to the daemon's own pages, by seed: each is answered or refused in words, and the
-/// daemon goes on.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Random requests to the daemon's own pages, by seed: each is answered or refused in words, and the
+/// daemon goes on.
 extension Stories {
     @Suite struct AdminFuzzTests {}
 }

@@ -1,10 +1,10 @@
-/// Stories of what should not happen: origins that lie, are gone, or send nonsense.
-///
-/// The answer says whose fault it is, nothing wrong is kept, and the daemon goes on.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of what should not happen: origins that lie, are gone, or send nonsense.
+///
+/// The answer says whose fault it is, nothing wrong is kept, and the daemon goes on.
 extension Stories {
     @Suite struct BadInputTests {}
 }
@@ -126,7 +126,7 @@ extension Stories.BadInputTests {
         }
     }
 
-    @Test  // trap 75
+    @Test
     func `a segment longer than it says is cut where it says`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("0123456789".utf8))

@@ -1,10 +1,10 @@
-/// What one player request may cost an origin that misbehaves for good: requests, connections and
-/// slots.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What one player request may cost an origin that misbehaves for good: requests, connections and
+/// slots.
 extension Stories {
     @Suite struct BoundsTests {
         /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same

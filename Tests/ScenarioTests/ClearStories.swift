@@ -1,9 +1,9 @@
-/// Stories of clearing: it is over at once, whatever is stored, and a kill changes nothing of that.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of clearing: it is over at once, whatever is stored, and a kill changes nothing of that.
 extension Stories {
     @Suite struct ClearStories {}
 }

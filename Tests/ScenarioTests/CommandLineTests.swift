@@ -1,9 +1,9 @@
-/// Stories of the program itself: commands, exit codes and settings.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of the program itself: commands, exit codes and settings.
 extension Stories {
     @Suite struct CommandLineTests {}
 }

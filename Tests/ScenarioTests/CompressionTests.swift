@@ -1,8 +1,8 @@
-/// Stories of playlists that leave compressed for players that ask for it.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of playlists that leave compressed for players that ask for it.
 extension Stories {
     @Suite struct CompressionTests {}
 }

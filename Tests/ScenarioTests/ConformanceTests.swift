@@ -1,9 +1,9 @@
-/// Our own conformance cases, out of `Fixtures/http/conformance`: what the public suite of HTTP
-/// caches does not touch.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Our own conformance cases, out of `Fixtures/http/conformance`: what the public suite of HTTP
+/// caches does not touch.
 extension Stories {
     @Suite struct ConformanceTests {}
 }

@@ -1,4 +1,4 @@
-/// What players do to a daemon that is about to be killed, and what may not happen to them.
+// What players do to a daemon that is about to be killed, and what may not happen to them.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,9 +1,9 @@
-/// What ran in two crashes in a row starts paused, and a person takes it up again.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What ran in two crashes in a row starts paused, and a person takes it up again.
 extension Stories {
     @Suite struct CrashLoopTests {
         /// A download that never ends by itself.

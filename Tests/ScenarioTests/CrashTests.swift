@@ -1,16 +1,16 @@
-/// The crash rig: kills at random instants under a load of everything, and a look at all the bytes
-/// after every one of them.
-///
-/// `Fixtures/tools/crash` runs it for as long as one likes; here it takes about two minutes.
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// The crash rig: kills at random instants under a load of everything, and a look at all the bytes
+/// after every one of them.
+///
+/// `Fixtures/tools/crash` runs it for as long as one likes; here it takes about two minutes.
 extension Stories {
     @Suite struct CrashTests {
         @Test(arguments: 0..<CrashSettings.rounds)
         func `no kill at any instant leaves a wrong byte or an orphan`(round: Int) throws {
-            let seed = CrashSettings.seed &+ UInt64(round)  // trap 30
+            let seed = CrashSettings.seed &+ UInt64(round)
             var dice = SeededDice(seed, 0)
             // Every other round evicts all the time.
             let world = try CrashWorld(cacheSize: round % 2 == 0 ? "4MB" : "1GB", &dice)

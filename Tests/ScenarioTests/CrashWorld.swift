@@ -1,4 +1,4 @@
-/// What the crash rig plays with: an origin whose objects change, and a daemon that is killed.
+// What the crash rig plays with: an origin whose objects change, and a daemon that is killed.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

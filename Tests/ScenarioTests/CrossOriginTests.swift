@@ -1,8 +1,8 @@
-/// Stories of pages: a browser player on another site asks the daemon.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of pages: a browser player on another site asks the daemon.
 extension Stories {
     @Suite struct CrossOriginTests {}
 }
@@ -15,7 +15,7 @@ extension Stories.CrossOriginTests {
         return story
     }
 
-    @Test  // trap 56
+    @Test
     func `a page of this machine may read, without credentials`() throws {
         let story = try story()
         for path in ["/l.m3u8", "/a.ts", "/missing.ts"] {
@@ -27,7 +27,7 @@ extension Stories.CrossOriginTests {
         }
     }
 
-    @Test  // trap 56
+    @Test
     func `an origin that was named is echoed, with credentials; others are not`() throws {
         let story = try story(["--cors-origin", "https://site.example"])
         let known = try story.get("/a.ts", headers: [("Origin", "https://site.example")])
@@ -41,7 +41,7 @@ extension Stories.CrossOriginTests {
                 && other["Vary"]?.contains("Origin") == true)
     }
 
-    @Test  // trap 57
+    @Test
     func `a preflight is answered here, for any header, and may be remembered`() throws {
         let story = try story()
         let answer = try story.get(
@@ -58,7 +58,7 @@ extension Stories.CrossOriginTests {
         #expect(answer["Access-Control-Allow-Private-Network"] == "true")
     }
 
-    @Test  // trap 57
+    @Test
     func `what players measure by is exposed`() throws {
         let answer = try story().get("/a.ts", range: "bytes=0-1")
         let exposed = answer["Access-Control-Expose-Headers"] ?? ""
@@ -67,7 +67,7 @@ extension Stories.CrossOriginTests {
         }
     }
 
-    @Test  // traps 53 and 55
+    @Test
     func `fields that speak for the origin are not replayed, and Vary does not split`() throws {
         let story = try story()
         let fields = [
@@ -96,7 +96,7 @@ extension Stories.CrossOriginTests {
         #expect(story.cdn.requestCount("/a.ts") == 1 && story.cdn.requestCount("/l.m3u8") == 1)
     }
 
-    @Test  // trap 53
+    @Test
     func `hop-by-hop fields of the player go no farther`() throws {
         let story = try story()
         _ = try story.get(

@@ -1,9 +1,9 @@
-/// Stories of a system that lets the daemon open few files and sockets.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of a system that lets the daemon open few files and sockets.
 extension Stories {
     @Suite struct DescriptorLimitTests {}
 }

@@ -1,4 +1,4 @@
-/// What a run of the differential test does: resources, actions in groups, all from one seed.
+// What a run of the differential test does: resources, actions in groups, all from one seed.
 import ScenarioSupport
 
 /// One request of a client.

@@ -1,11 +1,11 @@
-/// Random requests, changes, faults, evictions, purges and restarts, held against what the origin had.
-///
-/// `SLUICE_DIFFERENTIAL_SECONDS` says how long to go on, `SLUICE_DIFFERENTIAL_SEED` with which run to
-/// begin; `make differential` sets both. A failure prints the run with as few actions as still fail.
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Random requests, changes, faults, evictions, purges and restarts, held against what the origin had.
+///
+/// `SLUICE_DIFFERENTIAL_SECONDS` says how long to go on, `SLUICE_DIFFERENTIAL_SEED` with which run to
+/// begin; `make differential` sets both. A failure prints the run with as few actions as still fail.
 extension Stories {
     @Suite(.timeLimit(.minutes(60)))
     struct DifferentialTests {

@@ -1,6 +1,6 @@
-/// Whether an answer is one that HTTP allows, given what the origin had.
 import ScenarioSupport
 
+/// Whether an answer is one that HTTP allows, given what the origin had.
 struct DifferentialVerdict {
     let ask: DifferentialAsk
     let answer: PlayerResponse

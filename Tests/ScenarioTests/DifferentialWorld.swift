@@ -1,8 +1,8 @@
-/// Runs a plan of the differential test and judges every answer by the versions that the origin had.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 
+/// Runs a plan of the differential test and judges every answer by the versions that the origin had.
 final class DifferentialWorld: Sendable {
     let plan: DifferentialPlan
     let origin: ChangingOrigin

@@ -1,4 +1,4 @@
-/// A disk that fails in every way it can, under a running daemon: the player still plays.
+// A disk that fails in every way it can, under a running daemon: the player still plays.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -36,7 +36,7 @@ extension Stories {
     struct DiskFaultTests {
         @Test(arguments: DiskFault.all)
         func `whatever the disk refuses, players get every byte`(fault: DiskFault) throws {
-            let disk = try FailingDisk()  // trap 69
+            let disk = try FailingDisk()
             let story = disk.story
             let before = (0..<4).map { segment("before\($0)", 150_000) }
             for path in before { _ = try story.get(path) }

@@ -1,10 +1,10 @@
-/// A cache folder that is not what it should be: moved, torn apart, read-only, somebody else's, or
-/// from the future. A clear message, no damage, and where the daemon runs the player plays.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// A cache folder that is not what it should be: moved, torn apart, read-only, somebody else's, or
+/// from the future. A clear message, no damage, and where the daemon runs the player plays.
 extension Stories {
     @Suite struct DiskFolderTests {
         @Test func `a folder moved away under the daemon stops no player`() throws {

@@ -1,9 +1,9 @@
-/// Downloads that exist are changed only by orders that can be met, and cost each byte once.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Downloads that exist are changed only by orders that can be met, and cost each byte once.
 extension Stories.Downloads {
     @Test(arguments: [
         ("/bytes/1000000/a.mp4", 1), ("/bytes/a/1000000", 1), ("/bytes/10000000/b.mp4", 3),

@@ -1,9 +1,9 @@
-/// Downloads of what is not as it should be: whose fault it is said to be, and what is kept.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Downloads of what is not as it should be: whose fault it is said to be, and what is kept.
 extension Stories.Downloads {
     @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
     func `a disk that fills half way is waited for, and what came is kept`() throws {

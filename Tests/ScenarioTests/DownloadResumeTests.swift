@@ -1,9 +1,9 @@
-/// Downloads that are interrupted: by people, by kills, by the network, by the clock and the disk.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Downloads that are interrupted: by people, by kills, by the network, by the clock and the disk.
 extension Stories.Downloads {
     /// Orders a title whose fourth segment does not come, and waits until the first has.
     private func halfWay(_ stage: DownloadStage, segments: Int = 8) throws -> String {

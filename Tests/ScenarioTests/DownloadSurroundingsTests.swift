@@ -1,9 +1,9 @@
-/// What speaks against many transfers at once, and another network: under the shipped program, with
-/// the kernel's files replaced in a name space of its own.
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What speaks against many transfers at once, and another network: under the shipped program, with
+/// the kernel's files replaced in a name space of its own.
 extension Stories {
     @Suite(.enabled(if: geteuid() == 0, "name spaces need root"))
     struct DownloadSurroundings {

@@ -1,9 +1,9 @@
-/// Downloads, as whoever orders them sees them.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Downloads, as whoever orders them sees them.
 extension Stories {
     @Suite(.serialized) struct Downloads {}
 }

@@ -1,8 +1,8 @@
-/// Stories of entries: every way in which a person or a program may name what is to be played.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of entries: every way in which a person or a program may name what is to be played.
 extension Stories {
     @Suite struct EntryTests {}
 }
@@ -43,7 +43,7 @@ extension Stories.EntryTests {
         #expect(part["Content-Range"] == "bytes 100-199/\(file.count)")
     }
 
-    @Test  // trap 14
+    @Test
     func `an entry without an ending is known by its first bytes`() throws {
         let story = try Story()
         story.cdn.put(
@@ -56,7 +56,7 @@ extension Stories.EntryTests {
         #expect(film["Content-Type"]?.hasPrefix("text/html") == false)
     }
 
-    @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-7"])  // traps 14 and 26
+    @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-7"])
     func `a player that probes such an entry by a range gets a playlist all the same`(
         _ range: String
     ) throws {
@@ -81,7 +81,7 @@ extension Stories.EntryTests {
         #expect(part["Content-Range"] == "bytes 4000000-4000009/5000000")
     }
 
-    @Test  // trap 7
+    @Test
     func `links work with their query dropped or another one put on`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=1&x=2"]))
@@ -91,7 +91,7 @@ extension Stories.EntryTests {
         #expect(story.cdn.requests.dropFirst().allSatisfy { $0.target == "/a.ts?sig=1&x=2" })
     }
 
-    @Test  // trap 6
+    @Test
     func `a URL of four kilobytes has a short link that outlives a restart`() throws {
         let story = try Story()
         let query = String(repeating: "0123456789abcdef", count: 256)
@@ -103,7 +103,7 @@ extension Stories.EntryTests {
         #expect(story.cdn.requests.last?.target == "/a.ts?sig=\(query)")
     }
 
-    @Test  // trap 18
+    @Test
     func `an explicit default port and the host's case make no second object`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -114,7 +114,7 @@ extension Stories.EntryTests {
         #expect(story.cdn.requestCount("/a.ts") == 1)
     }
 
-    @Test  // trap 18
+    @Test
     func `user information becomes Authorization for the whole tree and shows nowhere`() throws {
         let story = try Story(["--log-level", "trace"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -136,7 +136,7 @@ extension Stories.EntryTests {
         "/http://host:99999/x", "/proxy?url=http%3A%2F%2Fh%2Fx&h_Host=evil",
         "/proxy?url=http%3A%2F%2Fh%2Fx&h_A%0D%0AB=c",
         "/proxy?url=http%3A%2F%2Fh%2Fx&h_A=b%0D%0AC:%20d", "/http://h%0D%0A/x",
-    ])  // trap 62
+    ])
     func `an entry that names no URL is the client's fault`(_ entry: String) throws {
         let story = try Story()
         let answer = try story.follow(entry)

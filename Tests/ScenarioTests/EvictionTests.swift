@@ -1,4 +1,4 @@
-/// A cache that is small, a disk that is full, a folder that takes nothing: streaming goes on.
+// A cache that is small, a disk that is full, a folder that takes nothing: streaming goes on.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -22,7 +22,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 1)
         }
 
-        @Test func `what is used stays, what is not goes`() throws {  // trap 80
+        @Test func `what is used stays, what is not goes`() throws {
             let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
             let favourite = segment("favourite", 500_000)
             _ = try story.get(favourite)

@@ -1,9 +1,9 @@
-/// Bodies and statuses under odd origins and small caches: right and whole, or visibly broken.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Bodies and statuses under odd origins and small caches: right and whole, or visibly broken.
 extension Stories {
     struct ExactBytesTests {
         @Test(arguments: ["1MB", "2MB"], [OriginTraits.Validator.strong, .date, .weak, .none])

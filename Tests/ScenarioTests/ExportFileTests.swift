@@ -1,8 +1,8 @@
-/// Exports to one file, and what the daemon refuses to make.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Exports to one file, and what the daemon refuses to make.
 extension Stories.Downloads {
     @Test(.enabled(if: Tool.exists("ffmpeg"), "ffmpeg makes the files"), arguments: ["mp4", "mkv"])
     func `an export to a file is one file, and says where subtitles are left out`(

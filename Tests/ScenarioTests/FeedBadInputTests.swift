@@ -1,8 +1,8 @@
-/// Orders and positions that no feed can take: each is refused with what is wrong, and harms nothing.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Orders and positions that no feed can take: each is refused with what is wrong, and harms nothing.
 extension Stories {
     @Suite struct FeedBadInputTests {
         @Test func `orders that make no sense are refused with what is wrong`() throws {

@@ -1,7 +1,7 @@
-/// The stand of feeds in arithmetic: what it finds, and what it refuses.
 import ScenarioSupport
 import Testing
 
+/// The stand of feeds in arithmetic: what it finds, and what it refuses.
 extension Stories {
     @Suite struct FeedBenchTests {
         private func bench(_ arguments: [String]) throws -> Tool.Result {

@@ -1,8 +1,8 @@
-/// `sluice feed`: the same feeds from a file, with the viewer's place from standard input.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// `sluice feed`: the same feeds from a file, with the viewer's place from standard input.
 extension Stories {
     @Suite struct FeedCommandTests {
         /// Runs the command on a list of URLs, with these lines as its input.

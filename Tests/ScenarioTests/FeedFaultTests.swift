@@ -1,9 +1,9 @@
-/// Feeds while the CDN or the disk fails: clear answers, nothing wedged, and what was got is kept.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Feeds while the CDN or the disk fails: clear answers, nothing wedged, and what was got is kept.
 extension Stories {
     @Suite struct FeedFaultTests {
         @Test func `a CDN that goes away half way is told of, and what was got plays`() throws {

@@ -1,8 +1,8 @@
-/// Titles of which only the first segments are kept.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Titles of which only the first segments are kept.
 extension Stories {
     @Suite struct FeedHeadTests {
         private let names = (0..<6).map { "/bytes/50000/h\($0).ts" }

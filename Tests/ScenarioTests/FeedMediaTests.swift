@@ -1,8 +1,8 @@
-/// Feeds of pictures and files, whatever their URLs look like.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Feeds of pictures and files, whatever their URLs look like.
 extension Stories {
     @Suite struct FeedMediaTests {
         private func put(_ feed: ShownFeed, _ paths: [String], _ more: String = "") throws {

@@ -1,9 +1,9 @@
-/// What a swipe costs: nothing more for what the viewer left, and no time.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What a swipe costs: nothing more for what the viewer left, and no time.
 extension Stories {
     @Suite struct FeedSwipeTests {
         /// Bytes that were sent of an item's segments.

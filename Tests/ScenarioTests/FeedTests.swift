@@ -1,8 +1,8 @@
-/// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
 extension Stories {
     @Suite struct FeedTests {
         @Test func `the active item comes whole, its neighbours with their beginnings`() throws {

@@ -1,9 +1,9 @@
-/// Stories of the first day with the program: what is misspelt, misplaced or meant otherwise.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of the first day with the program: what is misspelt, misplaced or meant otherwise.
 extension Stories {
     @Suite struct FirstUseTests {}
 }

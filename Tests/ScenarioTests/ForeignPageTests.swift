@@ -1,9 +1,9 @@
-/// Stories of pages on other sites: they may play public streams, reach no network that is not theirs,
-/// and change nothing.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of pages on other sites: they may play public streams, reach no network that is not theirs,
+/// and change nothing.
 extension Stories {
     @Suite struct ForeignPageTests {}
 }

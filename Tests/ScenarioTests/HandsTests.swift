@@ -1,9 +1,9 @@
-/// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
 extension Stories {
     @Suite struct HandsTests {}
 }

@@ -1,14 +1,14 @@
-/// Stories of requests that are not a plain GET: HEAD, probes, other methods, other versions.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of requests that are not a plain GET: HEAD, probes, other methods, other versions.
 extension Stories {
     @Suite struct HeadAndMethodTests {}
 }
 
 extension Stories.HeadAndMethodTests {
-    @Test(arguments: [false, true])  // trap 34
+    @Test(arguments: [false, true])
     func `HEAD has the fields of GET and no body`(_ isStored: Bool) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -27,7 +27,7 @@ extension Stories.HeadAndMethodTests {
         }
     }
 
-    @Test  // trap 34
+    @Test
     func `an origin is never sent HEAD, and not made to send a whole file for one`() throws {
         let story = try Story()
         let head = try story.get("/bytes/60000000/film.mp4", method: "HEAD")
@@ -36,7 +36,7 @@ extension Stories.HeadAndMethodTests {
         #expect(story.cdn.bytesSent() < 1_000)
     }
 
-    @Test  // trap 20
+    @Test
     func `a probe of two bytes costs the origin two bytes`() throws {
         let story = try Story()
         let probe = try story.get("/bytes/60000000/film.mp4", range: "bytes=0-1")
@@ -45,7 +45,7 @@ extension Stories.HeadAndMethodTests {
         #expect(story.cdn.bytesSent() == 2)
     }
 
-    @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-5", "bytes=99999-"])  // trap 26
+    @Test(arguments: ["bytes=0-1", "bytes=5-", "bytes=-5", "bytes=99999-"])
     func `a range of a playlist is answered with the whole of it`(_ range: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -57,7 +57,7 @@ extension Stories.HeadAndMethodTests {
         #expect(story.cdn.requests.allSatisfy { $0.range == nil })
     }
 
-    @Test  // trap 35
+    @Test
     func `an empty segment stays an empty segment`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", [UInt8]())
@@ -69,7 +69,7 @@ extension Stories.HeadAndMethodTests {
         #expect(try story.get("/a.ts", range: "bytes=0-").status == 416)
     }
 
-    @Test  // trap 35
+    @Test
     func `no content is passed on and not kept`() throws {
         let story = try Story()
         story.cdn.setBehaviour("status=204", for: "/a.ts")
@@ -80,7 +80,7 @@ extension Stories.HeadAndMethodTests {
         #expect(story.cdn.requestCount("/a.ts") == 2)
     }
 
-    @Test  // trap 35
+    @Test
     func `gaps stay in the list`() throws {
         let story = try Story()
         story.cdn.put(
@@ -99,7 +99,7 @@ extension Stories.HeadAndMethodTests {
         #expect(story.cdn.requestCount() == 0)
     }
 
-    @Test  // trap 64
+    @Test
     func `a thousand segments come over one connection`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -110,7 +110,7 @@ extension Stories.HeadAndMethodTests {
         }
     }
 
-    @Test  // trap 64
+    @Test
     func `HTTP 1_0 is answered and the connection closed`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))

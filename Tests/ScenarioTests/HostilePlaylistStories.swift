@@ -1,9 +1,9 @@
-/// Stories of playlists made to do harm, told through the daemon: passed or refused by rule, with a
-/// message, in bounded time and memory.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of playlists made to do harm, told through the daemon: passed or refused by rule, with a
+/// message, in bounded time and memory.
 extension Stories {
     @Suite struct HostilePlaylistStories {}
 }
@@ -107,7 +107,7 @@ extension Stories.HostilePlaylistStories {
         "file:///etc/passwd", "javascript:alert(1)", "concat:http://a|http://b",
     ]
 
-    @Test  // trap 10
+    @Test
     func `no tag leads a player past the daemon`() throws {
         let story = try Story()
         for (place, scheme) in Self.needed.flatMap({ place in Self.schemes.map { (place, $0) } }) {

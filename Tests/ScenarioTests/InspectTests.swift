@@ -1,8 +1,8 @@
-/// Stories of `sluice inspect`: what is said of playlists at an origin and in files.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of `sluice inspect`: what is said of playlists at an origin and in files.
 extension Stories {
     @Suite struct InspectTests {}
 }

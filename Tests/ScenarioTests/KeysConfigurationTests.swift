@@ -1,9 +1,9 @@
-/// Stories of the settings of origins: the object of the file, the flags, and what is wrong in them.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of the settings of origins: the object of the file, the flags, and what is wrong in them.
 extension Stories {
     @Suite struct KeysConfigurationTests {}
 }

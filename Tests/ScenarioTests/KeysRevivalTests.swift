@@ -1,9 +1,9 @@
-/// Stories of tokens that die under a player: its old links go on working.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of tokens that die under a player: its old links go on working.
 extension Stories {
     @Suite struct KeysRevivalTests {}
 }

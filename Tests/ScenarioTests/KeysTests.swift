@@ -1,10 +1,10 @@
-/// Stories of keys: one object is one object whichever token, order or mirror its URL carries, and
-/// what chooses content never is.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of keys: one object is one object whichever token, order or mirror its URL carries, and
+/// what chooses content never is.
 extension Stories {
     @Suite struct KeysTests {}
 }
@@ -29,7 +29,7 @@ extension Stories.KeysTests {
         return story.cdn.requestCount(path)
     }
 
-    @Test func `the same segment under another token is the same object`() throws {  // trap 48
+    @Test func `the same segment under another token is the same object`() throws {
         #expect(try requests([signature(1), signature(2), signature(3)]) == 1)
     }
 
@@ -38,11 +38,11 @@ extension Stories.KeysTests {
     }
 
     @Test(arguments: ["id=", "startRange=", "seg=", "x=1&seg=", "q="])
-    func `what chooses content never collapses`(name: String) throws {  // trap 49
+    func `what chooses content never collapses`(name: String) throws {
         #expect(try requests([name + "2", name + "3", name + "4"]) == 3)
     }
 
-    @Test func `a choice beside a token stays a choice`() throws {  // trap 49
+    @Test func `a choice beside a token stays a choice`() throws {
         let queries = ["seg=7&\(signature(1))", "seg=8&\(signature(2))", "seg=7&\(signature(3))"]
         #expect(try requests(queries) == 2)
     }
@@ -71,7 +71,7 @@ extension Stories.KeysTests {
         #expect(story.cdn.requestCount(path) == 1 && mirror.requestCount(path) == 0)
     }
 
-    @Test func `telemetry reaches neither key nor origin`() throws {  // trap 50
+    @Test func `telemetry reaches neither key nor origin`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
         for bandwidth in 1...3 {
@@ -96,7 +96,7 @@ extension Stories.KeysTests {
     // MARK: Vetoes
 
     @Test func `no-store under a merged key keeps an origin's URLs apart for good`() throws {
-        let story = try Story()  // trap 48
+        let story = try Story()
         let path = segment("a", 50_000)
         story.cdn.setBehaviour("cc=no-store", for: path)
         _ = try story.get("\(path)?\(signature(1))")
@@ -113,7 +113,7 @@ extension Stories.KeysTests {
     func `another representation under a merged key keeps an origin's URLs apart`(
         behaviour: String
     ) throws {
-        let story = try Story()  // trap 48
+        let story = try Story()
         let path = segment("a", 50_000)
         _ = try story.get("\(path)?\(signature(1))", range: "bytes=0-999")
         story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
@@ -126,7 +126,7 @@ extension Stories.KeysTests {
     }
 
     @Test func `other bytes under equal validators keep an origin's URLs apart too`() throws {
-        let story = try Story()  // trap 48
+        let story = try Story()
         let path = segment("a", 50_000)
         story.cdn.setBehaviour("etag=same", for: path)
         _ = try story.get("\(path)?\(signature(1))")

@@ -1,10 +1,10 @@
-/// What normalised keys are worth: one catalogue watched under rotating tokens, through two mirror
-/// hosts, with shuffled parameters; without and with normalisation.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What normalised keys are worth: one catalogue watched under rotating tokens, through two mirror
+/// hosts, with shuffled parameters; without and with normalisation.
 extension Stories {
     @Suite struct KeysTraceTests {}
 }

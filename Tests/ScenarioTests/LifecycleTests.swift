@@ -1,15 +1,15 @@
-/// Stories of the daemon's start and end: what it takes hold of, whom it tells, what it leaves.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of the daemon's start and end: what it takes hold of, whom it tells, what it leaves.
 extension Stories {
     @Suite struct LifecycleTests {}
 }
 
 extension Stories.LifecycleTests {
-    @Test  // trap 74
+    @Test
     func `a taken port is said so and ends with 3`() throws {
         let story = try Story()
         let port = String(story.daemon.baseURL.split(separator: ":")[2])
@@ -59,7 +59,7 @@ extension Stories.LifecycleTests {
         #expect(story.daemon.standardError.contains("index is damaged"))
     }
 
-    @Test  // trap 74
+    @Test
     func `the service manager and a waiting script hear when players can connect`() throws {
         let folder = try TemporaryFolder()
         let notices = try NoticeSocket(folder.file("notify"))

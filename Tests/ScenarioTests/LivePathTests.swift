@@ -1,9 +1,9 @@
-/// Stories of live lists whose URLs are others in each reading: players find each segment under the
-/// path that it had, and its bytes behind it.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of live lists whose URLs are others in each reading: players find each segment under the
+/// path that it had, and its bytes behind it.
 extension Stories {
     @Suite struct LivePathTests {}
 }

@@ -1,9 +1,9 @@
-/// Stories of names that an origin gives a second time: what was stored under them is never served as
-/// what they stand for now.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of names that an origin gives a second time: what was stored under them is never served as
+/// what they stand for now.
 extension Stories {
     @Suite struct LivePlaylistEpochs {}
 }
@@ -49,7 +49,7 @@ private final class Channel {
 private func names(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "s\($0).ts" } }
 
 extension Stories.LivePlaylistEpochs {
-    @Test(arguments: [false, true])  // trap 43
+    @Test(arguments: [false, true])
     func `a stream that counts anew serves no old byte, not even after a restart`(
         _ restarts: Bool
     ) throws {
@@ -67,7 +67,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(try channel.story.stat("live_epochs_total") == 1)
     }
 
-    @Test  // trap 43
+    @Test
     func `an epoch is kept over a restart`() throws {
         let channel = try Channel()
         let first = try channel.show(0, names(0...2), "first")
@@ -83,7 +83,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(channel.story.cdn.bytesSent("/s1.ts") == bytes)
     }
 
-    @Test  // trap 43
+    @Test
     func `a name out of a ring is asked about when it comes again`() throws {
         let channel = try Channel()
         _ = try channel.play(try channel.show(10, ["a.ts", "b.ts", "c.ts"], "first"))
@@ -92,7 +92,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(try channel.play(links) == ["a", "b", "e"].map { "second of \($0).ts" })
     }
 
-    @Test(arguments: ["header=X-None:1", "noetag=1&lastmod="])  // trap 43
+    @Test(arguments: ["header=X-None:1", "noetag=1&lastmod="])
     func `names that are dated anew stand for something new`(_ validators: String) throws {
         let channel = try Channel()
         channel.story.cdn.setBehaviour(Behaviour(query: validators), for: "/s*")
@@ -120,7 +120,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(channel.story.cdn.requestCount("/s3.ts") == 1)
     }
 
-    @Test  // trap 43
+    @Test
     func `an initialization section that is written over at a discontinuity is asked about`()
         throws
     {
@@ -141,7 +141,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(try list.follow(first).text == "second init")
     }
 
-    @Test  // trap 46
+    @Test
     func `lists of different viewers share what they both name`() throws {
         let story = try Story()
         let list = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:1,\ns4.ts\n"

@@ -1,9 +1,9 @@
-/// A story of a stream that is watched for long: memory, descriptors and disk stay as they are.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// A story of a stream that is watched for long: memory, descriptors and disk stay as they are.
 extension Stories {
     @Suite struct LivePlaylistLong {}
 }
@@ -36,7 +36,7 @@ private final class Watching {
 }
 
 extension Stories.LivePlaylistLong {
-    @Test  // trap 47
+    @Test
     func `what a live stream takes does not grow with the time it is watched`() throws {
         let stage = try LowLatencyStage(["--cache-size", "1MB"], segmentBytes: 16_000)
         let watching = Watching(stage)

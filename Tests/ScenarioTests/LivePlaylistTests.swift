@@ -1,8 +1,8 @@
-/// Stories of lists that change: how long one is reused, and what happens when it cannot be renewed.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of lists that change: how long one is reused, and what happens when it cannot be renewed.
 extension Stories {
     @Suite struct LivePlaylistTests {}
 }
@@ -13,7 +13,7 @@ private func sequence(_ playlist: PlayerResponse) -> String? {
 }
 
 extension Stories.LivePlaylistTests {
-    @Test  // trap 36
+    @Test
     func `a live list is reused for half a target duration and no longer`() throws {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow(target: 6))
@@ -28,7 +28,7 @@ extension Stories.LivePlaylistTests {
         #expect(renewed && age >= .seconds(2.9) && age < .seconds(4.5), "\(age)")
     }
 
-    @Test  // traps 36 and 80
+    @Test
     func `many players of a live list cost the origin one request each half target duration`()
         throws
     {
@@ -41,7 +41,7 @@ extension Stories.LivePlaylistTests {
         #expect(story.cdn.requestCount("/l.m3u8") == 1)
     }
 
-    @Test  // trap 36
+    @Test
     func `with its origin gone a live list is stale for three target durations, then an error`()
         throws
     {
@@ -68,7 +68,7 @@ extension Stories.LivePlaylistTests {
         #expect(last?.text.hasPrefix("origin error: ") == true)
     }
 
-    @Test  // trap 42
+    @Test
     func `a list that gains ENDLIST is asked for no more, an EVENT without it is`() throws {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow())
@@ -90,7 +90,7 @@ extension Stories.LivePlaylistTests {
         #expect(again && story.cdn.requestCount("/l.m3u8") == count)
     }
 
-    @Test  // trap 45
+    @Test
     func `Age counts from the origin, Date is ours, and pages may read both`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -105,7 +105,7 @@ extension Stories.LivePlaylistTests {
         for name in ["Age", "Date", "Cache-Status"] { #expect(exposed.contains(name)) }
     }
 
-    @Test  // trap 36
+    @Test
     func `a live list is asked about, not loaded, when the origin has a tag for it`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
@@ -121,7 +121,7 @@ extension Stories.LivePlaylistTests {
         #expect(try story.stat("revalidated_total") == 1)
     }
 
-    @Test  // trap 37
+    @Test
     func `a segment that is not there yet is not remembered as missing`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
@@ -131,7 +131,7 @@ extension Stories.LivePlaylistTests {
         #expect(try story.follow(link).text == "here now")
     }
 
-    @Test  // trap 38
+    @Test
     func `delivery directives reach the origin and are asked once`() throws {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow(target: 4))
@@ -149,7 +149,7 @@ extension Stories.LivePlaylistTests {
         #expect(story.cdn.requestCount("/l.m3u8") == 2)
     }
 
-    @Test(arguments: ["no-store", "private, no-store"])  // trap 46
+    @Test(arguments: ["no-store", "private, no-store"])
     func `a list that may not be stored is not shared`(_ control: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -158,7 +158,7 @@ extension Stories.LivePlaylistTests {
         #expect(story.cdn.requestCount("/l.m3u8") == 2)
     }
 
-    @Test  // trap 47
+    @Test
     func `segments of a live window are kept as such, and those of a film are not`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow(target: 4))

@@ -1,9 +1,9 @@
-/// What is fetched ahead of a player that plays, and what it never costs.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What is fetched ahead of a player that plays, and what it never costs.
 extension Stories {
     @Suite struct LookaheadTests {
         @Test func `the second segment of a play is a hit`() throws {
@@ -111,7 +111,7 @@ extension Stories {
         }
 
         @Test func `an account for one viewer is left to its player`() throws {
-            let story = try Story(["--look-ahead", "auto", "--host-limit", "1"])  // trap 67
+            let story = try Story(["--look-ahead", "auto", "--host-limit", "1"])
             story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/9000/o\($0).ts" }))
             for link in try story.links(in: "/v.m3u8") { _ = try story.follow(link) }
             #expect(try story.stat("ahead_fetches_total") == 0)
@@ -135,7 +135,7 @@ extension Stories {
             #expect(isAhead)
         }
 
-        @Test func `what a player announces is fetched`() throws {  // trap 50
+        @Test func `what a player announces is fetched`() throws {
             let title = try PlayedTitle(seconds: 4)
             let next = title.link(9).split(separator: "/").suffix(2).joined(separator: "/")
             let field = "nor=\"..%2F\(percentEncoded(next))\""

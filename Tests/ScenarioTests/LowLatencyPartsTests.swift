@@ -1,8 +1,8 @@
-/// Stories of parts: streamed as they are made, fetched once, and put together to their segment.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of parts: streamed as they are made, fetched once, and put together to their segment.
 extension Stories {
     @Suite struct LowLatencyPartsTests {}
 }
@@ -15,7 +15,7 @@ extension Stories.LowLatencyPartsTests {
         return try #require(links(String(line)).first)
     }
 
-    @Test  // trap 41
+    @Test
     func `an announced part is held open once, and streamed to all as it is made`() throws {
         let stage = try LowLatencyStage()
         let (segment, part) = stage.stream.position

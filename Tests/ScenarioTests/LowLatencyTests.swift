@@ -1,8 +1,8 @@
-/// Stories of low-latency lists: reloads that are held, asked once for all, and given as they come.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of low-latency lists: reloads that are held, asked once for all, and given as they come.
 extension Stories {
     @Suite struct LowLatencyTests {}
 }
@@ -57,7 +57,7 @@ func partNames(_ list: PlayerResponse) -> [String] {
 }
 
 extension Stories.LowLatencyTests {
-    @Test  // trap 38
+    @Test
     func `a hundred players cost the origin the reloads and parts of one`() throws {
         let stage = try LowLatencyStage()
         for _ in 0..<5 {
@@ -100,7 +100,7 @@ extension Stories.LowLatencyTests {
         #expect(try waiting[0].value().status == 200)
     }
 
-    @Test  // trap 40
+    @Test
     func `delta updates are collapsed, and never stand for the list`() throws {
         let stage = try LowLatencyStage {
             $0.windowSize = 20
@@ -117,7 +117,7 @@ extension Stories.LowLatencyTests {
         #expect(uriLines(whole.text).count == 20)
     }
 
-    @Test  // trap 39
+    @Test
     func `an origin that does not hold reloads is asked twice in a part, not in a loop`() throws {
         let stage = try LowLatencyStage {
             $0.blocks = false
@@ -165,7 +165,7 @@ extension Stories.LowLatencyTests {
         #expect(stage.reloads == 1)
     }
 
-    @Test  // trap 38
+    @Test
     func `held reloads take no slot`() throws {
         let stage = try LowLatencyStage(["--slots", "1"]) {
             $0.renditions = ["video", "b", "c"]
@@ -207,7 +207,7 @@ extension Stories.LowLatencyTests {
             answers.allSatisfy { $0["Cache-Status"]?.contains("origin-unreachable") == true })
     }
 
-    @Test  // trap 42
+    @Test
     func `the end of a stream ends the wait for its next part`() throws {
         let stage = try LowLatencyStage()
         let held = stage.ask(stage.next)

@@ -1,9 +1,9 @@
-/// How much memory many slow players take: a bound that does not grow with bodies or with time.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// How much memory many slow players take: a bound that does not grow with bodies or with time.
 extension Stories {
     @Suite struct MemoryTests {
         @Test func `700 slow players stay under 40 MB`() throws {
@@ -33,7 +33,7 @@ extension Stories {
             for stream in streams { stream.abort() }
         }
 
-        @Test func `a body of any size passes through the same memory`() throws {  // trap 80
+        @Test func `a body of any size passes through the same memory`() throws {
             let story = try Story()
             _ = try story.get(segment("warm", 1_000_000))
             let before = story.daemon.anonymousBytes

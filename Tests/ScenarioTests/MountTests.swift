@@ -1,8 +1,8 @@
-/// Stories of mounts, the classic reverse proxy, and of standing behind another proxy.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of mounts, the classic reverse proxy, and of standing behind another proxy.
 extension Stories {
     @Suite struct MountTests {}
 }
@@ -120,7 +120,7 @@ extension Stories.MountTests {
         ("X-Forwarded-Prefix", "/hls/"),
     ]
 
-    @Test  // trap 76
+    @Test
     func `links are relative to the root, so that any name in front works`() throws {
         let story = try Story(["--host-name", "tv.example"])
         #expect(try link(story, [("Host", "tv.example")]).hasPrefix("/s/"))
@@ -128,7 +128,7 @@ extension Stories.MountTests {
         #expect(try link(based, []).hasPrefix("/hls/s/"))
     }
 
-    @Test  // trap 76
+    @Test
     func `forwarded names count only where they are trusted`() throws {
         #expect(
             try link(try Story(["--absolute-urls"]), Self.forwarded).hasPrefix("http://127.0.0.1:"))
@@ -137,13 +137,13 @@ extension Stories.MountTests {
         #expect(try link(trusting, []).hasPrefix("http://127.0.0.1:"))
     }
 
-    @Test(arguments: ["//evil.example", "javascript:x", "/a b", "/a\"b"])  // trap 76
+    @Test(arguments: ["//evil.example", "javascript:x", "/a b", "/a\"b"])
     func `a forwarded prefix that is no path is not written`(_ prefix: String) throws {
         let story = try Story(["--trust-forwarded"])
         #expect(try link(story, [("X-Forwarded-Prefix", prefix)]).hasPrefix("/s/"))
     }
 
-    @Test  // trap 76
+    @Test
     func `absolute links lead back to the daemon that wrote them`() throws {
         let story = try Story(["--absolute-urls"])
         story.cdn.put("/a.ts", Array("bytes".utf8))

@@ -1,4 +1,4 @@
-/// A small disk of its own for stories in which one is full or read-only; needs root.
+// A small disk of its own for stories in which one is full or read-only; needs root.
 import ScenarioSupport
 
 /// A small file system that can be made read-only.

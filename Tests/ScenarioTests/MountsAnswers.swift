@@ -1,8 +1,8 @@
-/// Stories of answers that come through a mount: redirects, interim responses, failures.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of answers that come through a mount: redirects, interim responses, failures.
 extension Stories {
     @Suite struct MountsAnswers {}
 }

@@ -1,4 +1,4 @@
-/// Stories of messages that two readers could read in two ways (RFC 9112 section 11), from files.
+// Stories of messages that two readers could read in two ways (RFC 9112 section 11), from files.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -62,7 +62,7 @@ extension Stories {
 }
 
 extension Stories.MountsHostile {
-    @Test(.timeLimit(.minutes(5)))  // trap 62
+    @Test(.timeLimit(.minutes(5)))
     func `a hostile request is refused, or read as the RFC says`() throws {
         let story = try MountedStory()
         let cases = HostileCase.read("hostile-requests.tsv")
@@ -87,7 +87,7 @@ extension Stories.MountsHostile {
         #expect(try story.ask("POST", "/z", body: [1]).status == 200)
     }
 
-    @Test(arguments: HostileCase.read("hostile-responses.tsv"), ["GET", "POST"])  // trap 62
+    @Test(arguments: HostileCase.read("hostile-responses.tsv"), ["GET", "POST"])
     func `a hostile answer is refused, or read as the RFC says`(
         _ line: HostileCase, _ method: String
     ) throws {

@@ -1,9 +1,9 @@
-/// Stories of requests that no cache may answer: they go through a mount as they are, once.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of requests that no cache may answer: they go through a mount as they are, once.
 extension Stories {
     @Suite struct MountsMethods {}
 }
@@ -79,7 +79,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `a body of any size passes through the same memory`() throws {  // trap 80
+    func `a body of any size passes through the same memory`() throws {
         let story = try MountedStory()
         let piece = [UInt8](repeating: 0x61, count: 1 << 20)
         let before = story.daemon.anonymousBytes

@@ -1,9 +1,9 @@
-/// Stories of a configuration that changes while the daemon runs, and of many mounts.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of a configuration that changes while the daemon runs, and of many mounts.
 extension Stories {
     @Suite struct MountsReload {}
 }

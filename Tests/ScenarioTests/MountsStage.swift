@@ -1,4 +1,4 @@
-/// What stories of mounts need: a scripted origin, and the daemon before it.
+// What stories of mounts need: a scripted origin, and the daemon before it.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

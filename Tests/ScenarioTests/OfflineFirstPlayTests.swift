@@ -1,10 +1,10 @@
-/// Stories of the first play after an outage has begun: nobody has noticed it yet, and a list that is
-/// served whole cannot be taken back.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of the first play after an outage has begun: nobody has noticed it yet, and a list that is
+/// served whole cannot be taken back.
 extension Stories {
     @Suite struct OfflineFirstPlayTests {}
 }

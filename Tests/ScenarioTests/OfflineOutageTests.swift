@@ -1,14 +1,14 @@
-/// Stories of origins that answer nobody: noticed once, answered from the store, asked in the
-/// background, forgiven.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of origins that answer nobody: noticed once, answered from the store, asked in the
+/// background, forgiven.
 extension Stories {
     @Suite struct OfflineOutageTests {}
 }
 
-/// What the issue gives an answer from the store, once a failure was noticed.
+/// The time for an answer from the store, once a failure was noticed.
 private let atOnce = Duration.milliseconds(100)
 
 extension Stories.OfflineOutageTests {
@@ -25,7 +25,7 @@ extension Stories.OfflineOutageTests {
         return (story, try BlackHole(port: story.cdn.port))
     }
 
-    @Test  // trap 78
+    @Test
     func `an origin that swallows connections is waited for once`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
@@ -41,7 +41,7 @@ extension Stories.OfflineOutageTests {
         #expect(try story.stat("origin_outages_total") == 1)
     }
 
-    @Test  // trap 78
+    @Test
     func `what is not stored fails at once and says whose fault it is`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
@@ -55,7 +55,7 @@ extension Stories.OfflineOutageTests {
         #expect(part["Cache-Status"]?.contains("offline") == true)
     }
 
-    @Test  // trap 78
+    @Test
     func `those who wait for its first word are told when the first of them is`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
@@ -68,7 +68,7 @@ extension Stories.OfflineOutageTests {
         #expect(try story.stat("origin_outages_total") == 1)
     }
 
-    @Test  // trap 78
+    @Test
     func `it is asked in the background, and forgiven with its first answer`() throws {
         let (story, hole) = try blackHoled()
         _ = try story.get("/a.ts")

@@ -1,9 +1,9 @@
-/// What stories of missing networks need: titles of which some is kept, and an origin that swallows
-/// connections.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 
+/// What stories of missing networks need: titles of which some is kept, and an origin that swallows
+/// connections.
 extension Story {
     /// Puts a media playlist of segments of four seconds on the CDN, `/<name>.m3u8`.
     func put(list name: String, count: Int = 6, head: [String] = [], type: String = "ts") {

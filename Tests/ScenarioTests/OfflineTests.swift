@@ -1,8 +1,8 @@
-/// Stories of the four policies, and of playing again when the origin is gone.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of the four policies, and of playing again when the origin is gone.
 extension Stories {
     @Suite struct OfflineTests {}
 }

@@ -1,15 +1,15 @@
-/// Stories of titles of which only some is kept: what their lists say without the network.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of titles of which only some is kept: what their lists say without the network.
 extension Stories {
     @Suite struct OfflineTitleTests {}
 }
 
 extension Stories.OfflineTitleTests {
-    @Test  // trap 77
+    @Test
     func `of three renditions only the one that is wholly kept is listed`() throws {
         let story = try Story()
         for name in ["low", "mid", "high"] { story.put(list: name) }
@@ -25,7 +25,7 @@ extension Stories.OfflineTitleTests {
         withExtendedLifetime(daemon) {}
     }
 
-    @Test  // trap 77
+    @Test
     func `a rendition that is kept in part is played over its holes, to an end`() throws {
         let story = try Story()
         story.put(list: "low")
@@ -43,7 +43,7 @@ extension Stories.OfflineTitleTests {
         withExtendedLifetime(daemon) {}
     }
 
-    @Test  // trap 77
+    @Test
     func `pictures and sound skip the same stretches`() throws {
         let story = try Story()
         for name in ["video", "sound"] { story.put(list: name) }
@@ -60,7 +60,7 @@ extension Stories.OfflineTitleTests {
         withExtendedLifetime(daemon) {}
     }
 
-    @Test  // trap 77
+    @Test
     func `groups stay consistent, and what can be missed goes`() throws {
         let story = try Story()
         for name in ["sd", "hd", "ac3", "aac", "en", "de"] { story.put(list: name) }

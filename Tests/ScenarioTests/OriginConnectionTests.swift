@@ -1,8 +1,8 @@
-/// Which connections to an origin transfers share, and which they have for themselves.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Which connections to an origin transfers share, and which they have for themselves.
 extension Stories {
     @Suite(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct OriginConnections {
@@ -31,7 +31,7 @@ extension Stories {
             #expect(try burst(http2: true).count <= 2)
         }
 
-        @Test  // trap 71
+        @Test
         func `a playlist does not wait behind segments on their HTTP2 connection`() throws {
             let cdn = FixtureCDN()
             try cdn.start()

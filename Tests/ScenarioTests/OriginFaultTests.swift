@@ -1,9 +1,9 @@
-/// Origins that break, lie or are slow to work: what the player sees, and what the cache keeps.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Origins that break, lie or are slow to work: what the player sees, and what the cache keeps.
 extension Stories {
     @Suite struct OriginFaultTests {
         /// How an origin breaks after the first megabyte of two.
@@ -15,7 +15,7 @@ extension Stories {
         @Test(arguments: breaks)
         func `an origin that breaks once in the middle is resumed and nobody notices`(
             fault: String
-        ) throws {  // trap 29
+        ) throws {
             let story = try Story(["--stall-timeout", "1"])
             let path = segment("broken", 2_000_000)
             story.cdn.setBehaviour(Behaviour(query: fault + "&fails=1"), for: path)
@@ -38,7 +38,7 @@ extension Stories {
         @Test(arguments: ["reset=1000000", "trunc=1000000", "trunc=1000000&chunked=1"])
         func `an origin that stays down gives a broken body, and the half is of use`(
             fault: String
-        ) throws {  // trap 29
+        ) throws {
             let story = try Story()
             let path = segment("down", 2_000_000)
             story.cdn.setBehaviour(Behaviour(query: fault), for: path)
@@ -135,7 +135,7 @@ extension Stories {
             origin.stop()
         }
 
-        @Test  // trap 73
+        @Test
         func `two 503s before a 200 are not seen`() throws {
             let story = try Story()
             let path = segment("busy", 100_000)
@@ -158,7 +158,7 @@ extension Stories {
         }
 
         @Test(arguments: [404, 403, 410, 401])
-        func `a refusal passes as it is and is not kept`(status: Int) throws {  // trap 80
+        func `a refusal passes as it is and is not kept`(status: Int) throws {
             let story = try Story()
             let path = segment("refused", 100_000)
             story.cdn.setBehaviour(Behaviour(query: "status=\(status)"), for: path)
@@ -169,7 +169,7 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
-        @Test  // trap 73
+        @Test
         func `Retry-After is waited for, and told to the player when it is too long`() throws {
             let story = try Story()
             let soon = segment("soon", 10_000)

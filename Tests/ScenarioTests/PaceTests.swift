@@ -1,8 +1,8 @@
-/// Stored media that goes out as fast as its line was, so that players judge the line (trap 79).
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stored media that goes out as fast as its line was, so that players judge the line.
 extension Stories {
     @Suite struct PaceTests {
         private static let line = 1_000_000

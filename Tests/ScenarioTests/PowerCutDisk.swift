@@ -1,3 +1,7 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+
 /// A disk that forgets: what can be on it after the power went at some place of a log.
 ///
 /// The model. Bytes that were written before a completed fsync(2) or fdatasync(2) of their file
@@ -8,10 +12,6 @@
 /// sync of anything takes all the earlier ones along. *Reordered* (what POSIX leaves open): the
 /// names of each folder on their own, durable once that folder was synced; a rename between two
 /// folders may be seen in both or in neither. syncfs(2) makes everything durable.
-import FixtureCDN
-import Glibc
-import ScenarioSupport
-
 struct PowerCutDisk {
     private static let sector = 512
 

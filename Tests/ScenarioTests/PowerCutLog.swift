@@ -1,4 +1,4 @@
-/// The log of `Fixtures/tools/crash-fs.c`: every change of the files below a folder, in order.
+// The log of `Fixtures/tools/crash-fs.c`: every change of the files below a folder, in order.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

@@ -1,10 +1,10 @@
-/// Simulated power cuts: a run of the daemon is recorded, and the daemon is started on disks as the
-/// power could have left them at any instant of it.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Simulated power cuts: a run of the daemon is recorded, and the daemon is started on disks as the
+/// power could have left them at any instant of it.
 extension Stories {
     @Suite(.enabled(if: Tool.cCompiler != nil, "recording needs a C compiler")) struct PowerCutTests
     {
@@ -14,7 +14,7 @@ extension Stories {
         func `no power cut leaves a wrong byte, an orphan or a hole in what was promised`(
             round: Int
         ) throws {
-            let seed = CrashSettings.seed &+ UInt64(round)  // trap 30
+            let seed = CrashSettings.seed &+ UInt64(round)
             var dice = SeededDice(seed, 1)
             let run = try RecordedRun(cacheSize: round % 2 == 0 ? "1GB" : "4MB", &dice)
             var kept = 0

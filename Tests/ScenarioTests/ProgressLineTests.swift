@@ -1,9 +1,9 @@
-/// What commands show while they wait: one line of a terminal, or plain lines in a file.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What commands show while they wait: one line of a terminal, or plain lines in a file.
 extension Stories.Downloads {
     /// What a terminal of so many columns gets from a download whose origin is away.
     private func shown(columns: Int, _ stage: DownloadStage, _ url: String) throws -> String {

@@ -1,9 +1,9 @@
-/// Titles whose keys only a key system gives: never called complete, never exported.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Titles whose keys only a key system gives: never called complete, never exported.
 extension Stories.Downloads {
     /// Puts a title whose segments are encrypted as a tag says; its master's URL.
     private func put(_ key: String, _ stage: DownloadStage) -> String {

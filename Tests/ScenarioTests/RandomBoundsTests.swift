@@ -1,10 +1,10 @@
-/// What a player request costs an origin that misbehaves at random: requests, bytes and seconds,
-/// whatever the origin does.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// What a player request costs an origin that misbehaves at random: requests, bytes and seconds,
+/// whatever the origin does.
 extension Stories {
     @Suite struct RandomBoundsTests {
         /// The length of every medium; a playlist is shorter.

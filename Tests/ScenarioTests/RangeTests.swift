@@ -1,9 +1,9 @@
-/// Ranges: exact parts of what is stored, of what is growing, and of what was never asked for.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Ranges: exact parts of what is stored, of what is growing, and of what was never asked for.
 extension Stories {
     @Suite struct RangeTests {
         static let big = segment("big", 64_000_000)
@@ -11,7 +11,7 @@ extension Stories {
         @Test func `parts and the whole of a 64 MB object are exact and no byte comes twice`()
             throws
         {
-            let story = try Story()  // traps 19, 20, 21
+            let story = try Story()
             let size = 64_000_000
             let wishes: [(String, Range<Int>)] = [
                 ("0-1", 0..<2), ("0-999", 0..<1000), ("1000-50000", 1000..<50_001),
@@ -33,14 +33,14 @@ extension Stories {
             #expect(whole.status == 200 && isContent(whole.body, of: Self.big))
         }
 
-        @Test func `a probe of two bytes does not fetch the object`() throws {  // trap 20
+        @Test func `a probe of two bytes does not fetch the object`() throws {
             let story = try Story()
             let answer = try story.get(Self.big, range: "bytes=0-1")
             #expect(answer["Content-Range"] == "bytes 0-1/64000000")
             #expect(story.cdn.bytesSent(Self.big) == 2)
         }
 
-        @Test func `a range far ahead of the start gets a flight of its own`() throws {  // trap 32
+        @Test func `a range far ahead of the start gets a flight of its own`() throws {
             let story = try Story()
             story.cdn.setBehaviour("rate=2000000", for: Self.big)
             let first = try story.open(Self.big)
@@ -84,7 +84,7 @@ extension Stories {
 
         @Test(arguments: ["bytes=5000-", "bytes=1000-2000", "bytes=9999999999-"])
         func `a range beyond the end is a 416 that tells the length`(text: String) throws {
-            let story = try Story()  // trap 21
+            let story = try Story()
             let path = segment("small", 1_000)
             for _ in 0..<2 {
                 let answer = try story.get(path, range: text)
@@ -97,7 +97,7 @@ extension Stories {
         @Test(arguments: [
             "bytes=5-2", "bytes=a-b", "bytes=", "bytes=--5", "octets=0-1", "bytes 0-1", "bytes=-",
         ])
-        func `a range that is none is ignored`(text: String) throws {  // trap 21
+        func `a range that is none is ignored`(text: String) throws {
             let story = try Story()
             let path = segment("small", 1_000)
             for _ in 0..<2 {
@@ -107,7 +107,7 @@ extension Stories {
             }
         }
 
-        @Test func `several ranges at once are answered legally`() throws {  // trap 21
+        @Test func `several ranges at once are answered legally`() throws {
             let story = try Story()
             let path = segment("small", 10_000)
             for _ in 0..<2 {
@@ -133,7 +133,7 @@ extension Stories {
             #expect(miss.status == 200 && isContent(miss.body, of: fresh))
         }
 
-        @Test func `an origin without ranges is sliced here`() throws {  // trap 23
+        @Test func `an origin without ranges is sliced here`() throws {
             let story = try Story()
             let path = segment("plain", 3_000_000)
             story.cdn.setBehaviour("norange=1", for: path)
@@ -148,7 +148,7 @@ extension Stories {
             #expect(whole.status == 200 && isContent(whole.body, of: path))
         }
 
-        @Test func `a part of the origin's is never the whole`() throws {  // trap 23
+        @Test func `a part of the origin's is never the whole`() throws {
             let story = try Story()
             let path = segment("part", 100_000)
             _ = try story.get(path, range: "bytes=0-999")
@@ -177,7 +177,7 @@ extension Stories {
         }
 
         @Test func `HEAD says what GET would, without a body, on a miss and on a hit`() throws {
-            let story = try Story()  // trap 34
+            let story = try Story()
             let path = segment("head", 100_000)
             let names = ["Content-Length", "Content-Type", "ETag", "Accept-Ranges"]
             let miss = try story.get(path, method: "HEAD")

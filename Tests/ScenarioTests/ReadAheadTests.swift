@@ -1,9 +1,9 @@
-/// Read-ahead: of a film of gigabytes disk and origin see a window that moves with the player.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Read-ahead: of a film of gigabytes disk and origin see a window that moves with the player.
 extension Stories {
     @Suite struct ReadAheadTests {
         /// The default of 32 MB, and what sockets and libcurl hold on the way.

@@ -1,9 +1,9 @@
-/// Stories of recordings: a live stream kept with no player, and played as a film.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of recordings: a live stream kept with no player, and played as a film.
 extension Stories {
     @Suite struct RecordingTests {}
 }

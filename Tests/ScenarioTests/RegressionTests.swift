@@ -1,9 +1,9 @@
-/// The faults of the proxy whose place this daemon takes, each shown to be absent (trap 80).
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// The faults of the proxy whose place this daemon takes, each shown to be absent.
 extension Stories {
     @Suite struct RegressionTests {}
 }

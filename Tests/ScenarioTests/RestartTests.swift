@@ -1,9 +1,9 @@
-/// The end of the daemon at any instant, and what is there afterwards.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// The end of the daemon at any instant, and what is there afterwards.
 extension Stories {
     @Suite struct RestartTests {
         @Test func `what is complete is served after a restart with the origin gone`() throws {
@@ -20,7 +20,7 @@ extension Stories {
         }
 
         @Test func `a killed daemon keeps what it had committed and mixes nothing up`() throws {
-            let story = try Story()  // trap 30
+            let story = try Story()
             let done = (0..<20).map { segment("done\($0)", 200_000) }
             for path in done { #expect(isContent(try story.get(path).body, of: path)) }
             // A listing waits until what has arrived is committed.
@@ -46,7 +46,7 @@ extension Stories {
             for path in storm { #expect(story.cdn.firstByteServedTwice(path) == nil) }
         }
 
-        @Test func `kills in a row never leave anything wrong`() throws {  // trap 30
+        @Test func `kills in a row never leave anything wrong`() throws {
             let story = try Story()
             let paths = (0..<12).map { segment("round\($0)", 400_000) }
             story.cdn.setBehaviour("rate=1000000", for: "/bytes/*")

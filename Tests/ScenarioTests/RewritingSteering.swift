@@ -1,8 +1,8 @@
-/// Stories of JSON that playlists name: steering manifests with cloned pathways, interstitials.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of JSON that playlists name: steering manifests with cloned pathways, interstitials.
 extension Stories {
     @Suite struct SteeringTests {}
 }
@@ -85,7 +85,7 @@ extension Stories.SteeringTests {
         #expect(try stream.story.follow(uriLines(list.text)[0]).text == "second")
     }
 
-    @Test  // trap 58
+    @Test
     func `a host that was named to another session, or by nobody, is refused`() throws {
         let stream = try SteeredStream({ #"{"HOST":"\#($0)"}"# }, ["--token", "s3cret-token"])
         let story = stream.story

@@ -1,14 +1,14 @@
-/// Stories of playlists: what the player is given, and what the origin is then asked for.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of playlists: what the player is given, and what the origin is then asked for.
 extension Stories {
     @Suite struct RewritingTests {}
 }
 
 extension Stories.RewritingTests {
-    @Test  // trap 1
+    @Test
     func `relative URIs count from the final URL, and a reload asks the first one again`() throws {
         let story = try Story()
         let mirror = FixtureCDN(address: "127.0.0.2")
@@ -42,7 +42,7 @@ extension Stories.RewritingTests {
         ("empty.ts?", "/v/empty.ts?"),
     ]
 
-    @Test(arguments: exactTargets)  // trap 2
+    @Test(arguments: exactTargets)
     func `a URI reaches the origin byte for byte`(_ uri: String, _ target: String) throws {
         let story = try Story()
         story.cdn.put("/v/list.m3u8", text: vod([uri]))
@@ -51,7 +51,7 @@ extension Stories.RewritingTests {
         #expect(story.cdn.requests.last?.target == target)
     }
 
-    @Test  // trap 3
+    @Test
     func `a daemon before a daemon gives the same bytes`() throws {
         let inner = try Story(playing: [])
         let folder = try TemporaryFolder()
@@ -65,7 +65,7 @@ extension Stories.RewritingTests {
         #expect(([known] + others).contains(segment.body))
     }
 
-    @Test  // trap 3
+    @Test
     func `a URL that leads back to the daemon is refused`() throws {
         let story = try Story()
         let port = story.daemon.baseURL.split(separator: ":").last ?? ""
@@ -76,7 +76,7 @@ extension Stories.RewritingTests {
             try story.follow("/proxy?url=\(percentEncoded(story.url("/a.m3u8")))").status == 508)
     }
 
-    @Test  // trap 3
+    @Test
     func `an origin that redirects to the daemon makes no circle`() throws {
         let story = try Story()
         story.cdn.setBehaviour(
@@ -92,7 +92,7 @@ extension Stories.RewritingTests {
         ("./here.ts", "/a/b/here.ts"), ("/root.ts", "/root.ts"),
         ("?only=query", "/a/b/list.m3u8?only=query"),
         ("c/./d/../e.ts", "/a/b/c/e.ts"), ("//127.0.0.1:PORT/host.ts", "/host.ts"),
-    ])  // trap 4
+    ])
     func `references resolve as RFC 3986 says`(_ reference: String, _ target: String) throws {
         let story = try Story()
         let uri = reference.split(separator: "PORT", omittingEmptySubsequences: false).joined(
@@ -107,7 +107,7 @@ extension Stories.RewritingTests {
         ("seg.jpg?x=.m3u8", "ts", ""),
         ("seg.m4s", "m4s", ""), ("seg", "m4s", "#EXT-X-MAP:URI=\"init\""), ("a.aac", "aac", ""),
         ("a.vtt", "vtt", ""),
-    ])  // trap 5
+    ])
     func `a link ends in what its role calls for`(_ uri: String, _ ending: String, _ head: String)
         throws
     {
@@ -117,7 +117,7 @@ extension Stories.RewritingTests {
         #expect(uriLines(list)[0].hasSuffix("." + ending), "\(uriLines(list))")
     }
 
-    @Test  // traps 5 and 8
+    @Test
     func `keys, sections and lists have endings of their own`() throws {
         let story = try Story()
         let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.php?id=1\"", "#EXT-X-MAP:URI=\"init.jpg\""]
@@ -127,7 +127,7 @@ extension Stories.RewritingTests {
         #expect(found[1].hasPrefix("/i/") && found[1].hasSuffix(".mp4"))
     }
 
-    @Test  // trap 8
+    @Test
     func `the place in the playlist makes a playlist, whatever the name`() throws {
         let story = try Story()
         story.cdn.put(
@@ -146,7 +146,7 @@ extension Stories.RewritingTests {
         #expect(found.allSatisfy { $0.hasPrefix("/p/") && $0.hasSuffix(".m3u8") }, "\(found)")
     }
 
-    @Test  // trap 8
+    @Test
     func `reports and interstitials name playlists`() throws {
         let story = try Story()
         let head = [
@@ -158,7 +158,7 @@ extension Stories.RewritingTests {
         #expect(found.count { $0.contains("/p/") } == 2, "\(found)")
     }
 
-    @Test  // trap 9
+    @Test
     func `all else on a line stays byte for byte`() throws {
         let story = try Story()
         let key =
@@ -179,7 +179,7 @@ extension Stories.RewritingTests {
         "skd://license/1", "data:text/plain;base64,AAAA", "urn:x:1",
         "com.apple.streamingkeydelivery:x",
     ])
-    func `opaque key URIs pass unchanged`(_ uri: String) throws {  // trap 10
+    func `opaque key URIs pass unchanged`(_ uri: String) throws {
         let story = try Story()
         story.cdn.put(
             "/l.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"\(uri)\""]))
@@ -190,7 +190,7 @@ extension Stories.RewritingTests {
         "file:///etc/passwd", "ftp://h/x", "concat:a|b", "tcp://127.0.0.1:1",
         "subfile,,:/etc/passwd",
     ])
-    func `schemes that reach past the daemon are refused`(_ uri: String) throws {  // trap 10
+    func `schemes that reach past the daemon are refused`(_ uri: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod([uri]))
         let answer = try story.get("/l.m3u8")
@@ -199,7 +199,7 @@ extension Stories.RewritingTests {
         #expect(answer.status == 502 || isHarmless, "\(answer.text)")
     }
 
-    @Test  // trap 12
+    @Test
     func `odd line ends and a byte order mark are put right`() throws {
         let story = try Story()
         let body =
@@ -212,7 +212,7 @@ extension Stories.RewritingTests {
         #expect(story.cdn.requests.last?.target == "/a.ts")
     }
 
-    @Test  // trap 12
+    @Test
     func `bytes that are no UTF-8 pass as they are`() throws {
         let story = try Story()
         let origin = try ScriptedOrigin()
@@ -229,7 +229,7 @@ extension Stories.RewritingTests {
         try origin.verify()
     }
 
-    @Test  // trap 16
+    @Test
     func `a media playlist works without its parent`() throws {
         let story = try Story(playing: [])
         let list = try story.get("/ts/160p/index.m3u8")

@@ -1,10 +1,10 @@
-/// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
-/// on its way, large bodies, slow origins.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
+/// on its way, large bodies, slow origins.
 extension Stories {
     @Suite struct RfcTests {}
 }

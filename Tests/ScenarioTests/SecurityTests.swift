@@ -1,8 +1,8 @@
-/// Stories of those who mean harm: whom the daemon answers, where it goes, and what it keeps to itself.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of those who mean harm: whom the daemon answers, where it goes, and what it keeps to itself.
 extension Stories {
     @Suite struct SecurityTests {}
 }
@@ -13,7 +13,7 @@ extension Stories.SecurityTests {
     @Test(arguments: [
         "evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost.evil.example", "",
     ])
-    func `a Host that is not ours is misdirected`(_ host: String) throws {  // trap 58
+    func `a Host that is not ours is misdirected`(_ host: String) throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         let answer = try story.get("/a.ts", headers: [("Host", host)])
@@ -22,7 +22,7 @@ extension Stories.SecurityTests {
         #expect(try story.follow("/api/stats", headers: [("Host", host)]).status == answer.status)
     }
 
-    @Test  // trap 58
+    @Test
     func `loopback names and names that were configured are ours`() throws {
         let story = try Story(["--host-name", "tv.example"])
         let port = story.daemon.baseURL.split(separator: ":")[2]
@@ -34,7 +34,7 @@ extension Stories.SecurityTests {
         }
     }
 
-    @Test  // trap 60
+    @Test
     func `a wider bind demands a token or a word of consent`() throws {
         let folder = try TemporaryFolder()
         let program = try DaemonProcess.builtBinary()
@@ -51,7 +51,7 @@ extension Stories.SecurityTests {
         }
     }
 
-    @Test  // trap 60
+    @Test
     func `with a token entries need it, links are signed, and a bent one is forbidden`() throws {
         let story = try Story(["--token", "s3cret-token"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -74,7 +74,7 @@ extension Stories.SecurityTests {
             })
     }
 
-    @Test  // trap 60
+    @Test
     func `a link that was not signed does not pass where links are`() throws {
         let open = try Story()
         open.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -118,7 +118,7 @@ extension Stories.SecurityTests {
         "[::ffff:127.0.0.1]", "10.0.0.1",
         "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]",
         "[64:ff9b::7f00:1]",
-    ])  // trap 59
+    ])
     func `private addresses are refused however they are written`(_ host: String) throws {
         let (daemon, player, cdn, folder) = try guarded(["--connect-timeout", "2"])
         defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
@@ -127,7 +127,7 @@ extension Stories.SecurityTests {
         #expect(cdn.acceptedConnections == 0)
     }
 
-    @Test  // trap 59
+    @Test
     func `a host that was allowed does not vouch for where it leads`() throws {
         let (daemon, player, cdn, folder) = try guarded(["--allow-host", "localhost"])
         defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
@@ -142,7 +142,7 @@ extension Stories.SecurityTests {
         #expect(cdn.requestCount("/secret.ts") == 0)
     }
 
-    @Test  // trap 63
+    @Test
     func `redirects without an end are a bad gateway`() throws {
         let story = try Story()
         story.cdn.setBehaviour("location=/b.m3u8", for: "/a.m3u8")
@@ -152,7 +152,7 @@ extension Stories.SecurityTests {
         #expect(story.cdn.requestCount() <= 12)
     }
 
-    @Test  // traps 10 and 59
+    @Test
     func `redirects to other schemes are not followed`() throws {
         let story = try Story()
         story.cdn.setBehaviour("location=file:///etc/passwd", for: "/a.ts")
@@ -160,7 +160,7 @@ extension Stories.SecurityTests {
         #expect(answer.status == 502 && !answer.text.contains("root:"))
     }
 
-    @Test  // trap 63
+    @Test
     func `a decompression bomb ends in a bad gateway`() throws {
         let story = try Story()
         let bomb = "#EXTM3U\n" + String(repeating: "#", count: 20 << 20)
@@ -174,7 +174,7 @@ extension Stories.SecurityTests {
 // MARK: What it keeps to itself
 
 extension Stories.SecurityTests {
-    @Test  // trap 61
+    @Test
     func `secrets show in no log, figure or error`() throws {
         let story = try Story(["--log-level", "trace", "--token", "acc3ss-token"])
         let secret = "hunter2"
@@ -216,7 +216,7 @@ extension Stories.SecurityTests {
         "http://no-such.invalid/hunter2?sig=hunter2",
         "ftp://h/x?sig=hunter2", "http://[bad?sig=hunter2", "/again?sig=hunter2",
         "http://169.254.1.1/x?sig=hunter2",
-    ])  // trap 61
+    ])
     func `where a redirect led shows without its secrets`(_ location: String) throws {
         let story = try Story(["--log-level", "trace", "--connect-timeout", "1"])
         for path in ["/a.ts", "/again"] {
@@ -247,7 +247,7 @@ extension Stories.SecurityTests {
         #expect((400..<600).contains(try story.player().sendRaw(connect.utf8).readHead().status))
     }
 
-    @Test  // trap 62
+    @Test
     func `requests made to be misread are refused`() throws {
         let story = try Story()
         let host = "Host: \(story.daemon.baseURL.dropFirst(7))\r\n"
@@ -269,7 +269,7 @@ extension Stories.SecurityTests {
         #expect([400, 431].contains(try long.readHead().status))
     }
 
-    @Test  // trap 62
+    @Test
     func `a head that never ends is timed out`() throws {
         let story = try Story(["--head-timeout", "1"])
         let stream = try story.player().sendRaw("GET / HTTP/1.1\r\nHo".utf8)
@@ -277,7 +277,7 @@ extension Stories.SecurityTests {
         #expect(stream.waitForClose())
     }
 
-    @Test  // trap 62
+    @Test
     func `line ends in a decoded URL reach no origin as such`() throws {
         let story = try Story()
         for target in ["/a.ts?x=%0D%0AX-Evil:%201", "/a%0d%0aX-Evil:1"] {

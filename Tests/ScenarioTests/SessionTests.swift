@@ -1,8 +1,8 @@
-/// Stories of sessions: what was given at entry, or set on the way, goes with every later request.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of sessions: what was given at entry, or set on the way, goes with every later request.
 extension Stories {
     @Suite struct SessionTests {}
 }
@@ -36,7 +36,7 @@ extension Stories.SessionTests {
         return story
     }
 
-    @Test  // trap 51
+    @Test
     func `cookies set on the way go with later requests, each where it belongs`() throws {
         let story = try story()
         story.cdn.setBehaviour("cookie=sid=1;%20Path=/", for: "/m.m3u8")
@@ -50,7 +50,7 @@ extension Stories.SessionTests {
         #expect(segment["Cookie"] == "list=2; sid=1")
     }
 
-    @Test  // trap 51
+    @Test
     func `each session has a jar of its own, and no player sees a Set-Cookie`() throws {
         let story = try story()
         story.cdn.setBehaviour("cookie=sid=1;%20Path=/", for: "/m.m3u8")
@@ -61,7 +61,7 @@ extension Stories.SessionTests {
         #expect(try story.follow(uriLines(other.text)[0]).status == 403)
     }
 
-    @Test  // trap 51
+    @Test
     func `a cookie set by a redirect is sent to its target`() throws {
         let story = try story()
         story.cdn.setBehaviour("location=/m.m3u8&cookie=gate=1;%20Path=/", for: "/enter.m3u8")
@@ -69,7 +69,7 @@ extension Stories.SessionTests {
         #expect(try story.get("/enter.m3u8").status == 200)
     }
 
-    @Test  // trap 52
+    @Test
     func `headers given at entry go to lists, keys, sections and segments`() throws {
         let story = try story()
         for (path, _) in tree {
@@ -87,7 +87,7 @@ extension Stories.SessionTests {
         #expect(try play(story, from: story.url("/m.m3u8")) == [403])
     }
 
-    @Test  // traps 51 and 52
+    @Test
     func `headers and cookies reach steering manifests, asset lists and what these name`() throws {
         let story = try Story()
         let range = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-LIST=\"/ads\""
@@ -115,7 +115,7 @@ extension Stories.SessionTests {
         }
     }
 
-    @Test  // trap 52
+    @Test
     func `a session outlives a restart`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Referer:r", for: "/v/s.ts")
@@ -125,7 +125,7 @@ extension Stories.SessionTests {
         #expect(try story.follow(uriLines(media.text)[0]).text == "segment")
     }
 
-    @Test  // trap 52
+    @Test
     func `credentials stop at a redirect to another origin, other headers go on`() throws {
         let story = try story()
         let other = FixtureCDN(address: "127.0.0.2")
@@ -143,7 +143,7 @@ extension Stories.SessionTests {
         #expect(other.requests.last?["Referer"] == "r")
     }
 
-    @Test  // trap 46
+    @Test
     func `what credentials have opened is not shown to others, its segments are shared`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Authorization:Bearer%20a", for: "/m.m3u8")
@@ -158,7 +158,7 @@ extension Stories.SessionTests {
         )
     }
 
-    @Test(arguments: ["private", "private,max-age=60", "no-store"])  // trap 46
+    @Test(arguments: ["private", "private,max-age=60", "no-store"])
     func `a viewer's own list is not shown to another session, its segments are`(
         _ control: String
     ) throws {
@@ -177,7 +177,7 @@ extension Stories.SessionTests {
         #expect(story.cdn.requestCount("/v/s.ts") == 1)
     }
 
-    @Test  // trap 46
+    @Test
     func `a viewer's own list plays again when the origin is gone`() throws {
         let story = try story()
         story.cdn.setBehaviour("cc=private", for: "/v/l.m3u8")
@@ -199,7 +199,7 @@ extension Stories.SessionTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 3)
     }
 
-    @Test  // traps 17 and 54
+    @Test
     func
         `a key is fetched once, kept readable for its owner alone, and not at all where forbidden`()
         throws
@@ -220,7 +220,7 @@ extension Stories.SessionTests {
                 && storedFiles(story.cacheFolder).count == before)
     }
 
-    @Test  // trap 54
+    @Test
     func `a key that a live stream changes under its URL is asked about again`() throws {
         let story = try Story()
         let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\""]
@@ -247,7 +247,7 @@ extension Stories.SessionTests {
         try Tool.run(["stat", "-c", "%a", path]).stdout.filter { $0 != "\n" }
     }
 
-    @Test  // trap 17
+    @Test
     func `segments of one name under another section stay apart`() throws {
         let story = try Story()
         for part in ["a", "b"] {

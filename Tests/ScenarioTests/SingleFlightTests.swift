@@ -1,9 +1,9 @@
-/// Many players, one origin request: collapsing, joining late, and what may not be shared.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Many players, one origin request: collapsing, joining late, and what may not be shared.
 extension Stories {
     @Suite struct SingleFlightTests {
         @Test func `fifty players of one missing segment cost one origin request`() throws {

@@ -1,13 +1,13 @@
-/// The slots towards origins: never more than there are, and playlists do not wait for one.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// The slots towards origins: never more than there are, and playlists do not wait for one.
 extension Stories {
     @Suite struct SlotTests {
         @Test func `250 segments at once take 32 slots, and a playlist passes them all`() throws {
-            let story = try Story()  // trap 65
+            let story = try Story()
             story.cdn.setBehaviour("rate=200000&fb=30", for: "/bytes/*")
             story.cdn.put("/a.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
             story.cdn.setBehaviour("fb=100&as=/a.m3u8", for: "/list*")
@@ -29,7 +29,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 253)
         }
 
-        @Test func `waiters that leave give their place and their slot back`() throws {  // trap 66
+        @Test func `waiters that leave give their place and their slot back`() throws {
             let story = try Story(["--slots", "2"])
             story.cdn.hold(segment("a", 1_000_000), afterBytes: 1_000)
             story.cdn.hold(segment("b", 1_000_000), afterBytes: 1_000)
@@ -46,7 +46,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 3)
         }
 
-        @Test func `a host limit of one is never passed`() throws {  // trap 67
+        @Test func `a host limit of one is never passed`() throws {
             let story = try Story(["--host-limit", "1"])
             story.cdn.setBehaviour("fb=20", for: "/bytes/*")
             let answers = try inParallel(12) { try story.get(segment("h\($0)", 5_000)) }

@@ -1,9 +1,9 @@
-/// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte twice.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte twice.
 extension Stories {
     @Suite struct SpansTests {
         private static let size = 3_000_000
@@ -27,7 +27,7 @@ extension Stories {
         @Test(arguments: [1, 2, 3] as [UInt64])
         func `holes are filled without a byte that is there, through a restart`(seed: UInt64) throws
         {
-            let story = try Story()  // traps 19, 22
+            let story = try Story()
             let path = segment("holes", Self.size)
             var dice = SeededDice(seed, 0)
             for round in 0..<2 {
@@ -44,7 +44,7 @@ extension Stories {
         func `many players in one object at once get exact bytes, most of them once`(seed: UInt64)
             throws
         {
-            let story = try Story()  // traps 22, 31
+            let story = try Story()
             let path = segment("crowd", Self.size)
             story.cdn.setBehaviour("rate=20000000", for: path)
             let results = try inParallel(6) { player in
@@ -58,7 +58,7 @@ extension Stories {
         }
 
         @Test func `a far seek in a film of 2 GB moves and stores only what is asked for`() throws {
-            let story = try Story()  // trap 32
+            let story = try Story()
             let path = segment("film", 2_000_000_000)
             for first in [0, 1_999_999_000, 1_000_000_000] {
                 let answer = try story.get(path, range: "bytes=\(first)-\(first + 999)")
@@ -70,7 +70,7 @@ extension Stories {
         }
 
         @Test func `old readers finish on their generation while new ones get the next`() throws {
-            let story = try Story(["--policy", "refresh"])  // trap 25
+            let story = try Story(["--policy", "refresh"])
             let path = segment("lively", Self.size)
             let other = "/bytes/\(Self.size - 1000)/next.ts"
             story.cdn.setBehaviour("etag=one", for: path)
@@ -91,7 +91,7 @@ extension Stories {
 
         @Test(arguments: ["etag=two", "etag=&lastmod=Fri, 02 Jan 2026 00:00:00 GMT", "etag=one"])
         func `a hole of another generation throws the old spans away`(validators: String) throws {
-            let story = try Story()  // trap 25
+            let story = try Story()
             let path = segment("renewed", Self.size)
             let other = "/bytes/\(Self.size + 5000)/next.ts"
             story.cdn.setBehaviour("etag=one", for: path)
@@ -106,7 +106,7 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: other))
         }
 
-        @Test func `a length that is not told stays open until it is`() throws {  // trap 24
+        @Test func `a length that is not told stays open until it is`() throws {
             let story = try Story()
             let origin = try ScriptedOrigin()
             defer { origin.stop() }
@@ -130,7 +130,7 @@ extension Stories {
         }
 
         @Test func `ranges of a body that grows without a length are exact`() throws {
-            let story = try Story()  // traps 24, 28, 31
+            let story = try Story()
             let path = segment("growing", Self.size)
             story.cdn.setBehaviour("chunked=1&norange=1&rate=3000000", for: path)
             let whole = try story.open(path)
@@ -146,7 +146,7 @@ extension Stories {
         }
 
         @Test(arguments: ["gzip=1", "gzip=always"])
-        func `a range is never cut out of an encoded body`(coding: String) throws {  // trap 27
+        func `a range is never cut out of an encoded body`(coding: String) throws {
             let story = try Story()
             let path = segment("coded", 100_000)
             story.cdn.setBehaviour(Behaviour(query: coding), for: path)

@@ -1,10 +1,10 @@
-/// Everything at once: random ranges, speeds, hang-ups, broken origins and a cache that holds a third
-/// of what is played; and never a wrong byte.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Everything at once: random ranges, speeds, hang-ups, broken origins and a cache that holds a third
+/// of what is played; and never a wrong byte.
 extension Stories {
     @Suite struct StormTests {
         /// What the origin does to the objects of a storm, one after the other.

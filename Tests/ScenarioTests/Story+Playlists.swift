@@ -1,7 +1,7 @@
-/// What stories about playlists need beside the common beginning: fixtures, entries, links.
 import FixtureCDN
 import ScenarioSupport
 
+/// What stories about playlists need beside the common beginning: fixtures, entries, links.
 extension Story {
     /// A story whose CDN serves the files of `Fixtures/media`.
     convenience init(playing arguments: [String]) throws {

@@ -1,4 +1,4 @@
-/// What nearly every story needs: a sample CDN, the daemon before it, and a folder for its cache.
+// What nearly every story needs: a sample CDN, the daemon before it, and a folder for its cache.
 import FixtureCDN
 import Glibc
 import ScenarioSupport

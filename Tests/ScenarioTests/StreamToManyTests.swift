@@ -1,9 +1,9 @@
-/// Bytes on their way: when the first one reaches a player, and what slow readers cost the others.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Bytes on their way: when the first one reaches a player, and what slow readers cost the others.
 extension Stories {
     @Suite struct StreamToManyTests {
         @Test func `the first body byte is there before the segment has arrived`() throws {
@@ -21,7 +21,7 @@ extension Stories {
         @Test(arguments: ["chunked=1", "eof=1"])
         func `a body without a length is streamed as it comes and kept after a clean end`(
             framing: String
-        ) throws {  // trap 28
+        ) throws {
             let story = try Story()
             let path = segment("open", 1_000_000)
             story.cdn.setBehaviour(Behaviour(query: framing), for: path)
@@ -58,7 +58,7 @@ extension Stories {
             }.min() ?? .zero
         }
 
-        @Test func `a reader that takes nothing holds nobody up`() throws {  // traps 31, 33
+        @Test func `a reader that takes nothing holds nobody up`() throws {
             let story = try Story()
             let path = segment("slow", 8_000_000)
             let slow = try story.open(path, receiveBuffer: 4_096)
@@ -72,7 +72,7 @@ extension Stories {
 
         @Test func `two readers of a growing object at two speeds get exact bytes of one request`()
             throws
-        {  // trap 31
+        {
             let story = try Story()
             let path = segment("pair", 3_000_000)
             story.cdn.setBehaviour("rate=3000000", for: path)
@@ -86,7 +86,7 @@ extension Stories {
         }
 
         @Test(arguments: ["fb=0", "chunked=1", "status=204"])
-        func `an empty segment is an empty answer`(behaviour: String) throws {  // trap 35
+        func `an empty segment is an empty answer`(behaviour: String) throws {
             let story = try Story()
             let path = segment("empty", 0)
             story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
@@ -98,7 +98,7 @@ extension Stories {
             }
         }
 
-        @Test func `a thousand segments come over one player connection`() throws {  // trap 64
+        @Test func `a thousand segments come over one player connection`() throws {
             let story = try Story()
             let player = story.player()
             for index in 0..<1000 {

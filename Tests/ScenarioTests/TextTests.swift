@@ -1,14 +1,14 @@
-/// Stories of texts that are not plainly a playlist: encoded, mislabelled, JSON, or half of a pair.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of texts that are not plainly a playlist: encoded, mislabelled, JSON, or half of a pair.
 extension Stories {
     @Suite struct TextTests {}
 }
 
 extension Stories.TextTests {
-    @Test(arguments: ["gzip=always", "gzip=1"])  // trap 13
+    @Test(arguments: ["gzip=always", "gzip=1"])
     func `a gzipped playlist is decoded and sent with its own length`(_ coding: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts"]))
@@ -45,7 +45,7 @@ extension Stories.TextTests {
         ),
     ]
 
-    @Test(arguments: coded.indices)  // trap 13
+    @Test(arguments: coded.indices)
     func `a playlist in any common coding is decoded, and kept decoded`(_ index: Int) throws {
         let story = try Story()
         let digits = Array(Self.coded[index].bytes)
@@ -61,7 +61,7 @@ extension Stories.TextTests {
         #expect(story.cdn.requestCount("/l.m3u8") == 1)
     }
 
-    @Test(arguments: ["br", "deflate", "gzip"])  // traps 13 and 14
+    @Test(arguments: ["br", "deflate", "gzip"])
     func `a body that is not in the coding that it names is refused and not kept`(
         _ coding: String
     ) throws {
@@ -73,7 +73,7 @@ extension Stories.TextTests {
         #expect(try story.stat("stored_objects") == 0)
     }
 
-    @Test  // traps 13 and 80
+    @Test
     func `a segment in a coding that nobody asked for is sent with its name`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("some bytes".utf8))
@@ -86,7 +86,7 @@ extension Stories.TextTests {
         #expect(story.cdn.requests.allSatisfy { $0["Accept-Encoding"] == "identity" })
     }
 
-    @Test(arguments: ["text/html", "text/plain", "application/octet-stream", ""])  // trap 14
+    @Test(arguments: ["text/html", "text/plain", "application/octet-stream", ""])
     func `a playlist of a wrong type is known by its first line`(_ type: String) throws {
         let story = try Story()
         story.cdn.put("/watch", text: vod(["a.ts"]))
@@ -96,7 +96,7 @@ extension Stories.TextTests {
         #expect(uriLines(list.text)[0].hasPrefix("/s/"))
     }
 
-    @Test  // trap 14
+    @Test
     func `a page under a playlist's name is a bad gateway and is not kept`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: "<!DOCTYPE html><html><body>Sign in</body></html>")
@@ -110,7 +110,7 @@ extension Stories.TextTests {
             "\(story.daemon.standardError)")
     }
 
-    @Test  // trap 8
+    @Test
     func `a steering manifest leads back to the daemon`() throws {
         let story = try Story()
         story.cdn.put(
@@ -136,7 +136,7 @@ extension Stories.TextTests {
         #expect(story.cdn.requests.last?.target == "/m/next?s=1")
     }
 
-    @Test  // trap 8
+    @Test
     func `an asset list names playlists of ours, and errors are the origin's`() throws {
         let story = try Story()
         let range =
@@ -154,7 +154,7 @@ extension Stories.TextTests {
         #expect(try story.follow(link + "?_HLS_primary_id=x").status == 502)
     }
 
-    @Test  // trap 8
+    @Test
     func `a manifest is kept no longer than HTTP allows, and serves when the origin is gone`()
         throws
     {
@@ -173,7 +173,7 @@ extension Stories.TextTests {
         #expect(try story.follow(link).text == #"{"VERSION":1}"#)
     }
 
-    @Test  // trap 11
+    @Test
     func `variables come from the list, its parent and the final URL`() throws {
         let story = try Story()
         story.cdn.put(
@@ -195,7 +195,7 @@ extension Stories.TextTests {
         #expect(story.cdn.requests.last?.target == "/seg.ts")
     }
 
-    @Test  // traps 11 and 77
+    @Test
     func `a list that needs its parent is not lost when the parent was forgotten`() throws {
         let story = try Story()
         story.cdn.put(
@@ -216,7 +216,7 @@ extension Stories.TextTests {
         #expect(try player.get(variant).text == text)
     }
 
-    @Test  // trap 40
+    @Test
     func `a delta update keeps the endings of the full list`() throws {
         let story = try Story()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]

@@ -1,4 +1,4 @@
-/// What stories of time shift have in common: a live stream, and a player that sees farther back.
+// What stories of time shift have in common: a live stream, and a player that sees farther back.
 import FixtureCDN
 import ScenarioSupport
 

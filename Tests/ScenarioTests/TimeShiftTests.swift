@@ -1,14 +1,14 @@
-/// Stories of windows that reach farther back than the origin's.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of windows that reach farther back than the origin's.
 extension Stories {
     @Suite struct TimeShiftTests {}
 }
 
 extension Stories.TimeShiftTests {
-    @Test  // traps 43 and 47
+    @Test
     func `a window grows to its length and no further`() throws {
         let stream = try ShiftedStream("6s")
         try stream.watch(try stream.list())
@@ -52,7 +52,7 @@ extension Stories.TimeShiftTests {
         #expect(other.contains("\"window\":null"))
     }
 
-    @Test  // traps 43 and 44
+    @Test
     func `what nobody saw is marked, and its place asks the origin for nothing`() throws {
         let stream = try ShiftedStream("60s")
         try stream.watch(try stream.list())
@@ -69,7 +69,7 @@ extension Stories.TimeShiftTests {
         #expect(try stream.story.stat("time_shift_missed_total") == 2)
     }
 
-    @Test  // trap 44
+    @Test
     func `discontinuities are counted on when they have left the window`() throws {
         let stream = try ShiftedStream("5s", loop: 4)
         for _ in 0..<5 { try stream.watch(try stream.advance()) }
@@ -81,7 +81,7 @@ extension Stories.TimeShiftTests {
         #expect(list.text.contains("#EXT-X-DISCONTINUITY\n#EXTINF"))
     }
 
-    @Test  // trap 43
+    @Test
     func `an origin that counts anew goes on behind a discontinuity`() throws {
         let stream = try ShiftedStream("60s")
         for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
@@ -237,7 +237,7 @@ extension Stories.TimeShiftTests {
         #expect(answer["Cache-Status"]?.contains("hit") == true)
     }
 
-    @Test  // traps 43 and 44
+    @Test
     func `names that are given again lead to what they meant in their place`() throws {
         let stream = try ShiftedStream("60s")
         let story = stream.story

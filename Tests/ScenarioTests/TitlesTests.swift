@@ -1,8 +1,8 @@
-/// What is kept, seen as titles: names, seconds and per cent by variant.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// What is kept, seen as titles: names, seconds and per cent by variant.
 extension Stories {
     @Suite struct TitlesTests {}
 }
@@ -181,7 +181,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `a listing shows no secret of a URL`() throws {  // trap 52
+    func `a listing shows no secret of a URL`() throws {
         let story = try Story()
         story.putTitle("/t.m3u8", "secret")
         let path = "/t.m3u8?ticket=swordfish"

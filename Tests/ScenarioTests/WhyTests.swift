@@ -1,9 +1,9 @@
-/// Stories of `why` and of the access log: every outcome has one name, told everywhere.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of `why` and of the access log: every outcome has one name, told everywhere.
 extension Stories {
     @Suite struct WhyTests {}
 }

@@ -1,9 +1,9 @@
-/// Room that is taken without asking the file system each time.
 import Glibc
 import Testing
 
 @testable import Store
 
+/// Room that is taken without asking the file system each time.
 @Suite struct `Allowances of room` {
     /// Which of some wishes, one after the other, need no asking.
     private func granted(_ wishes: [Int64], spare: Int64, after microseconds: UInt32 = 0) -> [Bool]

@@ -1,4 +1,3 @@
-/// Pieces that are written on a thread of their own.
 import Glibc
 import Posix
 import Reactor
@@ -6,6 +5,7 @@ import Store
 import Synchronization
 import Testing
 
+/// Pieces that are written on a thread of their own.
 @Suite struct BodyWriterTests {
     private static let piece: Int64 = 20_000
 

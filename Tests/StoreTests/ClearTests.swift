@@ -1,10 +1,10 @@
-/// Clearing: nothing is found any more at once, and the files go in the background.
 import Posix
 import Reactor
 import Retention
 import Store
 import Testing
 
+/// Clearing: nothing is found any more at once, and the files go in the background.
 @Suite struct ClearTests {
     private func add(_ store: ObjectStore, _ name: String, title: UInt64) throws {
         var description = describe(name, total: 12_288)

@@ -1,4 +1,3 @@
-/// Many threads on one store.
 import Glibc
 import Posix
 import Reactor
@@ -6,8 +5,9 @@ import Store
 import Synchronization
 import Testing
 
+/// Many threads on one store.
 @Suite struct ConcurrencyTests {
-    /// Traps 31 and 69: whatever is found is exact, and the books agree with the disk at the end.
+    /// Whatever is found is exact, and the books agree with the disk at the end.
     @Test(.timeLimit(.minutes(5)))
     func `lookups, fills, removals and eviction on many threads keep bytes and books exact`() throws
     {

@@ -1,10 +1,10 @@
-/// What a power cut, a failing disk or an older program leaves, and what is made of it.
 import Glibc
 import Posix
 import Retention
 import Store
 import Testing
 
+/// What a power cut, a failing disk or an older program leaves, and what is made of it.
 @Suite struct DurabilityTests {
     private static let slotLength = 2048
 
@@ -24,7 +24,7 @@ import Testing
 
     // MARK: Headers
 
-    /// Trap 30: a torn write of the newest header costs what it said, not what was said before.
+    /// A torn write of the newest header costs what it said, not what was said before.
     @Test func `a torn header falls back to the one before it`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)

@@ -1,10 +1,10 @@
-/// The budget, the order of eviction, generations, and what is never stored.
 import Glibc
 import Posix
 import RetentionLab
 import Store
 import Testing
 
+/// The budget, the order of eviction, generations, and what is never stored.
 @Suite struct EvictionTests {
     /// The bytes one object of 12,288 body bytes takes.
     private let size: Int64 = 16_384
@@ -28,7 +28,6 @@ import Testing
         #expect(store.statistics().bytes <= 4 * size)
     }
 
-    /// Trap 69.
     @Test func `an object that is held is not evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 3 * size)

@@ -1,9 +1,9 @@
-/// Disks that refuse, folders that go away: nothing is damaged and bodies go on.
 import Glibc
 import Posix
 import Store
 import Testing
 
+/// Disks that refuse, folders that go away: nothing is damaged and bodies go on.
 @Suite struct FaultTests {
     @Test func `a folder that was moved away is no place to store, until it is back`() throws {
         let folder = try TemporaryFolder()
@@ -73,7 +73,7 @@ import Testing
         #expect(try listFolder(folder.path).map(\.name).sorted() == before)
     }
 
-    /// Trap 69: no byte beyond the budget, whoever asks for how much.
+    /// No byte beyond the budget, whoever asks for how much.
     @Test func `the budget holds at every moment`() throws {
         let folder = try TemporaryFolder()
         let budget: Int64 = 1 << 20

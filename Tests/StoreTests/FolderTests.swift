@@ -1,9 +1,9 @@
-/// Which folders a store takes, and what it does about the index.
 import Glibc
 import Posix
 import Store
 import Testing
 
+/// Which folders a store takes, and what it does about the index.
 @Suite struct FolderTests {
     @Test func `a second store on one folder is refused`() throws {
         let folder = try TemporaryFolder()

@@ -1,4 +1,3 @@
-/// Headers and checksums as they are written, and those of the first format.
 import Glibc
 import Posix
 import Retention
@@ -6,6 +5,7 @@ import Testing
 
 @testable import Store
 
+/// Headers and checksums as they are written, and those of the first format.
 @Suite struct FormatTests {
     private static let bytes = body(0..<5 << 20)
 

@@ -1,12 +1,11 @@
-/// Processes that die, or run into the limits of the disk, in the middle of it.
 import Glibc
 import Posix
 import Reactor
 import Store
 import Testing
 
+/// Processes that die, or run into the limits of the disk, in the middle of it.
 @Suite struct KillTests {
-    /// Trap 30.
     ///
     /// The process kills itself while objects grow, commit and are replaced.
     @Test(.timeLimit(.minutes(4)), arguments: [30, 120, 400])

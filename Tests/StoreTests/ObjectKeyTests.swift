@@ -1,8 +1,8 @@
-/// The digits that keys have in names of files and in the index.
 import Testing
 
 @testable import Store
 
+/// The digits that keys have in names of files and in the index.
 @Suite struct ObjectKeyTests {
     @Test func `a key is read back from its digits, and from nothing else`() {
         for number in 0..<200 {

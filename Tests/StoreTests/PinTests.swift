@@ -1,4 +1,3 @@
-/// Pins: what is never evicted, and survives the loss of the index.
 import Glibc
 import Posix
 import Retention
@@ -6,6 +5,7 @@ import RetentionLab
 import Store
 import Testing
 
+/// Pins: what is never evicted, and survives the loss of the index.
 @Suite struct PinTests {
     private let size: Int64 = 16_384
 
@@ -18,7 +18,6 @@ import Testing
         store.finish(object)
     }
 
-    /// Trap 69.
     @Test(arguments: RetentionPolicyName.allCases)
     func `a pinned title is not evicted`(policy: RetentionPolicyName) throws {
         let folder = try TemporaryFolder()

@@ -1,4 +1,3 @@
-/// Readers and fills of one object.
 import Glibc
 import Posix
 import Reactor
@@ -6,6 +5,7 @@ import Store
 import Synchronization
 import Testing
 
+/// Readers and fills of one object.
 @Suite struct ReadingTests {
     struct Broken: Error {}
 
@@ -172,11 +172,11 @@ import Testing
         }
     }
 
-    /// Trap 31: readers at different offsets and speeds of a growing object.
+    /// Readers at different offsets and speeds of a growing object.
     @Test func `readers on several threads get exact bytes of a growing object`() throws {
         try withObject(total: 1 << 18) { object in
             let readers = try (0..<4).map { try ReaderThread(object, from: Int64($0) * 50_003) }
-            // Two fills, the second far ahead of the first one's watermark (trap 32).
+            // Two fills, the second far ahead of the first one's watermark.
             let fillers = try [0..<150_000, 150_000..<Int64(1 << 18)].map { range in
                 try PosixThread(name: "filler") {
                     var writer = FillWriter(object, from: range.lowerBound, to: range.upperBound)

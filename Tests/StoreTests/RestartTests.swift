@@ -1,9 +1,9 @@
-/// What is found after a restart, a kill or a power cut.
 import Glibc
 import Posix
 import Store
 import Testing
 
+/// What is found after a restart, a kill or a power cut.
 @Suite struct RestartTests {
     @Test func `a complete object is found again with its head and bytes`() throws {
         let folder = try TemporaryFolder()
@@ -39,7 +39,7 @@ import Testing
         #expect(try read(object, 0..<100_000) == body(0..<100_000))
     }
 
-    /// Trap 30: what a killed process leaves never claims more than was synced.
+    /// What a killed process leaves never claims more than was synced.
     @Test func `bytes that were not committed are not believed`() throws {
         let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
         let first = try openStore(folder.path) { $0.commitInterval = .seconds(1000 as Int64) }

@@ -1,4 +1,3 @@
-/// Short bodies come with their headers, and reads are told to the index in bounds.
 import Glibc
 import Posix
 import Retention
@@ -6,6 +5,7 @@ import Testing
 
 @testable import Store
 
+/// Short bodies come with their headers, and reads are told to the index in bounds.
 @Suite struct ShortBodyTests {
     /// A store that was closed and opened again, with one object, which is found but not open.
     private func reopened(

@@ -1,7 +1,7 @@
-/// Span sets against a bitmap, and the edges by hand.
 import Store
 import Testing
 
+/// Span sets against a bitmap, and the edges by hand.
 @Suite struct SpanSetTests {
     /// A small generator with a fixed start, so that a failure can be repeated.
     struct Numbers: RandomNumberGenerator {

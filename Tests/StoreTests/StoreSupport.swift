@@ -1,4 +1,4 @@
-/// Folders, stores and bodies for the tests of this target.
+// Folders, stores and bodies for the tests of this target.
 import Glibc
 import Logging
 import Posix

@@ -1,4 +1,3 @@
-/// What is made certain, and what is believed to be.
 import Glibc
 import Posix
 import Reactor
@@ -8,6 +7,7 @@ import Testing
 
 @testable import Store
 
+/// What is made certain, and what is believed to be.
 extension ObjectStore {
     /// A worker beside the store's own, for what can be asked of it without a loop.
     func makeWorker() throws -> StoreWorker {

@@ -1,10 +1,10 @@
-/// Short bodies that are there before their object is made are written together with the header.
 import Glibc
 import Posix
 import Testing
 
 @testable import Store
 
+/// Short bodies that are there before their object is made are written together with the header.
 @Suite struct WholeBodyTests {
     private static let total: Int64 = 4_096
 
@@ -52,7 +52,7 @@ import Testing
         #expect(again.find("a")?.shortBytes(0..<Self.total) == body(0..<Self.total))
     }
 
-    /// Trap 30: what a power cut leaves of a header and its body may be the header alone.
+    /// What a power cut leaves of a header and its body may be the header alone.
     @Test func `a header without its body claims nothing after a power cut`() throws {
         let folder = try TemporaryFolder()
         let copy = folder.path + "/copy"

@@ -51,7 +51,6 @@ import URISyntax
         }
     }
 
-    // Trap 18.
     @Test(arguments: [
         ("HTTP://User:Secret@ExAmple.COM:80/A?B#c", "http://example.com/A?B"),
         ("https://example.com:443", "https://example.com/"),
@@ -103,7 +102,6 @@ import URISyntax
         #expect(url.requestForm == "http://h:80/a%20b/%C3%BC|[x]%2F%zz?q=\"1\"&r=%C3%A9")
     }
 
-    // Trap 61.
     @Test(arguments: [
         (
             "https://u:secret@h/v/x.m3u8?token=secret&id=secret",

@@ -33,7 +33,6 @@ import URISyntax
         #expect(resolved.text == result)
     }
 
-    // Trap 4.
     @Test(arguments: normalExamples + abnormalExamples)
     func `the resolver of absolute URLs agrees or refuses`(reference: String, result: String) throws
     {
@@ -45,7 +44,6 @@ import URISyntax
         }
     }
 
-    // Trap 2.
     @Test(arguments: [
         "seg 1.ts", "a%2Fb%25.ts?x=1&y=2+3;z", "päth/ü.ts", "a[1]|b.ts?q={x}",
         "a.ts?u=http://x/../y",

@@ -1,8 +1,8 @@
-/// Which addresses are refused, in every form that reaches them (trap 59).
 import Posix
 import Testing
 import Upstream
 
+/// Which addresses are refused, in every form that reaches them.
 @Suite struct AddressPolicyTests {
     private static func address(_ text: String) throws -> SocketAddress {
         try #require(SocketAddress(host: text, port: 80), "\(text)")
@@ -94,7 +94,6 @@ import Upstream
         harness.stop()
     }
 
-    // Trap 70.
     @Test func `a dead IPv6 address costs less than 300 ms`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1]); return .keep

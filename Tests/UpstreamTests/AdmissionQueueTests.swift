@@ -1,7 +1,7 @@
-/// The admission rules, case by case and under random load.
 import Testing
 import Upstream
 
+/// The admission rules, case by case and under random load.
 @Suite struct AdmissionQueueTests {
     private typealias Entry = AdmissionQueue.Entry
 
@@ -53,7 +53,6 @@ import Upstream
         #expect(order == [0, 4, 6, 1, 5, 2, 3])
     }
 
-    // Trap 38.
     @Test func `what origins hold takes no slot, no express place and none of its host's`() {
         var queue = queue(slots: 1, express: 1, perHost: 2)
         for id in 0..<5 {
@@ -70,7 +69,6 @@ import Upstream
         #expect(queue.heldInUse == 0 && queue.inFlight(to: "h") == 2)
     }
 
-    // Trap 65.
     @Test func `express has places of its own and is bounded`() {
         var queue = queue(slots: 2, express: 2)
         for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id))) }
@@ -91,7 +89,6 @@ import Upstream
         #expect(drained(&queue) == [3])
     }
 
-    // Trap 67.
     @Test func `a host at its limit holds up nobody else, and express neither passes it`() {
         var queue = queue(slots: 8, express: 8, perHost: 1)
         _ = queue.enqueue(entry(0, host: "a"))
@@ -171,7 +168,6 @@ import Upstream
         }
     }
 
-    // Trap 66.
     @Test func `a million cancelled waiters leave nothing behind`() {
         var queue = queue(slots: 1, waiting: 100)
         _ = queue.enqueue(entry(0))

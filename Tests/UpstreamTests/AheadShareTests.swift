@@ -1,7 +1,7 @@
-/// The share of the slots that those transfers have which no player waits for.
 import Testing
 import Upstream
 
+/// The share of the slots that those transfers have which no player waits for.
 @Suite struct AheadShareTests {
     private typealias Entry = AdmissionQueue.Entry
 

@@ -1,8 +1,8 @@
-/// A pipe between two threads: bounded, in order, and told apart whole from broken.
 import Synchronization
 import Testing
 import Upstream
 
+/// A pipe between two threads: bounded, in order, and told apart whole from broken.
 struct BytePipeTests {
     private final class Calls: Sendable {
         private let number = Mutex(0)

@@ -1,4 +1,3 @@
-/// Cancelling, pausing and sharing: what the daemon does to transfers.
 import Glibc
 import HTTP
 import Posix
@@ -7,6 +6,7 @@ import Testing
 import URISyntax
 import Upstream
 
+/// Cancelling, pausing and sharing: what the daemon does to transfers.
 @Suite struct ControlTests {
     /// An origin that sends a head and three bytes of ten, and then waits.
     private func hanging() throws -> TestOrigin {
@@ -56,7 +56,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 66.
     @Test func `a waiting transfer that is cancelled never reaches the origin`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 1 }
@@ -125,7 +124,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 72.
     @Test func `a connection the origin closed while idle costs no failure`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1]); return .close
@@ -175,7 +173,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 65.
     @Test func `an express transfer goes out at once with all slots taken`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 4 }
@@ -222,7 +219,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 67.
     @Test func `a redirect to a host at its limit waits for it`() throws {
         let origin = try TestOrigin { exchange in
             switch exchange.target {

@@ -1,10 +1,10 @@
-/// What reaches the origin, and what of its answer reaches the delegate.
 import HTTP
 import Posix
 import Testing
 import URISyntax
 import Upstream
 
+/// What reaches the origin, and what of its answer reaches the delegate.
 @Suite struct DeliveryTests {
     @Test func `a body arrives whole, with its head, its peer and the URL that answered`() throws {
         let sent = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -106,7 +106,7 @@ import Upstream
         "/a/../b/./c", "//double//slash", "/q?a=%20%23%3F&b='\"<>^`{}", "/t?u=https://x.y/z?%26",
         "/?", "/~a!b$c*d(e),f@g:h",
     ])
-    // Trap 2.
+
     func `the target reaches the origin byte for byte`(target: String) throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
@@ -118,7 +118,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 52.
     @Test func `request fields are sent as they are and nothing is smuggled in`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep

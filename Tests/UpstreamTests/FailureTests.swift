@@ -1,10 +1,10 @@
-/// Every way an origin breaks is told once, by its name, with the bytes that came before.
 import HTTP
 import Posix
 import Testing
 import URISyntax
 import Upstream
 
+/// Every way an origin breaks is told once, by its name, with the bytes that came before.
 @Suite struct FailureTests {
     @Test(arguments: [
         ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", AfterRequest.close, "truncated", 3),
@@ -108,7 +108,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 63.
     @Test func `a decompression bomb ends at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(200, ["Content-Encoding: gzip"], body: Gzip.bomb)

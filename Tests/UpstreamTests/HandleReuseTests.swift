@@ -1,9 +1,9 @@
-/// What one transfer sets up must not show in the next one, which has its libcurl handle.
 import HTTP
 import Testing
 import URISyntax
 import Upstream
 
+/// What one transfer sets up must not show in the next one, which has its libcurl handle.
 @Suite struct HandleReuseTests {
     /// Fetches one after the other, so that all have the same handle.
     private func lines(

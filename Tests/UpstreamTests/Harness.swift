@@ -1,4 +1,4 @@
-/// A client on a loop thread of its own, and probes that record what its transfers tell.
+// A client on a loop thread of its own, and probes that record what its transfers tell.
 import Glibc
 import HTTP
 import Posix

@@ -1,4 +1,3 @@
-/// In what order a round's bytes are let in.
 import Glibc
 import HTTP
 import Posix
@@ -8,6 +7,7 @@ import Testing
 import URISyntax
 import Upstream
 
+/// In what order a round's bytes are let in.
 @Suite struct OrderTests {
     /// What is let in, in order, and gates that the origin waits at.
     private final class Course: Sendable {

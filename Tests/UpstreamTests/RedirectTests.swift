@@ -1,9 +1,9 @@
-/// Redirects: followed hop by hop, credentials kept at home, every hop under the address policy.
 import HTTP
 import Testing
 import URISyntax
 import Upstream
 
+/// Redirects: followed hop by hop, credentials kept at home, every hop under the address policy.
 @Suite struct RedirectTests {
     /// Redirects `/start` to `location` and answers everything else.
     private func origin(_ location: String, status: Int = 302) throws -> TestOrigin {
@@ -43,7 +43,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 52.
     @Test func `credentials stay with their origin`() throws {
         let other = try TestOrigin {
             $0.respond(); return .keep
@@ -99,7 +98,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 63.
     @Test func `a redirect loop ends at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(302, ["Location: /again"]); return .keep
@@ -138,7 +136,6 @@ import Upstream
         origin.stop()
     }
 
-    // Trap 59.
     @Test func `a redirect to a private address is refused before a connection`() throws {
         let inner = try TestOrigin {
             $0.respond(); return .keep

@@ -1,9 +1,9 @@
-/// Response heads that two readers could read in two ways: one reading, or none.
 import HTTP
 import Synchronization
 import Testing
 @testable import Upstream
 
+/// Response heads that two readers could read in two ways: one reading, or none.
 @Suite struct ResponseFramingTests {
     private func parse(_ lines: [String]) -> (HeadParser, HeadParser.Event) {
         var parser = HeadParser()

@@ -1,4 +1,4 @@
-/// TLS: a certificate is trusted when it leads to a known authority, and not otherwise.
+// TLS: a certificate is trusted when it leads to a known authority, and not otherwise.
 import Glibc
 import Posix
 import Testing

@@ -1,4 +1,4 @@
-/// A tiny HTTP/1.1 origin with code of its own: one thread a connection, one closure a request.
+// A tiny HTTP/1.1 origin with code of its own: one thread a connection, one closure a request.
 import CLinux
 import Glibc
 import Posix

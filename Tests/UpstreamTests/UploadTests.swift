@@ -1,4 +1,3 @@
-/// Bodies of requests that are streamed to the origin.
 import Glibc
 import HTTP
 import Posix
@@ -7,6 +6,7 @@ import Testing
 import URISyntax
 import Upstream
 
+/// Bodies of requests that are streamed to the origin.
 @Suite struct UploadTests {
     private func write(_ bytes: [UInt8], to pipe: BytePipe) {
         let room = Mutex(true)

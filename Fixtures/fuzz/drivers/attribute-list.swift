@@ -1,4 +1,4 @@
-/// Fuzzes attribute lists: whatever comes in, every attribute lies inside, in order, and is found.
+// Fuzzes attribute lists: whatever comes in, every attribute lies inside, in order, and is found.
 import HLS
 
 /// Cuts one input into attributes (libFuzzer calls it).

@@ -1,4 +1,4 @@
-/// Fuzzes what is read out of URLs and tag lines: handles, URLs and attribute lists.
+// Fuzzes what is read out of URLs and tag lines: handles, URLs and attribute lists.
 import HLS
 import Routing
 import URISyntax

@@ -1,4 +1,4 @@
-/// Fuzzes steering manifests, asset lists and their like: no URI goes out past the daemon.
+// Fuzzes steering manifests, asset lists and their like: no URI goes out past the daemon.
 import HLS
 import URISyntax
 

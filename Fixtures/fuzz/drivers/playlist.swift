@@ -1,4 +1,4 @@
-/// Fuzzes the playlist rewriter: whatever comes in, no URI goes out that leads past the daemon.
+// Fuzzes the playlist rewriter: whatever comes in, no URI goes out that leads past the daemon.
 import HLS
 import URISyntax
 

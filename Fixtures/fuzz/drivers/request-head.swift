@@ -1,4 +1,4 @@
-/// Fuzzes the request parser: pieces and the whole give the same head or the same refusal.
+// Fuzzes the request parser: pieces and the whole give the same head or the same refusal.
 import HTTP
 
 /// What parsing came to, comparable.

@@ -1,4 +1,4 @@
-/// Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
+// Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
 import HTTP
 import Lookahead
 import Numbers

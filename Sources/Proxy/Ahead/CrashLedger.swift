@@ -1,9 +1,9 @@
-/// Ends crash loops: counts how often the daemon died just after a recording, a feed or a download began
-/// to run, so that one which may be the cause is not taken up for ever.
-///
-/// An item is on probation for a minute from when it begins or is taken up again. What is on probation
-/// when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
-/// row the item starts paused, and a person decides.
+// Ends crash loops: counts how often the daemon died just after a recording, a feed or a download began
+// to run, so that one which may be the cause is not taken up for ever.
+//
+// An item is on probation for a minute from when it begins or is taken up again. What is on probation
+// when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
+// row the item starts paused, and a person decides.
 import HTTP
 import Logging
 import Numbers

@@ -1,4 +1,3 @@
-/// How a download learns what it needs: the entry, then the playlists that the order means.
 import HLS
 import HTTP
 import Posix
@@ -8,6 +7,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// How a download learns what it needs: the entry, then the playlists that the order means.
 extension Download {
     /// Reads the playlists and says what is needed.
     func start() {

@@ -1,15 +1,15 @@
-/// One download: a title, or a part of one, brought into the store whole and kept there.
-///
-/// Life cycle; everything happens on the downloads' thread.
-///
-///     queued ──▶ planning ──▶ running ──▶ checking ──▶ complete
-///                   │ ▲          │ ▲          │ what is missing is fetched again
-///                   └─┴─waiting◀─┴─┘          └──▶ running
-///                         the origin, the disk, quiet hours or the day's budget
-///     any of these ──pause──▶ paused ──resume──▶ queued
-///     planning, running, checking ──▶ failed ──resume──▶ queued
-///
-/// What has come is in the store and nowhere else: a download that is taken up again looks there.
+// One download: a title, or a part of one, brought into the store whole and kept there.
+//
+// Life cycle; everything happens on the downloads' thread.
+//
+//     queued ──▶ planning ──▶ running ──▶ checking ──▶ complete
+//                   │ ▲          │ ▲          │ what is missing is fetched again
+//                   └─┴─waiting◀─┴─┘          └──▶ running
+//                         the origin, the disk, quiet hours or the day's budget
+//     any of these ──pause──▶ paused ──resume──▶ queued
+//     planning, running, checking ──▶ failed ──resume──▶ queued
+//
+// What has come is in the store and nowhere else: a download that is taken up again looks there.
 import HLS
 import HTTP
 import Lookahead

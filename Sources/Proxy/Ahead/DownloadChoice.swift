@@ -1,4 +1,4 @@
-/// Which playlists of a multivariant playlist an order means.
+// Which playlists of a multivariant playlist an order means.
 import HLS
 import Numbers
 import URISyntax

@@ -1,4 +1,4 @@
-/// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
+// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
 import HTTP
 import Lookahead
 import Numbers

@@ -1,4 +1,4 @@
-/// A stored title as a folder of files with relative links, which any web server can serve.
+// A stored title as a folder of files with relative links, which any web server can serve.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,7 +1,7 @@
-/// What is remembered of downloads from run to run: a small file each, replaced as a whole.
-///
-/// Beside the store's own folders, `downloads/<title>`: lines of a name and a value, the first
-/// `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
+// What is remembered of downloads from run to run: a small file each, replaced as a whole.
+//
+// Beside the store's own folders, `downloads/<title>`: lines of a name and a value, the first
+// `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
 import Glibc
 import HTTP
 import Numbers

@@ -1,4 +1,4 @@
-/// What has to be in the store for a download to be whole.
+// What has to be in the store for a download to be whole.
 import HLS
 import URISyntax
 

@@ -1,6 +1,6 @@
-/// What holds for all downloads together.
 import Numbers
 
+/// What holds for all downloads together.
 package struct DownloadRules: Sendable, Equatable {
     /// Hours of the day in which nothing is downloaded.
     package struct Hours: Sendable, Equatable {

@@ -1,4 +1,3 @@
-/// What downloads ask of the store: what is there, and that it stays.
 import CachePolicy
 import HLS
 import HTTP
@@ -8,6 +7,7 @@ import Routing
 import Store
 import URISyntax
 
+/// What downloads ask of the store: what is there, and that it stays.
 extension DownloadTable {
     /// Keeps the title from eviction, what will come of it too.
     func pin(_ download: Download) {

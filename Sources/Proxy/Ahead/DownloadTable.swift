@@ -1,4 +1,4 @@
-/// All downloads: which run, what holds them back, what is remembered of them.
+// All downloads: which run, what holds them back, what is remembered of them.
 import CachePolicy
 import Glibc
 import HLS

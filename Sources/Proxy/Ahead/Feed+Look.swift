@@ -1,4 +1,3 @@
-/// Finds out what an item of a feed is whose name does not tell.
 import CachePolicy
 import HLS
 import HTTP
@@ -10,6 +9,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// Finds out what an item of a feed is whose name does not tell.
 extension Feed {
     /// Bytes that are fetched to look at: of use whatever the item is.
     private static let firstLook: Int64 = 32_000

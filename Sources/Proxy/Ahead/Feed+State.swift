@@ -1,6 +1,6 @@
-/// What is told of a feed.
 import Lookahead
 
+/// What is told of a feed.
 extension Feed {
     /// For `GET /api/feeds/<name>`.
     var state: JSONValue {

@@ -1,6 +1,3 @@
-/// One feed: carries out what its planner says, and tells it what came of it.
-///
-/// Lives on the thread of what runs ahead of players.
 import CachePolicy
 import HLS
 import HTTP
@@ -12,6 +9,9 @@ import Store
 import Upstream
 import URISyntax
 
+/// One feed: carries out what its planner says, and tells it what came of it.
+///
+/// Lives on the thread of what runs ahead of players.
 final class Feed {
     let name: String
     unowned let driver: LookaheadDriver

@@ -1,4 +1,4 @@
-/// Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
+// Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
 import HTTP
 import HTTPServer
 import Lookahead

@@ -1,5 +1,5 @@
-/// What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
-/// spent.
+// What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
+// spent.
 import HTTP
 import Lookahead
 import Routing

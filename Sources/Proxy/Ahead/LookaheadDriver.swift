@@ -1,6 +1,3 @@
-/// Carries out what the planner of look-ahead says, and tells it how that ends.
-///
-/// Lives on the thread of what runs ahead.
 import CachePolicy
 import HLS
 import HTTP
@@ -12,6 +9,9 @@ import Store
 import Upstream
 import URISyntax
 
+/// Carries out what the planner of look-ahead says, and tells it how that ends.
+///
+/// Lives on the thread of what runs ahead.
 final class LookaheadDriver {
     unowned let core: ProxyCore
     let loop: EventLoop

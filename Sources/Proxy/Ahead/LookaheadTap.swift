@@ -1,4 +1,4 @@
-/// Tells the planner of look-ahead what players ask for; costs a request a look into a table.
+// Tells the planner of look-ahead what players ask for; costs a request a look into a table.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,4 @@
-/// Watches the machine for the controllers of concurrency: its network, its load, its battery.
+// Watches the machine for the controllers of concurrency: its network, its load, its battery.
 import Glibc
 import Logging
 import Lookahead

@@ -1,4 +1,4 @@
-/// Response heads towards players.
+// Response heads towards players.
 import CachePolicy
 import HLS
 import HTTP

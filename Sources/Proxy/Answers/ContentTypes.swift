@@ -1,4 +1,4 @@
-/// Content types of answers: what the place, the origin and the file name say.
+// Content types of answers: what the place, the origin and the file name say.
 import HLS
 import HTTP
 

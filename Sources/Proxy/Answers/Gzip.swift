@@ -1,6 +1,6 @@
-/// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.
 import CZlib
 
+/// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.
 enum Gzip {
     /// Shorter bodies leave as they are: they fit one packet either way.
     static let worthwhile = 1_400

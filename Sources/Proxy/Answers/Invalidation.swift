@@ -1,11 +1,11 @@
-/// What an unsafe request makes untrue: stored responses of its URL and of those that its answer
-/// names (RFC 9111 section 4.4).
 import CachePolicy
 import HTTP
 import Routing
 import Store
 import URISyntax
 
+/// What an unsafe request makes untrue: stored responses of its URL and of those that its answer
+/// names (RFC 9111 section 4.4).
 extension ProxyCore {
     /// Invalidates after an answer to `method`, where that is unsafe and the answer no error; may
     /// block on the disk.

@@ -1,5 +1,5 @@
-/// Titles of which only the head is kept: so many segments from the start; the rest is passed
-/// through, or left to the player and the origin.
+// Titles of which only the head is kept: so many segments from the start; the rest is passed
+// through, or left to the player and the origin.
 import HLS
 import HTTP
 import URISyntax

@@ -1,4 +1,4 @@
-/// Several ranges in one answer: `multipart/byteranges` (RFC 9110 section 14.6).
+// Several ranges in one answer: `multipart/byteranges` (RFC 9110 section 14.6).
 import HTTP
 import HTTPServer
 import Reactor

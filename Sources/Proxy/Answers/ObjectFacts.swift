@@ -1,4 +1,4 @@
-/// What the proxy knows of a stored object beside its bytes; lives as long as it is in memory.
+// What the proxy knows of a stored object beside its bytes; lives as long as it is in memory.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,3 @@
-/// Answers of one exchange: from a stored object, whole or in part, or a failure.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,6 +8,7 @@ import Reactor
 import Store
 import URISyntax
 
+/// Answers of one exchange: from a stored object, whole or in part, or a failure.
 extension OriginExchange {
     /// How an answer came about.
     struct Serving {

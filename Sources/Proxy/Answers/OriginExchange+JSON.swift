@@ -1,4 +1,3 @@
-/// The JSON texts of HLS, rewritten for the session: steering manifests, asset lists and their like.
 import CachePolicy
 import HLS
 import HTTP
@@ -6,6 +5,7 @@ import Routing
 import Store
 import URISyntax
 
+/// The JSON texts of HLS, rewritten for the session: steering manifests, asset lists and their like.
 extension OriginExchange {
     /// The text with each URI as a link of this daemon.
     ///

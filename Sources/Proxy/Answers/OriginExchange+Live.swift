@@ -1,4 +1,3 @@
-/// What an exchange does about live lists: blocking reloads, epochs of names, growing resources.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,6 +8,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// What an exchange does about live lists: blocking reloads, epochs of names, growing resources.
 extension OriginExchange {
     // MARK: Names
 

@@ -1,5 +1,3 @@
-/// Answers while an origin does not answer, or nobody may be asked: lists in their offline form, and
-/// what is not stored at once.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,6 +7,8 @@ import Reactor
 import Store
 import URISyntax
 
+/// Answers while an origin does not answer, or nobody may be asked: lists in their offline form, and
+/// what is not stored at once.
 extension OriginExchange {
     /// Whether the origin is known not to answer.
     var isOriginDown: Bool { core.health.state(of: resource.url.origin) == .down }

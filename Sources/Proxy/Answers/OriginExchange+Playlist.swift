@@ -1,4 +1,3 @@
-/// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
 import CachePolicy
 import HLS
 import HTTP
@@ -10,6 +9,7 @@ import Routing
 import Store
 import URISyntax
 
+/// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
 extension OriginExchange {
     /// What stands before each written URL: a base path, or scheme, host and base path.
     private var linkPrefix: String { linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs) }

@@ -1,5 +1,3 @@
-/// Requests where HTTP's rules lead, under a mount: selection among variants, the client's
-/// directives and conditions, what may be shared (RFC 9111 sections 4 and 5.2.1).
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -9,6 +7,8 @@ import Routing
 import Store
 import URISyntax
 
+/// Requests where HTTP's rules lead, under a mount: selection among variants, the client's
+/// directives and conditions, what may be shared (RFC 9111 sections 4 and 5.2.1).
 extension OriginExchange {
     /// Answers from the store if that may be, else asks the origin.
     func startUnderRules() {

@@ -1,5 +1,5 @@
-/// One request for an origin's resource, from lookup to answer. The file to open for "why was this
-/// a miss?": `start` looks up and decides, `hear` takes the flights' reply, `serve` answers.
+// One request for an origin's resource, from lookup to answer. The file to open for "why was this
+// a miss?": `start` looks up and decides, `hear` takes the flights' reply, `serve` answers.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,8 +1,8 @@
-/// How fast stored media goes to players: not faster than the line, where that is asked for.
-///
-/// A player that adapts takes the time of a segment for the speed of the line. What comes from the
-/// store at the speed of memory makes it choose a rendition that the line cannot carry, and the next
-/// segment that is not stored stalls it.
+// How fast stored media goes to players: not faster than the line, where that is asked for.
+//
+// A player that adapts takes the time of a segment for the speed of the line. What comes from the
+// store at the speed of memory makes it choose a rendition that the line cannot carry, and the next
+// segment that is not stored stalls it.
 import CachePolicy
 import HLS
 import HTTPServer

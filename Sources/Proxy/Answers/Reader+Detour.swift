@@ -1,4 +1,3 @@
-/// A body whose object takes no more bytes: the rest comes through a file that is not kept.
 import CachePolicy
 import Glibc
 import HLS
@@ -8,6 +7,7 @@ import Store
 import URISyntax
 import Upstream
 
+/// A body whose object takes no more bytes: the rest comes through a file that is not kept.
 extension Reader {
     /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
     /// then the store knows, and the next one lies elsewhere.

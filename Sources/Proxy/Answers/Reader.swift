@@ -1,7 +1,7 @@
-/// One response body: an offset that walks through an object which may still be growing.
-///
-/// Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
-/// for one of its own; when that fails for good, the player is made to see a broken body.
+// One response body: an offset that walks through an object which may still be growing.
+//
+// Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
+// for one of its own; when that fails for good, the player is made to see a broken body.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,4 @@
-/// Who reads what, so that a flight knows when nobody wants its bytes any more.
+// Who reads what, so that a flight knows when nobody wants its bytes any more.
 import Synchronization
 
 /// The readers of all objects, by generation, since a descriptor may outlive the object's place in

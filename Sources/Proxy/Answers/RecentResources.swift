@@ -1,4 +1,4 @@
-/// What was asked for lately on one loop: players ask for one URL again and again.
+// What was asked for lately on one loop: players ask for one URL again and again.
 import HTTP
 import URISyntax
 

@@ -1,5 +1,5 @@
-/// Hits that come again and again, by the same bytes of a request head: what the first of them found
-/// out is kept, and the next ones look only at what may have changed since.
+// Hits that come again and again, by the same bytes of a request head: what the first of them found
+// out is kept, and the next ones look only at what may have changed since.
 import CachePolicy
 import HTTP
 import HTTPServer

@@ -1,24 +1,24 @@
-/// The access log: a line a request, written by a thread of its own.
-///
-/// Fields are separated by one blank; `-` stands for what is not known or does not apply:
-///
-///     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT
-///
-/// | field | is |
-/// |---|---|
-/// | TIME | when the request came: seconds since the epoch, with milliseconds |
-/// | STATUS | what was sent; `-` where the player left before |
-/// | BYTES | body bytes handed to the kernel |
-/// | DURATION | milliseconds until the last of them |
-/// | OUTCOME | `Disposition.name` up to its reason: hit, miss, partial, collapsed, revalidated, stale, bypass, refreshed; `own`, `refused`, `failed` for answers without stored content |
-/// | REASON | why it was bypassed or refreshed, or whose fault a failure is |
-/// | ROLE | the letter of the role in the playlist |
-/// | TITLE | the session that named the resource, 12 hexadecimal digits |
-/// | KEY | the first 16 bytes of the object's key, in hexadecimal |
-/// | OFFSET | the first body byte within the representation |
-/// | TOTAL | the length of the representation |
-/// | URL | the origin's URL without query values and user information |
-/// | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
+// The access log: a line a request, written by a thread of its own.
+//
+// Fields are separated by one blank; `-` stands for what is not known or does not apply:
+//
+//     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT
+//
+// | field | is |
+// |---|---|
+// | TIME | when the request came: seconds since the epoch, with milliseconds |
+// | STATUS | what was sent; `-` where the player left before |
+// | BYTES | body bytes handed to the kernel |
+// | DURATION | milliseconds until the last of them |
+// | OUTCOME | `Disposition.name` up to its reason: hit, miss, partial, collapsed, revalidated, stale, bypass, refreshed; `own`, `refused`, `failed` for answers without stored content |
+// | REASON | why it was bypassed or refreshed, or whose fault a failure is |
+// | ROLE | the letter of the role in the playlist |
+// | TITLE | the session that named the resource, 12 hexadecimal digits |
+// | KEY | the first 16 bytes of the object's key, in hexadecimal |
+// | OFFSET | the first body byte within the representation |
+// | TOTAL | the length of the representation |
+// | URL | the origin's URL without query values and user information |
+// | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
 import Glibc
 package import Posix
 import Reactor

@@ -1,4 +1,4 @@
-/// What the access log says of one request, gathered while it is answered.
+// What the access log says of one request, gathered while it is answered.
 import CachePolicy
 import HLS
 import HTTP

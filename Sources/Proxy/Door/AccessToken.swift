@@ -1,4 +1,4 @@
-/// Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
+// Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
 import HTTP
 import URISyntax
 

@@ -1,4 +1,4 @@
-/// Requests under a mount: what the store may answer, and what is passed through.
+// Requests under a mount: what the store may answer, and what is passed through.
 import CachePolicy
 import HTTP
 import HTTPServer

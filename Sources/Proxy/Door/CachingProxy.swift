@@ -1,4 +1,4 @@
-/// The front door of one server loop: who may ask, what is asked for, who answers.
+// The front door of one server loop: who may ask, what is asked for, who answers.
 import CachePolicy
 import HLS
 package import HTTP

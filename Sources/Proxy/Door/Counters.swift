@@ -1,4 +1,4 @@
-/// What the daemon counts, each counter with its prose: `/metrics` and `sluice stats` print this.
+// What the daemon counts, each counter with its prose: `/metrics` and `sluice stats` print this.
 import Histogram
 import Logging
 package import Posix

@@ -1,4 +1,4 @@
-/// The daemon's figures at one moment, as JSON and in the Prometheus text format.
+// The daemon's figures at one moment, as JSON and in the Prometheus text format.
 import Posix
 import Store
 import Upstream

@@ -1,4 +1,4 @@
-/// What a process does once for each of its types, done before anybody waits for it.
+// What a process does once for each of its types, done before anybody waits for it.
 import HLS
 import HostNames
 import Lookahead

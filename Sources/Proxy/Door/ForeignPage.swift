@@ -1,7 +1,7 @@
-/// Pages of other sites: what they may ask for, and read, without anybody's consent.
-///
-/// A page may play public streams through the daemon; it may not use the daemon to reach a network that
-/// it cannot reach itself. Decision 18 gives the reasons.
+// Pages of other sites: what they may ask for, and read, without anybody's consent.
+//
+// A page may play public streams through the daemon; it may not use the daemon to reach a network that
+// it cannot reach itself. Decision 18 gives the reasons.
 import CachePolicy
 import HTTP
 import URISyntax

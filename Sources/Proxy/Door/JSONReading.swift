@@ -1,4 +1,4 @@
-/// Reads JSON texts that clients of the API send (RFC 8259); bounded in depth, blind to nothing.
+// Reads JSON texts that clients of the API send (RFC 8259); bounded in depth, blind to nothing.
 import Numbers
 
 /// Why a text is no JSON.

@@ -1,4 +1,4 @@
-/// Collapses lines of the log that say the same again and again into a count.
+// Collapses lines of the log that say the same again and again into a count.
 import CachePolicy
 import Logging
 import Posix

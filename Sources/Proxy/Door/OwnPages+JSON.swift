@@ -1,5 +1,5 @@
-/// JSON texts of the daemon's own pages (RFC 8259), written without a library: a few kinds of
-/// value, members in the order given.
+// JSON texts of the daemon's own pages (RFC 8259), written without a library: a few kinds of
+// value, members in the order given.
 
 /// A value to be written.
 package indirect enum JSONValue: Sendable, Equatable {

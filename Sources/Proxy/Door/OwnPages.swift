@@ -1,4 +1,4 @@
-/// The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
+// The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
 import HTTP
 import HTTPServer
 package import Posix

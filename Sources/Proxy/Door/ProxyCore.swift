@@ -1,4 +1,4 @@
-/// Everything that requests share, whichever loop they run on.
+// Everything that requests share, whichever loop they run on.
 import CachePolicy
 import HLS
 import HTTP

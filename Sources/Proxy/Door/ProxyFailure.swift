@@ -1,4 +1,4 @@
-/// A request that cannot be served: whose fault it is, what was wrong and what to do.
+// A request that cannot be served: whose fault it is, what was wrong and what to do.
 import Glibc
 package import HTTP
 import Upstream

@@ -1,4 +1,4 @@
-/// Settings of the proxy layer that every request may consult; fixed at start.
+// Settings of the proxy layer that every request may consult; fixed at start.
 package import CachePolicy
 package import HLS
 package import Lookahead

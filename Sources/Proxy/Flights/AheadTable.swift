@@ -1,4 +1,4 @@
-/// The fetches that no player asked for, and how they make way for players.
+// The fetches that no player asked for, and how they make way for players.
 import Posix
 import Reactor
 import Store

@@ -1,7 +1,7 @@
-/// A fetch that no player asked for: brings a resource, or a part of it, into the store, behind
-/// everything that players wait for.
-///
-/// What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
+// A fetch that no player asked for: brings a resource, or a part of it, into the store, behind
+// everything that players wait for.
+//
+// What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
 import HLS
 import HTTP
 import Posix

@@ -1,4 +1,4 @@
-/// What a request asks of the flights, and what it hears back.
+// What a request asks of the flights, and what it hears back.
 import CachePolicy
 import HLS
 import HTTP

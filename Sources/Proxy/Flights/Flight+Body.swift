@@ -1,4 +1,3 @@
-/// What a flight makes of the origin's bytes and of their end.
 import CachePolicy
 import HLS
 import HTTP
@@ -8,6 +7,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// What a flight makes of the origin's bytes and of their end.
 extension Flight {
     // MARK: Bytes
 

@@ -1,8 +1,8 @@
-/// Proof by content that a response goes on where the stored bytes end.
-///
-/// Without a strong validator two versions of equal length cannot be told apart by their heads. So the
-/// rest of such a body is asked for from a little before the first byte that is missing, and what
-/// comes is compared with what is there before anything of it is taken.
+// Proof by content that a response goes on where the stored bytes end.
+//
+// Without a strong validator two versions of equal length cannot be told apart by their heads. So the
+// rest of such a body is asked for from a little before the first byte that is missing, and what
+// comes is compared with what is there before anything of it is taken.
 import CachePolicy
 import HTTP
 import Logging

@@ -1,9 +1,9 @@
-/// What a response proves of its bytes: their place in the body, their end, the body they belong to.
 import CachePolicy
 import HTTP
 import Store
 import Upstream
 
+/// What a response proves of its bytes: their place in the body, their end, the body they belong to.
 extension Flight {
     /// The head of the response whose rest is asked for; nil where there is none yet.
     var knownHead: StoredHead? {

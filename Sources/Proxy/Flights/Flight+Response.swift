@@ -1,4 +1,4 @@
-/// What a flight makes of the origin's heads.
+// What a flight makes of the origin's heads.
 import CachePolicy
 import HLS
 import HTTP

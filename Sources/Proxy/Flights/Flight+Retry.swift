@@ -1,4 +1,3 @@
-/// When a broken transfer is taken up again, and when the player is told instead.
 import CachePolicy
 import HLS
 import HTTP
@@ -8,6 +7,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// When a broken transfer is taken up again, and when the player is told instead.
 extension Flight {
     /// Goes on after a transfer that failed, by a range request where bytes have come already.
     ///

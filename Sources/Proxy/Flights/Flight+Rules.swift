@@ -1,4 +1,3 @@
-/// What a flight makes of the origin's heads where HTTP's rules lead: under a mount.
 import CachePolicy
 import HTTP
 import Posix
@@ -7,6 +6,7 @@ import Store
 import Upstream
 import URISyntax
 
+/// What a flight makes of the origin's heads where HTTP's rules lead: under a mount.
 extension Flight {
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
         guard transfer === self.transfer, let tell = terms.interim else { return }

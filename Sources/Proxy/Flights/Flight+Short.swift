@@ -1,7 +1,7 @@
-/// Short bodies that come with their heads: their objects are made whole, in one write.
-///
-/// The head of a short response waits for the end of the round, or for all of its body, if that comes
-/// before. Until then the flight asks, as far as everybody else can tell.
+// Short bodies that come with their heads: their objects are made whole, in one write.
+//
+// The head of a short response waits for the end of the round, or for all of its body, if that comes
+// before. Until then the flight asks, as far as everybody else can tell.
 import HTTP
 import Store
 import Upstream

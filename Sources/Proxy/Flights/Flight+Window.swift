@@ -1,5 +1,3 @@
-/// How far a flight may run ahead of those who read: a film of gigabytes is fetched as a window
-/// that moves with its player, so that neither the disk nor the origin sees what nobody watches.
 import CachePolicy
 import HTTP
 import Posix
@@ -7,6 +5,8 @@ import Reactor
 import Store
 import Upstream
 
+/// How far a flight may run ahead of those who read: a film of gigabytes is fetched as a window
+/// that moves with its player, so that neither the disk nor the origin sees what nobody watches.
 extension Flight {
     /// Holds the origin back where the nearest reader is more than the read-ahead behind.
     ///

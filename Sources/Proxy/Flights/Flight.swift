@@ -1,15 +1,15 @@
-/// One origin transfer that fills one hole of one object, and is taken up again when it breaks.
-///
-/// Life cycle; everything happens on the upstream loop.
-///
-///     asking ──head──▶ filling ──end of body──▶ ended        `transfer(_:didReceive:)`, `finish`
-///       │  ▲              │
-///       │  └──back-off────┤ broke, and can be resumed         `retry`
-///       │                 │
-///       └──gave up────────┴──────────────────▶ ended          `fail`, `abandon`
-///
-/// Who waits: requests that want the object (`waiters`), answered at the head or at the end of the
-/// body; readers wait on the object itself and hear of the flight only through it.
+// One origin transfer that fills one hole of one object, and is taken up again when it breaks.
+//
+// Life cycle; everything happens on the upstream loop.
+//
+//     asking ──head──▶ filling ──end of body──▶ ended        `transfer(_:didReceive:)`, `finish`
+//       │  ▲              │
+//       │  └──back-off────┤ broke, and can be resumed         `retry`
+//       │                 │
+//       └──gave up────────┴──────────────────▶ ended          `fail`, `abandon`
+//
+// Who waits: requests that want the object (`waiters`), answered at the head or at the end of the
+// body; readers wait on the object itself and hear of the flight only through it.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,10 +1,10 @@
-/// When a fetch ends because nobody wants it any more (decision 6).
 import Posix
 import Reactor
 import Routing
 import Store
 import Upstream
 
+/// When a fetch ends because nobody wants it any more (decision 6).
 extension FlightTable {
     /// Looks, after a grace time, whether anybody still wants what an object's flights bring.
     func readerLeft(_ key: ObjectKey) {

@@ -1,4 +1,4 @@
-/// All flights, by what they fetch; lives on the upstream loop.
+// All flights, by what they fetch; lives on the upstream loop.
 import CachePolicy
 import HLS
 import HTTP

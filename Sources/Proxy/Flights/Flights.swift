@@ -1,4 +1,4 @@
-/// The upstream loop as the threads of the server see it: its start, its end, wishes sent to it.
+// The upstream loop as the threads of the server see it: its start, its end, wishes sent to it.
 import HTTP
 import Logging
 import Posix

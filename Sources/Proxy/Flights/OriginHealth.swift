@@ -1,14 +1,14 @@
-/// Which origins do not answer just now: noticed with the first failure, so that everybody else is
-/// answered from the store without waiting for it again, and forgiven with the first answer.
-///
-/// | state | entered by | a stale response | what is not stored | lists |
-/// |---|---|---|---|---|
-/// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
-/// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
-/// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once; where failures come at once too, requests take turns, one in half a second | offline form |
-///
-/// A failure counts only if the origin has not answered anybody since the request went out: one
-/// broken file is no outage.
+// Which origins do not answer just now: noticed with the first failure, so that everybody else is
+// answered from the store without waiting for it again, and forgiven with the first answer.
+//
+// | state | entered by | a stale response | what is not stored | lists |
+// |---|---|---|---|---|
+// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
+// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
+// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once; where failures come at once too, requests take turns, one in half a second | offline form |
+//
+// A failure counts only if the origin has not answered anybody since the request went out: one
+// broken file is no outage.
 import CachePolicy
 import HTTP
 import Posix

@@ -1,8 +1,8 @@
-/// Asks origins whether they answer before a list that names something of theirs is served as it is:
-/// a player cannot take back what it was told of a title.
-///
-/// What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
-/// that come while one is under way share it.
+// Asks origins whether they answer before a list that names something of theirs is served as it is:
+// a player cannot take back what it was told of a title.
+//
+// What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
+// that come while one is under way share it.
 import CachePolicy
 import Posix
 import Reactor

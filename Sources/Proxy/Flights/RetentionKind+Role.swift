@@ -1,7 +1,7 @@
-/// What a resource of some role is to its title, for what the store lets go first.
 import HLS
 import Retention
 
+/// What a resource of some role is to its title, for what the store lets go first.
 extension RetentionKind {
     /// The kind of a role; nil stands for an entry or a resource of a mount.
     init(of role: ResourceRole?) {

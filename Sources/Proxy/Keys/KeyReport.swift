@@ -1,7 +1,7 @@
-/// The key rules as JSON: what holds for origins, what was learnt, what is barred.
 import CachePolicy
 import Synchronization
 
+/// The key rules as JSON: what holds for origins, what was learnt, what is barred.
 extension KeyTable {
     /// What `sluice keys` shows.
     ///

@@ -1,11 +1,11 @@
-/// Finds playback URLs again whose token has died: the playlist that named them is asked for anew,
-/// and what stands there now in their place is where they are.
-///
-/// In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
-/// of the same list · else the list is found among those that the session has played, or that the
-/// store keeps for it · it is fetched past the cache, once for all who wait · each former child is
-/// paired with its successor · the request starts over there. A list whose own token is dead is
-/// found through its own list in the same way.
+// Finds playback URLs again whose token has died: the playlist that named them is asked for anew,
+// and what stands there now in their place is where they are.
+//
+// In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
+// of the same list · else the list is found among those that the session has played, or that the
+// store keeps for it · it is fetched past the cache, once for all who wait · each former child is
+// paired with its successor · the request starts over there. A list whose own token is dead is
+// found through its own list in the same way.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,4 @@
-/// Pairs what a playlist named before with what it names now, for children whose token has died.
+// Pairs what a playlist named before with what it names now, for children whose token has died.
 import HLS
 import Store
 import URISyntax

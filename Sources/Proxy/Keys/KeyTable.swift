@@ -1,4 +1,4 @@
-/// The key rules in force, what was learnt for them, and what forbids them. Kept across restarts.
+// The key rules in force, what was learnt for them, and what forbids them. Kept across restarts.
 package import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,3 @@
-/// What flights tell the key table: answers that forbid a merge, and answers to learn from.
 import CachePolicy
 import HLS
 import HTTP
@@ -7,6 +6,7 @@ import Store
 import Synchronization
 import URISyntax
 
+/// What flights tell the key table: answers that forbid a merge, and answers to learn from.
 extension KeyTable {
     /// Looks at the head of a response of a merged URL before it is stored.
     ///

@@ -1,5 +1,5 @@
-/// What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
-/// would be about.
+// What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
+// would be about.
 import CachePolicy
 import HLS
 import HTTP

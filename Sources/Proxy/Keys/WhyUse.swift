@@ -1,4 +1,4 @@
-/// The decision about what is stored for a resource, as values: requests act on it, `why` shows it.
+// The decision about what is stored for a resource, as values: requests act on it, `why` shows it.
 import CachePolicy
 import HLS
 import HTTP

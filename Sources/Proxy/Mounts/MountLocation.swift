@@ -1,8 +1,8 @@
-/// Where a mounted origin sends its clients, in terms of the mount.
 import HTTP
 import Routing
 import URISyntax
 
+/// Where a mounted origin sends its clients, in terms of the mount.
 extension Mount {
     /// Rewrites `Location` and `Content-Location` of an answer to `url`: what lies under the mount's
     /// origin becomes a path here; what is relative and lies elsewhere becomes absolute, since

@@ -1,9 +1,9 @@
-/// One request that no cache may answer: it goes to a mount's origin once, body and all, and the
-/// origin's answer comes back as it is.
-///
-/// Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
-/// slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
-/// may have been obeyed (RFC 9110 section 9.2.2).
+// One request that no cache may answer: it goes to a mount's origin once, body and all, and the
+// origin's answer comes back as it is.
+//
+// Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
+// slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
+// may have been obeyed (RFC 9110 section 9.2.2).
 import CachePolicy
 import HTTP
 import HTTPServer

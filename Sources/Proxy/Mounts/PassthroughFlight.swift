@@ -1,4 +1,4 @@
-/// The upstream half of a request that is passed through.
+// The upstream half of a request that is passed through.
 import HTTP
 import Posix
 import Reactor

@@ -1,15 +1,15 @@
-/// Since when each name in live playlists stands for what it stands for now. Pure: readings of lists
-/// go in, epochs come out.
-///
-/// Origins that are started anew count from 0 again and give the names of segments a second time;
-/// others write segments into a ring of names. What is stored under a name is believed only if it
-/// came after the name was first seen to mean what it means now:
-///
-/// | a reading of a list, next to the one before | its names |
-/// |---|---|
-/// | goes on | stand for what they stood for |
-/// | may have gone on (`doubtful`) | are asked about before what is stored is used |
-/// | counts anew, or dates its segments anew (`reset`) | stand for something new: a new epoch |
+// Since when each name in live playlists stands for what it stands for now. Pure: readings of lists
+// go in, epochs come out.
+//
+// Origins that are started anew count from 0 again and give the names of segments a second time;
+// others write segments into a ring of names. What is stored under a name is believed only if it
+// came after the name was first seen to mean what it means now:
+//
+// | a reading of a list, next to the one before | its names |
+// |---|---|
+// | goes on | stand for what they stood for |
+// | may have gone on (`doubtful`) | are asked about before what is stored is used |
+// | counts anew, or dates its segments anew (`reset`) | stand for something new: a new epoch |
 import CachePolicy
 import HLS
 import Posix

@@ -1,9 +1,9 @@
-/// What a reading of a live list is, next to the one before: by dates where there are any, else by
-/// numbers and the time that has passed. Pure.
 import HLS
 import Numbers
 import Posix
 
+/// What a reading of a live list is, next to the one before: by dates where there are any, else by
+/// numbers and the time that has passed. Pure.
 extension EpochLedger.List {
     /// Takes over what a reading shows.
     mutating func note(_ reading: LiveReading, at received: WallTime) {

@@ -1,5 +1,5 @@
-/// What all loops know of live lists: the epochs of their names, resources that grow by parts, and
-/// what is announced but not there yet.
+// What all loops know of live lists: the epochs of their names, resources that grow by parts, and
+// what is announced but not there yet.
 import CachePolicy
 import HLS
 import Numbers

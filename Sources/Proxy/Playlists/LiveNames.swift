@@ -1,4 +1,4 @@
-/// What the paths of links into live lists say: which list, and where in it. Pure.
+// What the paths of links into live lists say: which list, and where in it. Pure.
 import HLS
 import Routing
 import Store

@@ -1,4 +1,4 @@
-/// What stands where in live lists, for players that drop the query of a link. Pure.
+// What stands where in live lists, for players that drop the query of a link. Pure.
 import CachePolicy
 import HLS
 import Routing

@@ -1,5 +1,5 @@
-/// What one reading of a live media playlist says of the names in it: which resource, in which role,
-/// at which sequence. Pure.
+// What one reading of a live media playlist says of the names in it: which resource, in which role,
+// at which sequence. Pure.
 import HLS
 import Posix
 import Routing

@@ -1,11 +1,11 @@
-/// What `why` tells of live lists: how the last reading went on from the one before, in which epoch a
-/// name is, and since when; and how far a longer window reaches.
 import HLS
 import Posix
 import Routing
 import Store
 import Synchronization
 
+/// What `why` tells of live lists: how the last reading went on from the one before, in which epoch a
+/// name is, and since when; and how far a longer window reaches.
 extension LiveMemory {
     /// The `live` member of a report; JSON's null for what no live list has to do with.
     ///

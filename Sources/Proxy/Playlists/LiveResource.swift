@@ -1,4 +1,4 @@
-/// The resource behind a playback URL, with what live lists say of it: directives, epoch, growth.
+// The resource behind a playback URL, with what live lists say of it: directives, epoch, growth.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,5 +1,5 @@
-/// Delivery directives of requests for live lists, and how far a list has come: whether one answers
-/// the other (8216bis 6.2.5).
+// Delivery directives of requests for live lists, and how far a list has come: whether one answers
+// the other (8216bis 6.2.5).
 import HLS
 import HTTP
 import Numbers

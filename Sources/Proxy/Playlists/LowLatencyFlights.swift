@@ -1,5 +1,3 @@
-/// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
-/// one list for all who ask for what it has (8216bis 6.2.5.2).
 import CachePolicy
 import HLS
 import HTTP
@@ -10,6 +8,8 @@ import Store
 import Upstream
 import URISyntax
 
+/// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
+/// one list for all who ask for what it has (8216bis 6.2.5.2).
 extension FlightTable {
     /// How far a stored list has come; nil for one that cannot be read.
     ///

@@ -1,5 +1,5 @@
-/// The thread on which offline forms are made, so that no server loop waits for the index, and what it
-/// made a moment ago.
+// The thread on which offline forms are made, so that no server loop waits for the index, and what it
+// made a moment ago.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,5 +1,5 @@
-/// Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
-/// index alone, so that the answer is the same whatever the network does.
+// Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
+// index alone, so that the answer is the same whatever the network does.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,6 +1,6 @@
-/// What one playlist says that others need: variables of the multivariant playlist for
-/// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates leave out, and
-/// whether a session plays a live window, whose segments are worth little once they have left it.
+// What one playlist says that others need: variables of the multivariant playlist for
+// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates leave out, and
+// whether a session plays a live window, whose segments are worth little once they have left it.
 import CachePolicy
 import Routing
 import Synchronization

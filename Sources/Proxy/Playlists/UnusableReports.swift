@@ -1,4 +1,4 @@
-/// Says in the log which URIs of a playlist players are not given, once a playlist.
+// Says in the log which URIs of a playlist players are not given, once a playlist.
 import CachePolicy
 import HLS
 import Logging

@@ -1,4 +1,4 @@
-/// The names of one window of a live list with their keys; the next window has nearly the same.
+// The names of one window of a live list with their keys; the next window has nearly the same.
 import HLS
 import Store
 import URISyntax

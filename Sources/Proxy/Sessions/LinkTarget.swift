@@ -1,4 +1,4 @@
-/// Where a link out of a playlist leads: what its handles say, or the memory of live lists.
+// Where a link out of a playlist leads: what its handles say, or the memory of live lists.
 import CachePolicy
 import HLS
 import HTTP

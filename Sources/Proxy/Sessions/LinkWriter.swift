@@ -1,5 +1,5 @@
-/// Writes the URLs that go into playlists: `/<role>/<handle>/<name>.<ext>`, and for what live lists
-/// name `/<role>/<handle of the list>/<place>.<ext>?u=<handle>`.
+// Writes the URLs that go into playlists: `/<role>/<handle>/<name>.<ext>`, and for what live lists
+// name `/<role>/<handle of the list>/<place>.<ext>?u=<handle>`.
 package import HLS
 package import Routing
 package import URISyntax

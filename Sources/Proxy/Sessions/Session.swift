@@ -1,4 +1,4 @@
-/// What a player started from: its extra request headers, and the jar its cookies go to.
+// What a player started from: its extra request headers, and the jar its cookies go to.
 package import HTTP
 import Numbers
 import Posix

@@ -1,4 +1,4 @@
-/// MACs of handles and digests of names, on OpenSSL's libcrypto.
+// MACs of handles and digests of names, on OpenSSL's libcrypto.
 import COpenSSL
 import Store
 

@@ -1,10 +1,10 @@
-/// One recording: keeps a live stream going with no player, and leaves a film.
-///
-///     running ──time over, stopped, ended by the origin, no room──▶ finishing ──▶ done
-///        └───────────────nothing to record ─────────────────────────────────────▶ failed
-///
-/// Its session's playlists are its own: what a player of the recording gets while it runs is the
-/// window from its start on, and afterwards the playlists that `write` has left in the store.
+// One recording: keeps a live stream going with no player, and leaves a film.
+//
+//     running ──time over, stopped, ended by the origin, no room──▶ finishing ──▶ done
+//        └───────────────nothing to record ─────────────────────────────────────▶ failed
+//
+// Its session's playlists are its own: what a player of the recording gets while it runs is the
+// window from its start on, and afterwards the playlists that `write` has left in the store.
 import CachePolicy
 import HLS
 import HTTP

@@ -1,7 +1,7 @@
-/// How far a recording has come.
 import HLS
 import Synchronization
 
+/// How far a recording has come.
 extension Recording {
     /// What is there of each list now.
     var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {

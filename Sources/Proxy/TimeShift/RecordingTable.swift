@@ -1,4 +1,4 @@
-/// All recordings: what runs, what has ended, and their books on disk.
+// All recordings: what runs, what has ended, and their books on disk.
 import Glibc
 import HLS
 import HTTP

@@ -1,4 +1,3 @@
-/// Puts playlists of our own into the store, so that a recording plays like anything else there.
 import CachePolicy
 import Glibc
 import HLS
@@ -10,6 +9,7 @@ import Store
 import Synchronization
 import URISyntax
 
+/// Puts playlists of our own into the store, so that a recording plays like anything else there.
 extension ProxyCore {
     /// Stores a playlist under the key that a session finds it by; blocks on the disk.
     ///

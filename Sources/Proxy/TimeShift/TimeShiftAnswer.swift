@@ -1,4 +1,3 @@
-/// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.
 import CachePolicy
 import HLS
 import HTTP
@@ -11,6 +10,7 @@ import Store
 import Synchronization
 import URISyntax
 
+/// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.
 extension OriginExchange {
     /// The version of the longer window that this playlist is answered with; 0 for the origin's text.
     ///

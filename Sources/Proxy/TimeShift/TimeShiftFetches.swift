@@ -1,4 +1,4 @@
-/// Brings the segments of a growing list into the store, with the keys and sections they need.
+// Brings the segments of a growing list into the store, with the keys and sections they need.
 import HLS
 import HTTP
 import Posix

@@ -1,7 +1,7 @@
-/// Snapshots of longer windows on disk, so that a restart forgets none.
-///
-/// One file for each list, replaced as a whole: a line that says whose it is, then what
-/// `TimeShift.snapshot` writes. A file that cannot be read is as none.
+// Snapshots of longer windows on disk, so that a restart forgets none.
+//
+// One file for each list, replaced as a whole: a line that says whose it is, then what
+// `TimeShift.snapshot` writes. A file that cannot be read is as none.
 import Glibc
 import HLS
 import HTTP

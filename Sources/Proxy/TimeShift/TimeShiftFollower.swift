@@ -1,4 +1,4 @@
-/// Goes on with one live playlist as a player would, so that nothing of it is missed.
+// Goes on with one live playlist as a player would, so that nothing of it is missed.
 import HLS
 import HTTP
 import Posix

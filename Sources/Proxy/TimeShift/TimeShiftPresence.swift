@@ -1,4 +1,3 @@
-/// Which segments of a longer window are really there: only what was fetched counts.
 import CachePolicy
 import HLS
 import HTTP
@@ -8,6 +7,7 @@ import Store
 import Synchronization
 import URISyntax
 
+/// Which segments of a longer window are really there: only what was fetched counts.
 extension ProxyCore {
     /// The key that a resource of a role is stored under; `mark` tells what its name stands for.
     func storedKey(

@@ -1,8 +1,8 @@
-/// The windows of live playlists that reach farther back than the origin's, by session and playlist.
-///
-/// A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
-/// origin's windows are merged into it as they come, whoever asked for them: a player, or the
-/// `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
+// The windows of live playlists that reach farther back than the origin's, by session and playlist.
+//
+// A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
+// origin's windows are merged into it as they come, whoever asked for them: a player, or the
+// `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
 import HLS
 import Posix
 import Routing

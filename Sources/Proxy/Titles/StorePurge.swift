@@ -1,4 +1,4 @@
-/// Purges in the background: started once, asked about as often as one likes.
+// Purges in the background: started once, asked about as often as one likes.
 import HTTP
 import Posix
 import Reactor

@@ -1,4 +1,4 @@
-/// A title: what a player started from, with all that was fetched for it.
+// A title: what a player started from, with all that was fetched for it.
 package import HLS
 package import Posix
 package import Routing

@@ -1,5 +1,3 @@
-/// The titles that are kept, computed from what is stored: there is no state of its own that could
-/// be lost or could disagree with the store.
 import CachePolicy
 package import HLS
 import Posix
@@ -7,6 +5,8 @@ package import Routing
 package import Store
 package import URISyntax
 
+/// The titles that are kept, computed from what is stored: there is no state of its own that could
+/// be lost or could disagree with the store.
 extension KeyTable {
     /// The keys under which the entry of a title or a playlist of it may be kept, the likelier
     /// ones first: for this viewer, for everybody, for this session alone.

@@ -1,4 +1,4 @@
-/// The thread on which hands are laid on the store, so that no server loop waits for the disk.
+// The thread on which hands are laid on the store, so that no server loop waits for the disk.
 import HLS
 import HTTP
 package import Posix

@@ -1,9 +1,9 @@
-/// What the store takes on the disk, by kind and by host.
 import HTTP
 import Posix
 import Retention
 import Store
 
+/// What the store takes on the disk, by kind and by host.
 extension TitleHands {
     /// Hosts beyond this many are told as one.
     private static let mostHosts = 50

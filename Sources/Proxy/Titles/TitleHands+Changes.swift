@@ -1,4 +1,3 @@
-/// Pinning and purging.
 import CachePolicy
 import HTTP
 import Posix
@@ -6,6 +5,7 @@ import Routing
 import Store
 import URISyntax
 
+/// Pinning and purging.
 extension TitleHands {
     // MARK: Pins
 

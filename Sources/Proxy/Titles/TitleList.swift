@@ -1,4 +1,4 @@
-/// One stored playlist of a title, read for what has to be kept to play it again.
+// One stored playlist of a title, read for what has to be kept to play it again.
 package import HLS
 package import URISyntax
 

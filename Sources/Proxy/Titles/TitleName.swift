@@ -1,4 +1,4 @@
-/// What people call a title: what its playlist says, else the telling parts of its URL.
+// What people call a title: what its playlist says, else the telling parts of its URL.
 import HLS
 import HTTP
 package import URISyntax

@@ -1,4 +1,4 @@
-/// Listing many titles: the last played first, a page at a time.
+// Listing many titles: the last played first, a page at a time.
 import Numbers
 import Posix
 import Routing

@@ -1,4 +1,4 @@
-/// One look at one title: its entry, the lists that it names, and what is there of all these name.
+// One look at one title: its entry, the lists that it names, and what is there of all these name.
 import CachePolicy
 import HLS
 import HTTP

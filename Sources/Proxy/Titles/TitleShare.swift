@@ -1,4 +1,4 @@
-/// How much of a title is kept: seconds and per cent, from what its playlists need and what is there.
+// How much of a title is kept: seconds and per cent, from what its playlists need and what is there.
 package import HLS
 package import Store
 

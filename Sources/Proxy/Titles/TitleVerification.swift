@@ -1,4 +1,4 @@
-/// The check of every stored byte, in the background: started once, asked about as often as one likes.
+// The check of every stored byte, in the background: started once, asked about as often as one likes.
 import HTTP
 import Posix
 import Reactor

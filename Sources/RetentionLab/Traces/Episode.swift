@@ -1,4 +1,4 @@
-/// Long videos as the series and live traces play them.
+// Long videos as the series and live traces play them.
 
 /// An episode or film: follows from its number alone.
 struct Episode {

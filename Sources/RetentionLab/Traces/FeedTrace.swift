@@ -1,4 +1,4 @@
-/// A vertical feed of short videos: swipes, looks of two seconds, and favourites seen again.
+// A vertical feed of short videos: swipes, looks of two seconds, and favourites seen again.
 
 /// Makes the trace of a few people on one daemon who swipe through a feed of short videos.
 ///

@@ -1,4 +1,4 @@
-/// Live channels and films side by side.
+// Live channels and films side by side.
 import Retention
 
 /// Makes the trace of some people on one daemon who watch live television and films.

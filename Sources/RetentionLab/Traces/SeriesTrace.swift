@@ -1,4 +1,4 @@
-/// Evenings with series: browsing, an episode or two, old favourites.
+// Evenings with series: browsing, an episode or two, old favourites.
 
 /// Makes the trace of some households on one daemon who watch series.
 ///

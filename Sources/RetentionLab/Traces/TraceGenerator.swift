@@ -1,4 +1,4 @@
-/// The traces that can be made from a seed, by name.
+// The traces that can be made from a seed, by name.
 
 /// Makes the same trace from the same seed.
 package protocol TraceGenerator: Sendable {

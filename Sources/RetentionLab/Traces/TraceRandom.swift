@@ -1,4 +1,4 @@
-/// Chance that repeats itself: a seeded generator and the distributions that the traces draw from.
+// Chance that repeats itself: a seeded generator and the distributions that the traces draw from.
 import Retention
 import Glibc
 

@@ -1,4 +1,4 @@
-/// Reads traces from text: the daemon's access log, or a line a request in a form of our own.
+// Reads traces from text: the daemon's access log, or a line a request in a form of our own.
 import Retention
 import Numbers
 

@@ -1,4 +1,4 @@
-/// One line of a trace: what a player asked for, or what was fetched ahead for it.
+// One line of a trace: what a player asked for, or what was fetched ahead for it.
 package import Retention
 
 /// A request as far as retention is concerned.

@@ -1,6 +1,6 @@
-/// `sluice-lab bench`: the stand on which downloads, feeds and first plays are measured.
 import ArgumentParser
 
+/// `sluice-lab bench`: the stand on which downloads, feeds and first plays are measured.
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",

@@ -1,4 +1,3 @@
-/// `sluice-lab bench download`: how fast a title comes over shaped links, by controller of concurrency.
 import CommandSupport
 import ArgumentParser
 import Glibc
@@ -6,6 +5,7 @@ import HTTP
 import Lookahead
 import Posix
 
+/// `sluice-lab bench download`: how fast a title comes over shaped links, by controller of concurrency.
 struct BenchDownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download over shaped links, controller by controller.",

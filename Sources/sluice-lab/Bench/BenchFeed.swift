@@ -1,8 +1,8 @@
-/// `sluice-lab bench feed`: how a feed feels over shaped links, by scheme of getting ready.
 import CommandSupport
 import ArgumentParser
 import Glibc
 
+/// `sluice-lab bench feed`: how a feed feels over shaped links, by scheme of getting ready.
 struct BenchFeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed", abstract: "Swipe through a feed over a shaped link, scheme by scheme.",

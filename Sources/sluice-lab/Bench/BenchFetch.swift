@@ -1,4 +1,4 @@
-/// Timed requests of the virtual players of `sluice-lab bench`.
+// Timed requests of the virtual players of `sluice-lab bench`.
 import CCurl
 import Posix
 

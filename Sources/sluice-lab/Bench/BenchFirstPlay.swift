@@ -1,4 +1,4 @@
-/// A virtual player that starts a title from any URL, direct or through a daemon, and is timed.
+// A virtual player that starts a title from any URL, direct or through a daemon, and is timed.
 import Glibc
 import Posix
 import URISyntax

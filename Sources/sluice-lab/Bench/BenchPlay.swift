@@ -1,9 +1,9 @@
-/// `sluice-lab bench play`: how soon a title begins direct, through the daemon, and once more.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 import Glibc
 
+/// `sluice-lab bench play`: how soon a title begins direct, through the daemon, and once more.
 struct BenchPlayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "play", abstract: "Time the first frame: direct, first play and replay.",

@@ -1,4 +1,4 @@
-/// What `sluice-lab bench` prints: a table for people and records, and a plot of it.
+// What `sluice-lab bench` prints: a table for people and records, and a plot of it.
 
 /// A table in Markdown.
 struct BenchTable {

@@ -1,4 +1,4 @@
-/// The stand of `sluice-lab bench`: the sample CDN behind a shaped link, and a daemon before it.
+// The stand of `sluice-lab bench`: the sample CDN behind a shaped link, and a daemon before it.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials

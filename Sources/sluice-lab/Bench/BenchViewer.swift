@@ -1,5 +1,5 @@
-/// A virtual viewer of a feed: swipes by a pattern, plays each item through a daemon, and notes how
-/// often a loader would have been seen.
+// A virtual viewer of a feed: swipes by a pattern, plays each item through a daemon, and notes how
+// often a loader would have been seen.
 import CommandSupport
 import Glibc
 import Posix

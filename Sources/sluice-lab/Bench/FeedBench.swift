@@ -1,10 +1,10 @@
-/// The runs of `sluice-lab bench feed`, several at once, and what they came to.
 import CommandSupport
 import Glibc
 import Posix
 import Reactor
 import Synchronization
 
+/// The runs of `sluice-lab bench feed`, several at once, and what they came to.
 struct FeedBench: Sendable {
     struct Terms: Sendable {
         let profile: String

@@ -1,4 +1,4 @@
-/// The parameters that a sweep of `sluice-lab bench feed` goes through.
+// The parameters that a sweep of `sluice-lab bench feed` goes through.
 
 /// What a sweep varies: each parameter by itself, and those together that share the line's time.
 enum FeedGrid {

@@ -1,9 +1,9 @@
-/// What the planner says, carried out in the arithmetic of `FeedModel`.
 import HLS
 import Lookahead
 import Numbers
 import URISyntax
 
+/// What the planner says, carried out in the arithmetic of `FeedModel`.
 extension FeedModel {
     func perform(_ actions: [FeedAction]) {
         for action in actions {

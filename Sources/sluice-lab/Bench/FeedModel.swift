@@ -1,5 +1,5 @@
-/// The stand of `sluice-lab bench feed` in arithmetic: the planner as it is, with link, flights and player
-/// around it reduced to bytes and times, so that a wide grid of parameters takes minutes.
+// The stand of `sluice-lab bench feed` in arithmetic: the planner as it is, with link, flights and player
+// around it reduced to bytes and times, so that a wide grid of parameters takes minutes.
 import Lookahead
 
 /// A link, a daemon and a viewer for one run.

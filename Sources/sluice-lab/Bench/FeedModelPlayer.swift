@@ -1,6 +1,6 @@
-/// The player of `FeedModel`: one request after the other, eight seconds ahead of what is shown.
 import Lookahead
 
+/// The player of `FeedModel`: one request after the other, eight seconds ahead of what is shown.
 final class ModelPlayer {
     let item: Int
     private let terms: FeedModel.Terms

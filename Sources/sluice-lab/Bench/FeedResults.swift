@@ -1,6 +1,6 @@
-/// Tables of what the viewers of `sluice-lab bench feed` saw.
 import Lookahead
 
+/// Tables of what the viewers of `sluice-lab bench feed` saw.
 struct FeedResults {
     let terms: FeedBench.Terms
     let schemes: [FeedScheme]

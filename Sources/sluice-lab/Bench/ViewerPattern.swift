@@ -1,4 +1,4 @@
-/// How virtual viewers of a feed move, and what a run of visits was like for one.
+// How virtual viewers of a feed move, and what a run of visits was like for one.
 import Lookahead
 import Numbers
 

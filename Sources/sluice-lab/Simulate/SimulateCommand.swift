@@ -1,10 +1,10 @@
-/// `sluice-lab simulate`: which retention policy would have kept the right bytes.
 import CommandSupport
 import ArgumentParser
 import Numbers
 import Retention
 import RetentionLab
 
+/// `sluice-lab simulate`: which retention policy would have kept the right bytes.
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",

@@ -1,4 +1,4 @@
-/// The plot of `sluice-lab simulate`: byte hit ratio over store size, a line a policy, as SVG.
+// The plot of `sluice-lab simulate`: byte hit ratio over store size, a line a policy, as SVG.
 import Glibc
 import RetentionLab
 

@@ -1,4 +1,4 @@
-/// What `sluice-lab simulate` found, as a table and as JSON.
+// What `sluice-lab simulate` found, as a table and as JSON.
 import Retention
 import RetentionLab
 

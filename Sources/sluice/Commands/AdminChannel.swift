@@ -1,4 +1,4 @@
-/// The way to what is kept: through the running daemon, or straight into the folder while none runs.
+// The way to what is kept: through the running daemon, or straight into the folder while none runs.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials

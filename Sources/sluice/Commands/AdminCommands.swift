@@ -1,4 +1,4 @@
-/// `sluice stats`: asks a running daemon.
+// `sluice stats`: asks a running daemon.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials

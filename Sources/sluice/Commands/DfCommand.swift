@@ -1,8 +1,8 @@
-/// `sluice df`: the room that the store takes.
 import CommandSupport
 import ArgumentParser
 import HTTP
 
+/// `sluice df`: the room that the store takes.
 struct DfCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "df", abstract: "Show what the cache takes on the disk, by kind and by host.",

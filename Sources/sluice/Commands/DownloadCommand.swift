@@ -1,10 +1,10 @@
-/// `sluice download`: orders, watches and steers downloads of the daemon.
 import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP
 import Posix
 
+/// `sluice download`: orders, watches and steers downloads of the daemon.
 struct DownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download a title, to play it without the network.",

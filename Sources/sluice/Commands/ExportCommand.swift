@@ -1,4 +1,3 @@
-/// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
 import CommandSupport
 import ArgumentParser
 import CCurl
@@ -7,6 +6,7 @@ import Glibc
 import HTTP
 import Posix
 
+/// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",

@@ -1,4 +1,3 @@
-/// `sluice feed`: gives the daemon a list, and follows where its viewer is.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
@@ -6,6 +5,7 @@ import Glibc
 import HTTP
 import Numbers
 
+/// `sluice feed`: gives the daemon a list, and follows where its viewer is.
 struct FeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed", abstract: "Have the items of a feed ready before they are swiped to.",

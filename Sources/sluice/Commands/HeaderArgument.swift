@@ -1,6 +1,6 @@
-/// Request headers as they are given on the command line.
 import ArgumentParser
 
+/// Request headers as they are given on the command line.
 enum HeaderArgument {
     /// Cuts `Name: value`.
     ///

@@ -1,9 +1,9 @@
-/// `sluice inspect`: what a playlist and those it names consist of, and what is wrong with them.
 import CommandSupport
 import ArgumentParser
 import HLS
 import URISyntax
 
+/// `sluice inspect`: what a playlist and those it names consist of, and what is wrong with them.
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",

@@ -1,7 +1,7 @@
-/// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
 import ArgumentParser
 import HTTP
 
+/// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
 struct KeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keys",

@@ -1,8 +1,8 @@
-/// `sluice ls`: the titles that are kept.
 import CommandSupport
 import ArgumentParser
 import HTTP
 
+/// `sluice ls`: the titles that are kept.
 struct LsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",

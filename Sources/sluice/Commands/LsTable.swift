@@ -1,4 +1,4 @@
-/// Listings for people: aligned columns, sizes and times in words.
+// Listings for people: aligned columns, sizes and times in words.
 import CommandSupport
 import Posix
 

@@ -1,8 +1,8 @@
-/// `sluice pin` and `sluice unpin`.
 import CommandSupport
 import ArgumentParser
 import HTTP
 
+/// `sluice pin` and `sluice unpin`.
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin", abstract: "Keep a title from eviction.",

@@ -1,7 +1,7 @@
-/// Progress of a command: one line that is rewritten in place on a terminal, plain lines elsewhere.
 import Glibc
 import Posix
 
+/// Progress of a command: one line that is rewritten in place on a terminal, plain lines elsewhere.
 struct ProgressLine {
     private let descriptor: CInt
     private let isTerminal: Bool

@@ -1,9 +1,9 @@
-/// `sluice purge` and `sluice clear`: forget what is stored.
 import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP
 
+/// `sluice purge` and `sluice clear`: forget what is stored.
 struct PurgeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge",

@@ -1,4 +1,3 @@
-/// `sluice record`: keeps a live stream, which the daemon then plays as a film.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
@@ -6,6 +5,7 @@ import Glibc
 import HTTP
 import Routing
 
+/// `sluice record`: keeps a live stream, which the daemon then plays as a film.
 struct RecordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "record", abstract: "Record a live stream with no player.",

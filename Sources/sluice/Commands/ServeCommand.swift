@@ -1,4 +1,3 @@
-/// `sluice serve` and `sluice check`.
 import CommandSupport
 import ArgumentParser
 import CachePolicy
@@ -9,6 +8,7 @@ import Reactor
 import Store
 import Synchronization
 
+/// `sluice serve` and `sluice check`.
 struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the daemon in the foreground.",

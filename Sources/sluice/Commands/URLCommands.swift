@@ -1,10 +1,10 @@
-/// `sluice url` and `sluice decode`: between origin URLs and ours, without a daemon.
 import CommandSupport
 import ArgumentParser
 import HTTP
 import Routing
 import URISyntax
 
+/// `sluice url` and `sluice decode`: between origin URLs and ours, without a daemon.
 struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "url", abstract: "Print the URL that plays a URL through the daemon.")

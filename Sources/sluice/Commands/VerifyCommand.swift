@@ -1,9 +1,9 @@
-/// `sluice verify`: reads every stored byte and drops what does not prove itself.
 import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP
 
+/// `sluice verify`: reads every stored byte and drops what does not prove itself.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Read every stored byte and drop what is damaged.",

@@ -1,7 +1,7 @@
-/// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
 import ArgumentParser
 import HTTP
 
+/// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why", abstract: "Explain what a URL would be answered with, and why.",

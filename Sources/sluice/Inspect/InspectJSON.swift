@@ -1,8 +1,8 @@
-/// The JSON of `sluice inspect`.
 import FoundationEssentials
 import HLS
 import URISyntax
 
+/// The JSON of `sluice inspect`.
 struct InspectJSON {
     /// How a URL is shown.
     let shown: (AbsoluteURL) -> String

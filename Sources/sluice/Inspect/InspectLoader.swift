@@ -1,4 +1,4 @@
-/// Gets playlists for `sluice inspect`: from an origin by libcurl, or from files.
+// Gets playlists for `sluice inspect`: from an origin by libcurl, or from files.
 import CommandSupport
 import CCurl
 import Glibc

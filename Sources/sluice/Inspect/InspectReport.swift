@@ -1,7 +1,7 @@
-/// The text of `sluice inspect`: a tree by indentation.
 import HLS
 import URISyntax
 
+/// The text of `sluice inspect`: a tree by indentation.
 struct InspectReport {
     /// How a URL is shown.
     let shown: (AbsoluteURL) -> String

@@ -1,4 +1,4 @@
-/// The playlists that `sluice inspect` reads, from the first to those it names.
+// The playlists that `sluice inspect` reads, from the first to those it names.
 import HLS
 import URISyntax
 

@@ -1,4 +1,4 @@
-/// Reading the configuration again while the daemon runs.
+// Reading the configuration again while the daemon runs.
 import Logging
 import Proxy
 import Reactor

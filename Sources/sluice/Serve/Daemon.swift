@@ -1,4 +1,4 @@
-/// Wires the parts together and runs them from start to stop.
+// Wires the parts together and runs them from start to stop.
 import CommandSupport
 import ArgumentParser
 import Glibc

@@ -1,4 +1,4 @@
-/// The daemon's settings, checked and typed.
+// The daemon's settings, checked and typed.
 import CommandSupport
 import CachePolicy
 import FoundationEssentials

@@ -1,4 +1,4 @@
-/// The settings of origins: the object `origins` of the configuration file, and the flags for it.
+// The settings of origins: the object `origins` of the configuration file, and the flags for it.
 import CachePolicy
 import FoundationEssentials
 import Lookahead

@@ -1,5 +1,4 @@
 /// What a misspelt name was probably meant to be.
-
 enum NearestName {
     /// The name that takes the fewest changes of one letter, if these are few enough to be a slip.
     static func of(_ text: String, among names: some Collection<String>) -> String? {

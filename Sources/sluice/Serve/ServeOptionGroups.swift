@@ -1,4 +1,4 @@
-/// The flags of `sluice serve`, in the groups that its help shows.
+// The flags of `sluice serve`, in the groups that its help shows.
 import ArgumentParser
 
 /// Listening.

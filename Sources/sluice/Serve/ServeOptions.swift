@@ -1,7 +1,9 @@
-/// The daemon's options as flags. Every one of them is also an environment variable (SLUICE_ and
-/// the name in capitals, - as _) and a key of the JSON file, in falling order of precedence.
 import ArgumentParser
 
+/// The daemon's options as flags.
+///
+/// Every one of them is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
+/// key of the JSON file, in falling order of precedence.
 struct ServeOptions: ParsableArguments {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions

@@ -1,6 +1,6 @@
-/// Tells the service manager how we are (sd_notify(3)), without linking libsystemd for it.
 import Glibc
 
+/// Tells the service manager how we are (sd_notify(3)), without linking libsystemd for it.
 enum ServiceManager {
     /// Sends a state to the socket that NOTIFY_SOCKET names; does nothing without one.
     static func notify(_ state: String) {

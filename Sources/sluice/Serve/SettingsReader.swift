@@ -1,5 +1,5 @@
-/// Reads settings from flags, environment, file and defaults, in that order, and collects all that
-/// is wrong instead of stopping at the first.
+// Reads settings from flags, environment, file and defaults, in that order, and collects all that
+// is wrong instead of stopping at the first.
 import CommandSupport
 import Configuration
 import FoundationEssentials

@@ -1,12 +1,12 @@
+import CommandSupport
+import Logging
+import Posix
+
 /// The log on standard error: a line an event, the text that matters first.
 ///
 ///     2026-11-23T01:14:22Z notice request failed: the origin answered 503  fault=origin status=502
 ///
 /// `reason` or `error` stands behind the message; the other fields follow, those with a value only.
-import CommandSupport
-import Logging
-import Posix
-
 struct TextLog: LogHandler {
     var logLevel = Logger.Level.notice
     var metadata: Logger.Metadata = [:]
