@@ -11,7 +11,7 @@ package enum ExitCodes {
     package static let cacheFolder = ExitCode(4)
     /// The daemon to be asked does not answer.
     package static let unreachable = ExitCode(5)
-    /// The process may open too few files and sockets.
+    /// The process may open too few files and sockets, or write too short files.
     package static let descriptors = ExitCode(6)
     /// A setting is wrong (sysexits.h, EX_CONFIG).
     package static let configuration = ExitCode(78)

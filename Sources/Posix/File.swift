@@ -35,6 +35,25 @@ package func writeAll(
     }
 }
 
+/// Writes once at an offset (pwrite(2)); may block on the disk.
+///
+/// - Returns: how many of the bytes were written: fewer than all where a limit is met.
+package func writeOnce(
+    _ bytes: UnsafeRawBufferPointer, to file: CInt, at offset: Int64
+) throws(SystemError) -> Int {
+    try check("pwrite") { pwrite(file, bytes.baseAddress, bytes.count, off_t(offset)) }
+}
+
+/// How long a file of this process may be (getrlimit(2), RLIMIT_FSIZE); nil where only the file
+/// system says.
+package func fileSizeLimit() -> Int64? {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
+        limit.rlim_cur <= UInt(Int64.max)
+    else { return nil }
+    return Int64(limit.rlim_cur)
+}
+
 /// Reads up to the buffer's size at an offset (pread(2)); fewer bytes only at the end of the file.
 package func readAll(
     into buffer: UnsafeMutableRawBufferPointer, from file: CInt, at offset: Int64

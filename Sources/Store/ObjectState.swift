@@ -67,6 +67,8 @@ struct ObjectState: Sendable {
     var readFailures = 0
     /// Body bytes below this were given back to the disk.
     var punchedEnd: Int64 = 0
+    /// The files beside the object's own; nil while that one takes the whole body.
+    var files: BodyFiles?
     /// True while the store thread has the object on its list.
     var isQueued = false
     /// The number of the header that was written last; the store thread's.

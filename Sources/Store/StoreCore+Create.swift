@@ -102,22 +102,44 @@ extension StoreCore {
                     return made
                 }
             } catch {
-                isDiskUsable = false
-                channel.noteStorageFailure(error)
+                // Longer than a file may be says nothing of the disk.
+                isDiskUsable = error.code == EFBIG
+                if !isDiskUsable { channel.noteStorageFailure(error) }
                 lookForFolder(after: error)
                 log.warning("cannot store an object", metadata: ["error": "\(error)"])
             }
         }
         let header = ObjectHeader(pages: 1, generation: generation, description: description)
+        let folders = foldersWithoutNames(for: description.total, isDiskUsable: isDiskUsable)
+        return try createUnnamed(header, in: folders)
+    }
+
+    /// Where files without names go, best first.
+    private func foldersWithoutNames(for total: Int64?, isDiskUsable: Bool) -> [String] {
+        var isDiskUsable = isDiskUsable
         if isDiskUsable, let free = freeBytes(at: folder.path) {
             // A body that is not kept takes what its readers lag behind; a disk that has hardly
             // more than that would break it off in the middle.
-            let wanted = min(description.total ?? .max, configuration.unnamedRoom)
+            let wanted = min(total ?? .max, configuration.unnamedRoom)
             isDiskUsable = free - wanted >= configuration.minFreeBytes
         }
         let own = folder.isLost ? [] : [folder.newFolder]
         let others = configuration.temporaryFolders
-        return try createUnnamed(header, in: isDiskUsable ? own + others : others + own)
+        return isDiskUsable ? own + others : others + own
+    }
+
+    /// Makes a further file for a body that is longer than one file may be.
+    func openWithoutName(for generation: UInt64) throws(SystemError) -> OwnedDescriptor {
+        var failure = SystemError("open", code: ENOENT)
+        let isDiskUsable = !channel.isStoringSuspended && !folder.isLost
+        for path in foldersWithoutNames(for: nil, isDiskUsable: isDiskUsable) {
+            do throws(SystemError) {
+                return try openNameless(in: path, generation)
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
     }
 
     /// Nil where there is no room for it.
@@ -126,6 +148,8 @@ extension StoreCore {
     ) throws(SystemError) -> StoredObject? {
         let total = description.expectsWholeBody ? header.total ?? 0 : 0
         guard total <= ledger.budget else { return nil }
+        let longest = (fileSizeLimit() ?? .max) - header.bodyOffset
+        guard header.total ?? 0 <= longest else { return nil }
         let isCounted = total > 0 && total <= configuration.preallocationLimit
         let isReservable = isCounted && total > configuration.preallocationStart
         var charge = Footprint.bytes(header: header.bodyOffset, present: isCounted ? total : 0)

@@ -17,8 +17,9 @@ extension StoredObject {
     /// Writes body bytes into the file (pwrite(2)); readers see them after `extend`.
     ///
     /// Only between `beginFill` and `endFill`. Room is counted before the bytes are written; an object
-    /// that the budget has none for loses its name, and goes on as one that is not storable. A failure for lack of storage also makes the store keep new
-    /// objects off this disk for a few seconds.
+    /// that the budget has none for loses its name, and goes on as one that is not storable; so does
+    /// one that is longer than a file may be. A failure for lack of storage also makes the store
+    /// keep new objects off this disk for a few seconds.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: offset..<offset + Int64(bytes.count))
         do throws(SystemError) {
@@ -35,7 +36,7 @@ extension StoredObject {
     /// seconds a GB: 64 KiB on the cuts 0.18 and anywhere 0.28, 128 KiB 0.16 and 0.22, 256 KiB 0.15
     /// and 0.17. But a virtual machine gives free memory back to its host in blocks of 128 KiB and
     /// more, and folios made of such cost 1.8: on the whole the smaller piece is the cheapest.
-    private static let piece: Int64 = 64 << 10
+    private static let piece = BodyLayout.cut
 
     private func writeInPieces(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64
@@ -45,7 +46,16 @@ extension StoredObject {
             let place = offset + Int64(done)
             let count = min(bytes.count - done, Int(Self.piece - place % Self.piece))
             let part = UnsafeRawBufferPointer(rebasing: bytes[done..<done + count])
-            try writeAll(part, to: descriptor.number, at: place)
+            if isSpread {
+                try writeSpread(part, at: place)
+            } else {
+                do throws(SystemError) {
+                    try writeAll(part, to: descriptor.number, at: place)
+                } catch {
+                    guard error.code == EFBIG else { throw error }
+                    try writeSpread(part, at: place)
+                }
+            }
             done += count
         }
     }
@@ -184,23 +194,37 @@ extension StoredObject {
     /// bytes that may still be on their way into a socket.
     package func punch(upTo offset: Int64) {
         let block = channel.configuration.punchBytes
-        state.withLock { state in
-            guard state.place == .unnamed else { return }
+        let closed = state.withLock { state -> [SharedDescriptor] in
+            guard state.place == .unnamed else { return [] }
             let fileEnd = (bodyOffset + offset) / block * block
             let cut = min(block, Self.piece)
             let fileStart = (bodyOffset + state.punchedEnd + cut - 1) / cut * cut
-            guard fileEnd > fileStart else { return }
+            guard fileEnd > fileStart else { return [] }
             let (start, end) = (fileStart - bodyOffset, fileEnd - bodyOffset)
-            // Under the lock, so that no reader is told of bytes that are just going.
-            punchHole(descriptor.number, offset: fileStart, length: fileEnd - fileStart)
             state.spans.remove(start..<end)
+            // Under the lock, so that no reader is told of bytes that are just going.
+            let closed = punch(fileStart..<fileEnd, &state)
             state.punchedEnd = end
             let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
             if left < state.charge {
                 giveBack(state.charge - left)
                 state.charge = left
             }
+            return closed
         }
+        // The last holder closes a file, which takes as long as there are blocks in it.
+        _ = consume closed
+    }
+
+    private func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
+        guard state.files != nil else {
+            punchHole(descriptor.number, offset: gone.lowerBound, length: Int64(gone.count))
+            return []
+        }
+        let left = state.spans.ranges.map {
+            bodyOffset + $0.lowerBound..<bodyOffset + $0.upperBound
+        }
+        return state.files?.punch(gone, left: SpanSet(left), own: descriptor.number) ?? []
     }
 
     /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.

@@ -24,8 +24,7 @@ extension StoredObject {
         }
         if let content { return Self.part(range, of: content) }
         guard case .present(let count) = state(at: range.lowerBound), count >= range.count,
-            let bytes = try? readBytes(
-                from: descriptor.number, at: bodyOffset + range.lowerBound, count: range.count),
+            let bytes = try? readBody(from: range.lowerBound, count: range.count),
             bytes.count == range.count
         else { return nil }
         if range.lowerBound == 0, range.upperBound == whole { keep(bytes) }

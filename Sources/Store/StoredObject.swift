@@ -21,10 +21,12 @@ package final class StoredObject: Sendable {
     package let kind: RetentionKind
     /// False for what was fetched ahead of any player's wish; reads since do not show here.
     let isRead: Bool
-    /// The open file, for sendfile; a reader holds the object with it.
+    /// The open file; `stretch(at:count:)` says which bytes of the body lie in it.
     package let descriptor: SharedDescriptor
     /// File offset of body offset 0.
     package let bodyOffset: Int64
+    /// True once bytes lie in further files; these are in the state.
+    let spreads = Atomic<Bool>(false)
 
     let state: Mutex<ObjectState>
     let channel: StoreChannel

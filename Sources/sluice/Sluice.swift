@@ -21,7 +21,7 @@ struct SluiceCommand: ParsableCommand {
         discussion: """
             Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
             Exit codes: 0 done, 1 failed, 2 inspect found violations, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
-            6 too few descriptors, 64 wrong usage, 78 wrong configuration.
+            6 too few descriptors or too short files, 64 wrong usage, 78 wrong configuration.
             """,
         version: "sluice \(sluiceVersion)",
         subcommands: [

@@ -24,10 +24,12 @@ final class Story: Sendable {
     ///
     /// `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside `/bytes/...`,
     /// and the cache lies in a folder of its own unless one is given. Without `mayWriteAnywhere`
-    /// the modes of folders bind the daemon even when it runs as root.
+    /// the modes of folders bind the daemon even when it runs as root. `prefix` is a program with
+    /// arguments that runs the daemon, such as `prlimit`.
     init(
         _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil,
-        mayWriteAnywhere: Bool = true, environment: [(name: String, value: String)] = []
+        mayWriteAnywhere: Bool = true, prefix: [String] = [],
+        environment: [(name: String, value: String)] = []
     ) throws {
         self.environment = environment
         temporary = try TemporaryFolder()
@@ -37,10 +39,11 @@ final class Story: Sendable {
         var command =
             ["serve", "--port", "0", "--allow-private", "--cache-dir", self.cacheFolder]
             + ["--look-ahead", "off"] + arguments
-        program = mayWriteAnywhere ? nil : "setpriv"
-        if !mayWriteAnywhere {
-            let bounds = ["--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
-            command = bounds + [try DaemonProcess.builtBinary()] + command
+        let bounds = ["--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
+        let runner = mayWriteAnywhere ? prefix : ["setpriv"] + bounds
+        program = runner.first
+        if !runner.isEmpty {
+            command = runner.dropFirst() + [try DaemonProcess.builtBinary()] + command
         }
         self.arguments = command
         running = Shared(

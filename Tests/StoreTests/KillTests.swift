@@ -52,7 +52,8 @@ import Testing
             let store = try openStore(path)
             try store.add("kept", total: 1000)
             try store.flushed()
-            var limit = rlimit(rlim_cur: 1 << 20, rlim_max: 1 << 20)
+            // Too little to go on in further files.
+            var limit = rlimit(rlim_cur: 100 << 10, rlim_max: 100 << 10)
             setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
             let object = try store.create(describe("a", total: nil))
             try store.publish(object)

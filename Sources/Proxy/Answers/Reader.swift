@@ -23,6 +23,8 @@ final class Reader: BodySource {
     private let loop: EventLoop
     var offset: Int64
     let end: Int64?
+    /// The file that is read from, beside the object's own; held while it is sent.
+    private var part: SharedDescriptor?
     private var waiterID: UInt64?
     private var wish: FetchID?
     private var isBroken = false
@@ -80,6 +82,7 @@ final class Reader: BodySource {
         switch object.state(at: offset) {
         case .present(let count):
             let wanted = min(count, end.map { $0 - offset } ?? count, Int64(limit))
+            if object.isSpread { return spreadStep(wanted) }
             return .file(
                 descriptor: object.descriptor.number, offset: object.bodyOffset + offset,
                 count: Int(wanted))
@@ -90,6 +93,15 @@ final class Reader: BodySource {
             guard endsWithFill, hole.fill == nil else { return .wait }
             return (object.lastFailure?.endedFills ?? 0) > failuresBefore ? .broken : .end
         }
+    }
+
+    /// What comes next of a body that lies in several files.
+    private func spreadStep(_ count: Int64) -> BodyStep {
+        // Bytes that have just been given back to the disk are a hole by now.
+        guard let stretch = object.stretch(at: offset, count: count) else { return .wait }
+        part = stretch.file
+        return .file(
+            descriptor: stretch.file.number, offset: stretch.offset, count: Int(stretch.count))
     }
 
     func advance(by count: Int) {

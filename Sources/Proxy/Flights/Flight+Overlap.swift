@@ -106,9 +106,7 @@ extension Flight {
             })
         for range in present.ranges {
             guard
-                let stored = try? readBytes(
-                    from: object.descriptor.number, at: object.bodyOffset + range.lowerBound,
-                    count: range.count),
+                let stored = try? object.readBody(from: range.lowerBound, count: range.count),
                 stored.elementsEqual(
                     bytes[Int(range.lowerBound - offset)..<Int(range.upperBound - offset)])
             else { return false }

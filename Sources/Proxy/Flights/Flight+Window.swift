@@ -13,6 +13,7 @@ extension Flight {
     /// The connection's own flow control does the rest. A flight that nobody reads from is not held
     /// back here: it is abandoned or, where that pays, finished.
     func limitReadAhead() {
+        if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
         guard state == .filling, heldSince == nil, waiters.isEmpty, let writer, let object,
             let transfer, writer.offset - firstOffset > window,
@@ -35,6 +36,25 @@ extension Flight {
         }
         table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in
             self?.letGo(heldSince: now)
+        }
+    }
+
+    /// Holds the origin back until the slowest reader of a body in many files has got on, which
+    /// closes some of them.
+    private func holdForFiles() {
+        guard state == .filling, heldSince == nil, waiters.isEmpty, let transfer else { return }
+        heldSince = table.loop.now
+        transfer.pause()
+        table.counters.add(.readAheadPauses)
+        lookForFiles()
+    }
+
+    private func lookForFiles() {
+        table.loop.schedule(after: .milliseconds(50)) { [weak self] _ in
+            guard let self, heldSince != nil, state == .filling else { return }
+            passOn()
+            let mustWait = object?.hasManyFiles == true && table.hasReader(self)
+            if mustWait { lookForFiles() } else { takeUp() }
         }
     }
 

@@ -112,11 +112,7 @@ extension KeyTable {
 
     private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {
         if let known = object.bytesInMemory(start..<start + Int64(count)) { return known }
-        var bytes = [UInt8](repeating: 0, count: count)
-        let read = bytes.withUnsafeMutableBytes { raw in
-            (try? readAll(
-                into: raw, from: object.descriptor.number, at: object.bodyOffset + start)) ?? -1
-        }
-        return read == count ? bytes : nil
+        let bytes = try? object.readBody(from: start, count: count)
+        return bytes?.count == count ? bytes : nil
     }
 }

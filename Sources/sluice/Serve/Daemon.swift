@@ -34,6 +34,7 @@ final class Daemon {
                 "\(name) is no setting any more, and '\(value)' is ignored; remove it from the configuration"
             )
         }
+        try Self.checkFileSize(log)
         self.configuration = configuration
         self.log = log
         do throws(StoreError) {
@@ -139,6 +140,29 @@ final class Daemon {
             throw ExitCodes.descriptors
         }
     }
+
+    /// Says what a limit of file sizes means for what is kept (getrlimit(2), RLIMIT_FSIZE).
+    ///
+    /// - Throws: `ExitCode` after having said on standard error that the limit is too low.
+    private static func checkFileSize(_ log: Logger) throws {
+        guard let limit = fileSizeLimit() else { return }
+        guard limit >= leastFileSize else {
+            printError(
+                """
+                sluice: this process may write files of \(limit) bytes, and needs at least \
+                \(leastFileSize); raise that with ulimit -f or LimitFSIZE
+                """)
+            throw ExitCodes.descriptors
+        }
+        log.notice(
+            """
+            bodies longer than \(limit) bytes are passed on and not kept, since this process may \
+            write no longer files; raise that with ulimit -f or LimitFSIZE
+            """)
+    }
+
+    /// Enough for an index, and for pieces of a body that is not kept.
+    private static let leastFileSize: Int64 = 256 << 10
 
     /// Sets the soft limit of descriptors to the hard one (getrlimit(2)).
     ///

@@ -1,0 +1,97 @@
+/// Bodies that are longer than one file may be.
+import Glibc
+import Posix
+import Synchronization
+import Testing
+
+@testable import Store
+
+@Suite struct BodyFilesTests {
+    @Test(arguments: [262_144, 1_000_001, 1 << 20, 1 << 40] as [Int64])
+    func `every position lies in exactly one file, within what a file may hold`(
+        limit: Int64
+    ) throws {
+        for firstEnd in [0, 1, 65_535, 65_536, min(limit, 5_000_003)] as [Int64] {
+            let layout = try #require(BodyLayout(firstEnd: firstEnd, largestFile: limit))
+            var position: Int64 = 0
+            var part: Int64 = -1
+            for _ in 0..<8 {
+                let place = layout.place(of: position)
+                #expect(place.part > part && place.end > position || firstEnd == 0)
+                let last = layout.place(of: place.end - 1)
+                #expect(last.part == place.part && last.offset < max(limit, firstEnd))
+                #expect(last.offset - place.offset == place.end - 1 - position)
+                #expect((position - place.offset) % BodyLayout.cut == 0)
+                (position, part) = (place.end, place.part)
+            }
+        }
+    }
+
+    @Test(arguments: [0, 1, 65_536, 131_071] as [Int64])
+    func `files that hold less than two pieces are not used`(limit: Int64) {
+        #expect(BodyLayout(firstEnd: 0, largestFile: limit) == nil)
+    }
+
+    @Test(arguments: [1_000_001, 1 << 20])
+    func `a body goes on behind the limit, and what all have read is closed`(
+        limit: Int
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String, limit = limit as Int] in
+            signal(SIGXFSZ, SIG_IGN)
+            let store = try openStore(path) { $0.temporaryFolders = [] }
+            var allowed = rlimit(rlim_cur: UInt(limit), rlim_max: UInt(limit))
+            setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &allowed)
+            let object = try store.create(describe("a", total: nil))
+            try store.publish(object)
+            #expect(object.isStorable && !object.isSpread)
+            try fill(object, 0..<5_000_000)
+            #expect(!object.isStorable && object.isSpread && store.find("a") == nil)
+            #expect(try object.readBody(from: 0, count: 5_000_000) == body(0..<5_000_000))
+            // Another fill, far behind: the files between stay away.
+            try fill(object, 9_000_000..<9_100_000)
+            #expect(
+                try object.readBody(from: 9_000_000, count: 100_000) == body(9_000_000..<9_100_000))
+            let before = object.state.withLock { $0.files?.parts.count ?? 0 }
+            object.punch(upTo: 4_500_000)
+            let after = object.state.withLock { $0.files?.parts.count ?? 0 }
+            #expect(before >= 5 && after < before - 2, "\(before) \(after)")
+            #expect(!object.spans.contains(100_000))
+            let left = try object.readBody(from: 4_500_000, count: 500_000)
+            #expect(left == body(4_500_000..<5_000_000))
+            // What was given back is fetched again by a reader that goes back.
+            try fill(object, 1_500_000..<1_600_000)
+            let again = try object.readBody(from: 1_500_000, count: 100_000)
+            #expect(again == body(1_500_000..<1_600_000))
+            // Known to be too long from the start, and no reason to keep others off the disk.
+            #expect(try !store.create(describe("b", total: 5_000_000)).isStorable)
+            #expect(try store.create(describe("c", total: 100_000)).isStorable)
+            store.close()
+        }
+    }
+
+    @Test func `a body of many files tells that its readers should get on`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            signal(SIGXFSZ, SIG_IGN)
+            let store = try openStore(path)
+            var allowed = rlimit(rlim_cur: 200 << 10, rlim_max: 200 << 10)
+            setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &allowed)
+            let object = try store.create(describe("a", total: 40 << 20))
+            try fill(object, 0..<(2 << 20))
+            #expect(!object.hasManyFiles)
+            try fill(object, 2 << 20..<(5 << 20))
+            #expect(object.hasManyFiles)
+            object.punch(upTo: 4 << 20)
+            #expect(!object.hasManyFiles)
+            var refusal: SystemError?
+            do {
+                try fill(object, 5 << 20..<(40 << 20))
+            } catch { refusal = error as? SystemError }
+            #expect(refusal?.code == EMFILE)
+            store.close()
+        }
+    }
+}
