@@ -126,6 +126,15 @@ package final class StoredObject: Sendable {
     /// The present bytes.
     package var spans: SpanSet { state.withLock { $0.spans } }
 
+    /// The first stretch of present bytes at or behind an offset; nil for none.
+    package func firstPresent(from offset: Int64) -> Range<Int64>? {
+        state.withLock { state in
+            state.spans.ranges.first { $0.upperBound > offset }.map {
+                max(offset, $0.lowerBound)..<$0.upperBound
+            }
+        }
+    }
+
     /// The number of present bytes.
     package var presentBytes: Int64 { state.withLock { $0.spans.totalBytes } }
 

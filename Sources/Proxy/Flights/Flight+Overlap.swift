@@ -29,7 +29,7 @@ extension Flight {
 
     /// The object that the rest is compared with; nil where a strong validator tells, or nothing need
     /// be told.
-    private var compared: StoredObject? {
+    var compared: StoredObject? {
         guard resource.live.growth == nil, resource.kind == nil, !revalidates, !isOpaque,
             let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
             head.strongValidator == nil, !head.isPlaylist
@@ -46,14 +46,15 @@ extension Flight {
 
     /// What is asked for: the wanted bytes with those that are compared.
     var rangeField: String? {
-        guard overlapCount > 0, case .span(let start, let end) = wanted else {
+        guard overlapCount + tailCount > 0, case .span(let start, let end) = wanted else {
             return wanted.rangeField
         }
-        return Wanted.span(start: start - overlapCount, end: end).rangeField
+        return Wanted.span(start: start - overlapCount, end: end.map { $0 + tailCount }).rangeField
             ?? "bytes=0-"
     }
 
-    /// Compares what a part begins with, where it begins before the wanted bytes.
+    /// Compares what a response begins with, where it begins before the wanted bytes: those just before
+    /// them, or what is stored from its first byte on.
     ///
     /// - Returns: false where it does not, or there is nothing to compare.
     func beginsWithOverlap(
@@ -61,10 +62,14 @@ extension Flight {
     ) -> Bool {
         guard case .span(let start, _) = wanted, first < start, let known = compared,
             known.total == nil || total == nil || known.total == total,
-            end ?? total ?? start >= start,
-            known.spans.contains(max(first, start - Self.overlapLimit)..<start)
+            end ?? total ?? start >= start
         else { return false }
-        overlap = Overlap(head: head, position: first, start: start, end: end, total: total)
+        var proven = start
+        if !known.spans.contains(max(first, start - Self.overlapLimit)..<start) {
+            proven = min(known.spans.contiguousEnd(from: first), first + Self.overlapLimit, start)
+        }
+        guard proven > first else { return false }
+        overlap = Overlap(head: head, position: first, start: proven, end: end, total: total)
         return true
     }
 
@@ -95,7 +100,7 @@ extension Flight {
     }
 
     /// True where the bytes of an object agree, as far as it has them; those that cannot be read do not.
-    private static func agree(
+    static func agree(
         _ bytes: UnsafeRawBufferPointer, with object: StoredObject, at offset: Int64
     ) -> Bool {
         let end = offset + Int64(bytes.count)

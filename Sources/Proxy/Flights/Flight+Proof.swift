@@ -44,6 +44,12 @@ extension Flight {
     /// Takes bytes of the body, as far as the response has said that it holds them.
     func take(_ bytes: UnsafeRawBufferPointer) {
         guard writer != nil, !bytes.isEmpty else { return }
+        guard comparesAhead else { return takeProven(bytes) }
+        takeComparing(bytes)
+    }
+
+    /// As `take`, of bytes that nothing stored has to be compared with.
+    func takeProven(_ bytes: UnsafeRawBufferPointer) {
         let count = provenCount(of: bytes.count)
         gather(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         if count < bytes.count { endAtProven() }
@@ -56,7 +62,7 @@ extension Flight {
     }
 
     /// Ends a transfer that goes on behind the end of what it said it holds.
-    private func endAtProven() {
+    func endAtProven() {
         let running = transfer
         transfer = nil
         running?.cancel()
@@ -78,20 +84,5 @@ extension Flight {
         }
         guard waiters.isEmpty, let least = table.readers.least(object.generation) else { return }
         object.punch(upTo: max(0, least - Self.overlapLimit))
-    }
-}
-
-extension Flight {
-    /// Whether a response without any validator may go into an object of its length: where nobody plays
-    /// yet, or while other transfers fill the object, whose responses came in the same moments.
-    func isAsGoodAsSame(_ candidate: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
-        guard resource.kind == nil, let total, candidate.total == total,
-            let stored = ObjectFacts.of(candidate)?.head, !stored.isPlaylist,
-            ![stored, head].contains(where: {
-                $0.fields.contains(.etag) || $0.fields.contains(.lastModified)
-                    || $0.status == .partialContent
-            })
-        else { return false }
-        return isAhead || candidate.hasFills
     }
 }

@@ -120,6 +120,7 @@ extension Flight: TransferDelegate {
             // What is there now, and not what will have been there at the end.
             return begin(head, from: 0, to: length, total: nil)
         }
+        receivedEnd = length
         if beginsWithOverlap(head, from: 0, to: nil, total: length) { return }
         if let length, mayComeAtOnce(head, length) {
             return heldHead = HeldHead(head: head, total: length)
@@ -162,8 +163,11 @@ extension Flight: TransferDelegate {
             let end = last >= Self.openEnd ? nil : last + 1
             return begin(head, from: first, to: end, total: nil)
         }
-        if beginsWithOverlap(head, from: first, to: last + 1, total: total) { return }
-        begin(head, from: first, to: last + 1, total: total)
+        receivedEnd = last + 1
+        var end = last + 1
+        if tailCount > 0, case .span(_, let wantedEnd?) = wanted { end = min(end, wantedEnd) }
+        if beginsWithOverlap(head, from: first, to: end, total: total) { return }
+        begin(head, from: first, to: end, total: total)
     }
 
     func receiveNotModified(_ head: TransferHead) {
@@ -217,14 +221,18 @@ extension Flight: TransferDelegate {
         let reason = noStoreReason(stored)
         let mustSniff = sniffs(stored, from: start)
         let writerBefore = writer
+        let fitting = table.object(for: self, matching: stored, from: start, total: total)
+        let rival = fitting == nil && !isPlaylist ? rival(stored, total: total) : nil
+        if isAhead, let rival, writer == nil { return waitForOthers(to: rival) }
         writer = nil
-        if let fitting = table.object(for: self, matching: stored, total: total) {
+        if let fitting {
             object = fitting
             if let total { _ = fitting.learnTotal(total) }
         } else {
-            if let former, !revalidates { former.discard() }
+            // Which of the two is the new version cannot be told: the one on its way is kept.
+            if let former, !revalidates, former !== rival { former.discard() }
             let isWhole = start == 0 && end == nil
-            let isStorable = reason == nil && !keepsNothing
+            let isStorable = reason == nil && !keepsNothing && rival == nil
             isSniffing = mustSniff
             guard create(stored, total: total, isWhole: isWhole, isStorable: isStorable) else {
                 return
@@ -235,6 +243,7 @@ extension Flight: TransferDelegate {
         if head.status == .ok, wanted.rangeField != nil { ignoresRanges = true }
         wanted = .span(start: start, end: end)
         provenEnd = last ?? object.total
+        comparesAhead = compared != nil
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: last)
         if writerBefore == nil { firstOffset = start }
         accountedEnd = start

@@ -93,6 +93,14 @@ final class Flight {
     @exclusivity(unchecked) var provenEnd: Int64?
     /// Bytes before the wanted ones that were asked for, to be compared.
     var overlapCount: Int64 = 0
+    /// Bytes behind the wanted ones that were asked for, to be compared.
+    var tailCount: Int64 = 0
+    /// Where the response ends, as far as it says.
+    @exclusivity(unchecked) var receivedEnd: Int64?
+    /// True where what is stored has to be compared before the transfer gets there.
+    @exclusivity(unchecked) var comparesAhead = false
+    /// The end of a hole that is being compared.
+    @exclusivity(unchecked) var meeting: Meeting?
     /// The response that is being compared with what is stored.
     @exclusivity(unchecked) var overlap: Overlap?
     /// True while a response is begun with that was compared.
@@ -200,7 +208,9 @@ final class Flight {
         refusal = nil
         requestTime = table.loop.wallNow
         overlap = nil
+        meeting = nil
         overlapCount = chooseOverlap()
+        tailCount = chooseTail()
         var request = TransferRequest(
             url: resource.url, lane: lane, session: resource.session.id.number)
         request.fields = requestFields()

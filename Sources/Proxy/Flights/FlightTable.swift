@@ -209,7 +209,9 @@ final class FlightTable {
 
     /// The object that a response belongs to, if it is one that is known: the flight's own, one
     /// that another flight of the key fills, or the stored one.
-    func object(for flight: Flight, matching head: StoredHead, total: Int64?) -> StoredObject? {
+    func object(
+        for flight: Flight, matching head: StoredHead, from start: Int64, total: Int64?
+    ) -> StoredObject? {
         if flight.isPlaylist { return flight.writer == nil ? nil : flight.object }
         guard !flight.revalidates else { return nil }
         if flight.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
@@ -223,7 +225,7 @@ final class FlightTable {
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil
                     || Self.isSame(candidate, as: head, total: total)
-                    || flight.isAsGoodAsSame(candidate, head, total: total))
+                    || flight.isProvenLater(candidate, head, from: start, total: total))
         }
     }
 
