@@ -9,7 +9,7 @@ extension Stories {
 }
 
 /// A live stream that is recorded.
-private final class RecordedStream {
+final class RecordedStream {
     let story: Story
     let window: LiveWindow
     private(set) var id = ""
