@@ -50,7 +50,12 @@ enum DecimalNumber {
     /// Exact to the nanosecond; times beyond 5 * 10^8 seconds (16 years) are cut to that.
     static func seconds(_ bytes: ArraySlice<UInt8>) -> Duration? { seconds(trimmed(bytes).span) }
 
-    /// The same of a text without blanks around it.
+    /// The same for lengths of time, of which none is negative; nil for those that are.
+    static func length(_ bytes: ArraySlice<UInt8>) -> Duration? {
+        seconds(bytes).flatMap { $0 < .zero ? nil : $0 }
+    }
+
+    /// Reads seconds from a text without blanks around it.
     static func seconds(_ text: Span<UInt8>) -> Duration? {
         var nanoseconds = 0
         var scale = 0
@@ -73,6 +78,8 @@ enum DecimalNumber {
             }
         }
         guard hasDigits else { return nil }
+        // A fraction behind the longest time would pass it.
+        nanoseconds = min(nanoseconds, longest)
         return .nanoseconds(isNegative ? -nanoseconds : nanoseconds)
     }
 

@@ -11,7 +11,7 @@ package struct Epoch: Hashable, Sendable, Comparable {
 
     package static let first = Epoch(number: 0)
 
-    /// The epoch that begins at a time, and is never the one before it.
+    /// The epoch that begins at a time, and is never the one before it, nor the first.
     ///
     /// - Parameters:
     ///   - seconds: since 1970; times outside 32 bits are brought to their nearest.
@@ -19,7 +19,9 @@ package struct Epoch: Hashable, Sendable, Comparable {
     /// - Returns: the new one.
     package static func beginning(at seconds: Int64, after former: Epoch) -> Epoch {
         let now = UInt32(clamping: seconds)
-        return Epoch(number: former.number < now ? now : former.number &+ 1)
+        if former.number < now { return Epoch(number: now) }
+        // Behind the last number comes the one after the first epoch, whose names mean another thing.
+        return Epoch(number: former.number == .max ? 1 : former.number + 1)
     }
 
     /// The number, most significant byte first, as handles hold it.

@@ -57,6 +57,32 @@ import URISyntax
         }
     }
 
+    @Test(arguments: ["500000000.000000001", "500000001", "99999999999999999999.9"])
+    func `times are cut to the longest that is counted`(text: String) throws {
+        let list = Array("#EXTM3U\n#EXT-X-TARGETDURATION:\(text)\n#EXTINF:6,\na.ts\n".utf8)
+        let summary = try PlaylistRewriter.rewrite(list, base: Self.base, map: { _, _ in false })
+            .summary
+        #expect(summary.targetDuration == .seconds(500_000_000))
+    }
+
+    @Test func `no length of time of a list is negative`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:-1
+            #EXT-X-PART-INF:PART-TARGET=-2
+            #EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=-3,HOLD-BACK=-4,PART-HOLD-BACK=-5
+            #EXTINF:6,
+            a.ts
+
+            """
+        let summary = try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: Self.base, map: { _, _ in false }
+        ).summary
+        #expect(summary.targetDuration == nil && summary.partTarget == nil)
+        #expect(summary.canSkipUntil == nil && summary.holdBack == nil)
+        #expect(summary.partHoldBack == nil)
+    }
+
     @Test func `dates stay in the years that can be written`() throws {
         let last = DateTime(milliseconds: .max)
         #expect(last.text == "9999-12-31T23:59:59.999Z" && last + .seconds(1) == last)

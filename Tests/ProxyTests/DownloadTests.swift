@@ -30,6 +30,17 @@ import URISyntax
     }
 }
 
+@Suite struct DownloadPartTests {
+    @Test(arguments: [Int64.min, 0, 1, 4 << 20, 1 << 53, .max])
+    func `parts of a file of any length leave no hole`(total: Int64) throws {
+        var plan = DownloadPlan()
+        plan.addParts(of: try AbsoluteURL("http://h/a"), total: total)
+        #expect(plan.pieces.first?.range?.lowerBound == 0)
+        #expect(plan.pieces.last?.range?.upperBound == max(0, total))
+        #expect(plan.pieces.count <= DownloadPlan.mostParts + 1)
+    }
+}
+
 @Suite struct DownloadRulesTests {
     @Test(arguments: [
         ("18:00-23:30", 18 * 60, true), ("18:00-23:30", 23 * 60 + 30, false),

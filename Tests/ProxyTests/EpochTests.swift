@@ -112,6 +112,19 @@ import URISyntax
         #expect(epoch("a") == 5 && epoch("b") == 5)
     }
 
+    @Test mutating func `a list that counts anew begins an epoch although another list had doubts`()
+        throws
+    {
+        let other = ObjectKey(sha256Of: "other")
+        try read(30, ["a", "b"], at: 0)
+        #expect(try read(10, ["a", "b"], at: 1) == .reset)
+        try read(10, ["a", "b"], at: 2, of: other)
+        #expect(try read(9, ["a", "b"], at: 3, of: other) == .doubtful)
+        #expect(epoch("a") == 1 && since("a") == 3)
+        #expect(try read(0, ["a"], at: 5) == .reset)
+        #expect(epoch("a") == 5 && since("a") == 5)
+    }
+
     @Test mutating func `names that have left their window are forgotten in time`() throws {
         for number in 0..<5_000 { try read(number, ["s\(number)"], at: Int64(number)) }
         #expect(since("s4999") == 4_999 && since("s4000") == 4_000)

@@ -70,3 +70,13 @@ import URISyntax
         #expect(unchecked("/s/\(handle(target))/a.ts?u=\(handle(.list(7)))") == target)
     }
 }
+
+@Suite struct EpochOrderTests {
+    @Test(arguments: [0, 1, 1_800_000_000, UInt32.max - 1, .max])
+    func `a new epoch is neither the one before it nor the first`(number: UInt32) {
+        for seconds in [Int64.min, 0, 1_800_000_000, .max] {
+            let next = Epoch.beginning(at: seconds, after: Epoch(number: number))
+            #expect(next != .first && next.number != number)
+        }
+    }
+}

@@ -94,7 +94,7 @@ extension RewritePass {
         switch name {
         case .version: summary.version = integer(name, line) ?? summary.version
         case .targetDuration:
-            summary.targetDuration = DecimalNumber.seconds(body[line.value])
+            summary.targetDuration = DecimalNumber.length(body[line.value])
             if summary.targetDuration == nil { diagnose(line.number, name, "is not a number") }
         case .mediaSequence:
             guard let value = sequenceNumber(name, line) else { return }
@@ -145,7 +145,7 @@ extension RewritePass {
     }
 
     private func seconds(_ name: String, _ line: TagLine) -> Duration? {
-        attributes(of: line).bytes(of: name).flatMap(DecimalNumber.seconds)
+        attributes(of: line).bytes(of: name).flatMap(DecimalNumber.length)
     }
 
     // MARK: Tags whose value is a URI

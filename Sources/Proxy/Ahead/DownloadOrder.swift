@@ -1,5 +1,4 @@
-// What a person asked to have downloaded, as a request's arguments and as lines of a file.
-import HTTP
+/// What a person asked to have downloaded, as a request's arguments and as lines of a file.
 import Numbers
 import Routing
 import URISyntax
@@ -141,37 +140,5 @@ struct DownloadOrder: Sendable, Equatable {
         if let to { settings.append(("to", String(to))) }
         if let rate { settings.append(("rate", String(rate))) }
         return settings
-    }
-}
-
-extension DownloadOrder {
-    /// Reads a request's arguments.
-    ///
-    /// - Parameters:
-    ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
-    ///   - origin: the origin's URL that a text means.
-    /// - Throws: `TitleHands.Refusal` with what is wrong.
-    init(query: String, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
-        let items = QueryItem.items(of: query)
-        guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
-            throw .missing("url")
-        }
-        guard let url = origin(text) else { throw .noURL }
-        self.init(url: url)
-        var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
-        for item in items where item.rawName != "url" && item.rawName != "token" {
-            if item.rawName.hasPrefix("h_") {
-                entry += "&\(item.rawName)=\(item.rawValue ?? "")"
-            } else if let fault = set(item.rawName, item.value()) {
-                throw TitleHands.Refusal(status: .badRequest, reason: fault)
-            }
-        }
-        // The same rules for headers as when a player starts.
-        switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
-        case .entry(let entry): headers = entry.headers
-        case .refused(let status, let reason):
-            throw TitleHands.Refusal(status: status, reason: reason)
-        default: throw .noURL
-        }
     }
 }

@@ -1,5 +1,6 @@
 // What has to be in the store for a download to be whole.
 import HLS
+import Numbers
 import URISyntax
 
 /// A resource, or a range of one, that a download needs.
@@ -114,7 +115,7 @@ struct DownloadPlan: Sendable {
         let part = max(Self.part, total / Self.mostParts + 1)
         var offset: Int64 = 0
         repeat {
-            let end = min(total, offset + (offset == 0 ? Self.part : part))
+            let end = min(total, offset.addingSaturated(offset == 0 ? Self.part : part))
             add(
                 DownloadPiece(
                     url: url, role: nil, range: offset..<end, seconds: 0, start: Double(offset)))

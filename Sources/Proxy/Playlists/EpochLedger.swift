@@ -173,7 +173,7 @@ struct EpochLedger: Sendable {
         if relation == .reset {
             list.sections = []
             list.epoch =
-                epochTold(by: place.names.keys, since: list.received)
+                epochTold(by: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.seconds, after: list.epoch)
         }
         list.note(reading, at: times.received)
@@ -214,12 +214,12 @@ struct EpochLedger: Sendable {
         firstLeft = 0
     }
 
-    /// The epoch that another list with the same names has told of since a time.
+    /// The epoch after `former` that another list with the same names has told of since a time.
     private func epochTold(
-        by keys: some Collection<ObjectKey>, since time: WallTime
+        by keys: some Collection<ObjectKey>, since time: WallTime, after former: Epoch
     ) -> Epoch? {
-        let told = keys.lazy.compactMap { names[$0] }.filter { $0.since > time }.map(\.epoch).max()
-        return told == .first ? nil : told
+        keys.lazy.compactMap { names[$0] }.filter { $0.since > time && $0.epoch > former }
+            .map(\.epoch).max()
     }
 
     private struct Change {
@@ -241,8 +241,13 @@ struct EpochLedger: Sendable {
             return
         }
         var known = names.values[index]
-        // Another list, or another place in this one, may have told of the change already.
-        let isTold = change.former.map { known.since > $0.received } ?? false
+        // Another list, or another place in this one, may have told of the change already. A doubt
+        // of another list is no new epoch.
+        let isTold =
+            change.former.map { former in
+                known.since > former.received
+                    && (change.relation != .reset || known.epoch > former.epoch)
+            } ?? false
         if !isTold {
             switch change.relation {
             case .reset:

@@ -141,7 +141,8 @@ struct LiveReading {
                 }
                 guard let start = next else { continue }
                 dates[sequence] = start
-                next = duration.map { start + Int(Interval($0).nanoseconds / 1_000_000) }
+                // Held within the years that are kept and written.
+                next = duration.map { (DateTime(milliseconds: start) + $0).milliseconds }
             }
             return dates
         }

@@ -1,8 +1,7 @@
 /// Readings of playlists that change from one to the next as no sane origin's do, made from bytes:
 /// numbers at the edges of their ranges, leaps, resets, lines lost and doubled.
 ///
-/// The same bytes give the same readings. `Tests/ProxyTests` and `Fixtures/fuzz/drivers/sequence.swift`
-/// use this file too.
+/// The same bytes give the same readings. The drivers in `Fixtures/fuzz/drivers` use this file too.
 struct FuzzedReadings {
     /// The choices that are left.
     private var choices: ArraySlice<UInt8>

@@ -1,0 +1,36 @@
+/// Reads what a person asked to have downloaded from the arguments of a request.
+import HTTP
+import Routing
+import URISyntax
+
+extension DownloadOrder {
+    /// Reads a request's arguments.
+    ///
+    /// - Parameters:
+    ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
+    ///   - origin: the origin's URL that a text means.
+    /// - Throws: `TitleHands.Refusal` with what is wrong.
+    init(query: String, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
+        let items = QueryItem.items(of: query)
+        guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
+            throw .missing("url")
+        }
+        guard let url = origin(text) else { throw .noURL }
+        self.init(url: url)
+        var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
+        for item in items where item.rawName != "url" && item.rawName != "token" {
+            if item.rawName.hasPrefix("h_") {
+                entry += "&\(item.rawName)=\(item.rawValue ?? "")"
+            } else if let fault = set(item.rawName, item.value()) {
+                throw TitleHands.Refusal(status: .badRequest, reason: fault)
+            }
+        }
+        // The same rules for headers as when a player starts.
+        switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
+        case .entry(let entry): headers = entry.headers
+        case .refused(let status, let reason):
+            throw TitleHands.Refusal(status: status, reason: reason)
+        default: throw .noURL
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/// What becomes of readings that follow one another in the memory of live lists: epochs, places,
+/// delivery directives, and what is kept of them across restarts.
+///
+/// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+/// `Fixtures/fuzz/drivers/epochs.swift` uses this file too, together with the sources it tests.
+import HLS
+import HTTP
+import Posix
+import Routing
+import Store
+import URISyntax
+
+#if canImport(Proxy)
+@testable import Proxy
+#endif
+
+struct EpochSequences {
+    private var readings: FuzzedReadings
+    private var ledger = EpochLedger()
+    private var places = LivePlaces()
+    private var generation: UInt64 = 0
+    private var now: Int64 = 1_800_000_000
+    private let keys = [ObjectKey(sha256Of: "list"), ObjectKey(sha256Of: "other")]
+
+    private init(_ readings: FuzzedReadings) { self.readings = readings }
+
+    /// Runs everything on the readings that `bytes` stand for.
+    static func fault(_ readings: FuzzedReadings) -> String? {
+        var sequences = Self(readings)
+        return sequences.fault()
+    }
+
+    private mutating func fault() -> String? {
+        guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
+        for list in readings.mediaPlaylists() {
+            let key = keys[readings.happens(oneIn: 4) ? 1 : 0]
+            let wasLive = ledger.lists[key] != nil
+            if let reading = try? LiveReading(
+                list, base: base, wasLive: wasLive, options: PlaylistRewriter.Options())
+            {
+                if let fault = take(reading, of: key) { return fault }
+            }
+            if let fault = positionFault(list) { return fault }
+            if readings.happens(oneIn: 4), let fault = restartFault() { return fault }
+            if readings.happens(oneIn: 6) { ledger.adopt(keys[0], as: keys[1]) }
+        }
+        return nil
+    }
+
+    // MARK: Epochs
+
+    private mutating func take(_ reading: LiveReading, of list: ObjectKey) -> String? {
+        let former = ledger.lists[list]
+        let known = ledger.knownNames(of: list, version: 0)
+        let names = WindowNames(reading, known: known) { url, _ in ObjectKey(sha256Of: url.text) }
+        if names.keys.count != reading.names.count { return "names are lost" }
+        // Clocks jump, and readings arrive late.
+        now += readings.happens(oneIn: 8) ? Int64(clamping: readings.number()) / 2 : 2
+        now = min(max(now, 0), Int64(UInt32.max))
+        let requested = WallTime(seconds: now)
+        let received = requested + .seconds(Int64(readings.choose(3)))
+        generation += 1
+        let relation = ledger.take(
+            reading, generation: generation, .init(requested: requested, received: received),
+            at: (list, names, 0)
+        ).relation
+        guard let taken = ledger.lists[list] else { return "the list is forgotten" }
+        if relation != .same {
+            let ledger = ledger
+            places.take(reading, keys: names.keys, of: (list, taken)) { ledger.epoch(of: $0) }
+        }
+        if relation == .reset, let former, taken.epoch == .first || taken.epoch == former.epoch {
+            return "the epoch goes from \(former.epoch.number) to \(taken.epoch.number)"
+        }
+        if taken.start < 0 || taken.end < taken.start { return "the window is \(taken.start)..." }
+        if taken.sections.count > LiveSection.mostKept { return "too many sections are kept" }
+        return findFault(reading, names, of: (list, taken), isTaken: relation != .same)
+    }
+
+    private func findFault(
+        _ reading: LiveReading, _ names: WindowNames,
+        of list: (key: ObjectKey, known: EpochLedger.List),
+        isTaken: Bool
+    ) -> String? {
+        let id = (list.key, list.known.epoch)
+        for (name, key) in zip(reading.names, names.keys) {
+            if isTaken, ledger.since(key) == nil { return "a name of the window is not known" }
+            guard isTaken, let place = name.position, !name.isHint, !name.isSection else {
+                continue
+            }
+            let found = places.find(place, role: name.role, in: id) { ledger.epoch(of: $0) }
+            guard case .url = found else { return "\(place) is not found" }
+        }
+        return nil
+    }
+
+    // MARK: Restarts
+
+    private mutating func restartFault() -> String? {
+        var next = EpochLedger()
+        for (key, list) in ledger.lists {
+            guard let restored = EpochLedger.List(encoded: list.encoded) else {
+                return "\(String(decoding: list.encoded, as: UTF8.self)) is not read again"
+            }
+            if restored.encoded != list.encoded { return "what is kept changes when it is read" }
+            next.restore(restored, key: key)
+        }
+        // What another version, or a damaged disk, left behind.
+        let numbers = (0..<7 + readings.choose(8)).map { _ in readings.edge() }
+        let text = (["\(1 + readings.choose(2))"] + numbers).joined(separator: " ")
+        if let list = EpochLedger.List(encoded: Array(text.utf8)) {
+            if readings.happens(oneIn: 2) { next.restore(list, key: keys[0]) }
+        }
+        ledger = next
+        places = LivePlaces()
+        return nil
+    }
+
+    // MARK: Delivery directives
+
+    private mutating func positionFault(_ list: [UInt8]) -> String? {
+        let query = "_HLS_msn=\(readings.edge())&_HLS_part=\(readings.edge())"
+        let directives = DeliveryDirectives(QueryItem.items(of: query))
+        guard let position = LivePosition(list, options: .init()) else { return nil }
+        if position.longestHold > .seconds(120) || position.longestHold < .zero {
+            return "a request is held for \(position.longestHold)"
+        }
+        if position.pause <= .zero { return "the origin is asked without a pause" }
+        guard let directives else { return nil }
+        if position.satisfies(directives), position.isNext(directives) {
+            return "what is there is still to come"
+        }
+        return nil
+    }
+}

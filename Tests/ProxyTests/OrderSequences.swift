@@ -1,0 +1,132 @@
+/// What downloads and recordings make of playlists and of what they kept: plans, books, restarts.
+///
+/// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+/// `Fixtures/fuzz/drivers/orders.swift` uses this file too, together with the sources it tests.
+import HLS
+import Posix
+import Routing
+import URISyntax
+
+#if canImport(Proxy)
+@testable import Proxy
+#endif
+
+enum OrderSequences {
+    /// Runs everything on the readings that `bytes` stand for.
+    static func fault(_ readings: FuzzedReadings) -> String? {
+        guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
+        var readings = readings
+        return planFault(base, &readings) ?? partsFault(base, &readings)
+            ?? orderFault(base, &readings) ?? booksFault(&readings)
+    }
+
+    // MARK: Plans of downloads
+
+    private static func planFault(
+        _ base: AbsoluteURL, _ readings: inout FuzzedReadings
+    ) -> String? {
+        var plan = DownloadPlan()
+        for list in readings.mediaPlaylists() {
+            var options = PlaylistRewriter.Options()
+            options.collectsReferences = true
+            guard
+                let found = try? PlaylistRewriter.rewrite(
+                    list, base: base, options: options, map: { _, _ in false })
+            else { continue }
+            let from = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
+            let to = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
+            let keys = (try? PlaylistText(list)).map { ContentProtection.read($0) }
+            plan.add(found.references, label: "l", from: from, to: to, keys: keys)
+        }
+        let count = plan.pieces.count
+        plan.sort()
+        if plan.pieces.count != count { return "sorting loses pieces" }
+        if !plan.seconds.isFinite || plan.seconds < 0 { return "it plays \(plan.seconds) s" }
+        var known: Set<[String]> = []
+        var start = 0.0
+        for piece in plan.pieces {
+            if piece.start < start || !piece.seconds.isFinite { return "pieces are out of order" }
+            start = piece.start
+            if let range = piece.range, range.lowerBound < 0 { return "a range begins below 0" }
+            let identity = [piece.url.text, piece.range.map { "\($0)" } ?? ""]
+            if !known.insert(identity).inserted { return "\(identity) is fetched twice" }
+        }
+        return nil
+    }
+
+    private static func partsFault(
+        _ url: AbsoluteURL, _ readings: inout FuzzedReadings
+    ) -> String? {
+        var plan = DownloadPlan()
+        plan.addFirstPart(of: url)
+        let total = Int64(clamping: readings.number())
+        plan.addParts(of: url, total: total)
+        if plan.pieces.count > Int(DownloadPlan.mostParts) + 2 { return "there are too many parts" }
+        var end: Int64 = 0
+        for piece in plan.pieces {
+            guard let range = piece.range, range.lowerBound == end else {
+                return "parts leave a hole"
+            }
+            end = range.upperBound
+        }
+        return end == max(0, total) ? nil : "parts end at \(end) of \(total)"
+    }
+
+    // MARK: Orders
+
+    /// Chooses renditions, writes an order down and reads it again as the next run does.
+    private static func orderFault(
+        _ base: AbsoluteURL, _ readings: inout FuzzedReadings
+    ) -> String? {
+        var choice = DownloadOrder(url: base)
+        for name in ["variant", "audio", "subtitles", "from", "to", "rate"] {
+            let values = ["best", "worst", "all", "none", "default", "en", readings.edge()]
+            _ = choice.set(name, values[readings.choose(values.count)])
+        }
+        // Where one of two is refused for the other, the order is not given at all.
+        if let from = choice.from, let to = choice.to, to <= from { choice.to = nil }
+        let started = WallTime(seconds: Int64(readings.choose(100)))
+        let times = [started, WallTime(nanoseconds: .max), WallTime(nanoseconds: .min)]
+        var order = RecordingOrder(
+            id: "12345678", choice: choice, started: started, until: times[readings.choose(3)])
+        order.state = [.running, .paused, .finishing, .done, .failed][readings.choose(5)]
+        order.reason = ["", "no room", "two\nlines", readings.edge()][readings.choose(4)]
+        order.name = [nil, "News", "END", "a b"][readings.choose(4)]
+        order.bytes = Int64(clamping: readings.number())
+        order.seconds = Double(readings.number())
+        order.segments = readings.number()
+        order.lost = readings.number()
+        if let outline = try? PlaylistOutline(readings.multivariantPlaylist(), base: base),
+            let lists = try? DownloadChoice(choice, outline).playlists()
+        {
+            order.lists = lists
+            order.isMultivariant = true
+        }
+        guard let read = RecordingOrder(text: order.text) else {
+            return "a recording's books are not read again"
+        }
+        if read.choice != order.choice { return "\(read.choice) was \(order.choice)" }
+        if read.state != order.state || read.lists.map(\.url) != order.lists.map(\.url) {
+            return "a recording's books change when they are read"
+        }
+        return RecordingOrder(text: read.text)?.text == read.text ? nil : "books read twice differ"
+    }
+
+    /// Reads books that are damaged, or written by hand.
+    private static func booksFault(_ readings: inout FuzzedReadings) -> String? {
+        var lines = [
+            "SLUICE RECORDING 1", "id 1", "url http://h/a", "set rate \(readings.edge())",
+            "set from \(readings.edge())", "started \(readings.edge())",
+            "until \(readings.edge())", "state running", "list \(readings.edge()) http://h/b l",
+            "bytes \(readings.edge())", "milliseconds \(readings.edge())",
+            "segments \(readings.edge())", "lost \(readings.edge())", "END",
+        ]
+        if readings.happens(oneIn: 2) { lines.remove(at: readings.choose(lines.count)) }
+        if readings.happens(oneIn: 4) { lines.swapAt(readings.choose(13), readings.choose(13)) }
+        guard let read = RecordingOrder(text: lines.joined(separator: "\n") + "\n") else {
+            return nil
+        }
+        if read.bytes < 0 || read.segments < 0 || read.seconds < 0 { return "a sum is negative" }
+        return RecordingOrder(text: read.text)?.text == read.text ? nil : "books read twice differ"
+    }
+}

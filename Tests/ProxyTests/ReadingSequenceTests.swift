@@ -1,0 +1,28 @@
+/// Readings that follow one another, each mutated; `make fuzz` goes on with inputs that coverage guides.
+import Testing
+
+@Suite struct ReadingSequenceTests {
+    @Test(arguments: 0..<8)
+    func `no sequence of readings ends the process or grows without bound`(part: UInt64) {
+        for seed in part * 20..<(part + 1) * 20 {
+            let fault = ReadingSequences.fault(FuzzedReadings(seed: seed))
+            #expect(fault == nil, "seed \(seed)")
+        }
+    }
+
+    @Test(arguments: 0..<4)
+    func `no sequence of readings confuses the memory of live lists`(part: UInt64) {
+        for seed in part * 50..<(part + 1) * 50 {
+            let fault = EpochSequences.fault(FuzzedReadings(seed: seed))
+            #expect(fault == nil, "seed \(seed)")
+        }
+    }
+
+    @Test(arguments: 0..<4)
+    func `no playlist and no damaged file confuses downloads and recordings`(part: UInt64) {
+        for seed in part * 50..<(part + 1) * 50 {
+            let fault = OrderSequences.fault(FuzzedReadings(seed: seed))
+            #expect(fault == nil, "seed \(seed)")
+        }
+    }
+}
