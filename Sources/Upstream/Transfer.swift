@@ -97,6 +97,8 @@ package final class Transfer {
     var discarded = 0
     var deadline: TimerID?
     let createdAt: Monotonic
+    /// Since when a player waits for its slot; of no meaning in other lanes.
+    var waitsSince: Monotonic
     var grantedAt: Monotonic
     var hopStartedAt: Monotonic
     @exclusivity(unchecked) var lastByteAt: Monotonic
@@ -114,6 +116,7 @@ package final class Transfer {
         hop = Hop(request)
         origin = request.url.origin
         createdAt = client.loop.now
+        waitsSince = createdAt
         grantedAt = createdAt
         hopStartedAt = createdAt
         lastByteAt = createdAt
@@ -146,6 +149,7 @@ package final class Transfer {
     /// For one in flight this decides only whether a playback transfer may take its slot.
     package func raise(to lane: Lane) {
         guard state != .finished else { return }
+        if self.lane > .playback { waitsSince = loop.now }
         self.lane = lane
         client?.moved(self)
     }

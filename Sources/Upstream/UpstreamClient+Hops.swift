@@ -183,6 +183,7 @@ extension UpstreamClient {
         transfer.slot = nil
         queue.release(slot)
         transfer.state = .waiting
+        transfer.waitsSince = loop.now
         _ = queue.enqueue(entry(for: transfer), isReturning: true)
         setNeedsSettle()
     }

@@ -47,6 +47,8 @@ package final class UpstreamClient {
     var dirty: [Transfer] = []
     private var ended: [(Transfer, TransferResult)] = []
     private var willSettle = false
+    /// Fires when a player may have waited for a slot for too long.
+    var waitTimer: TimerID?
 
     /// Called at the end of each round that leaves a transfer of a player without a slot, when those
     /// that came free in it are given away: what may end should end now.
@@ -237,6 +239,7 @@ extension UpstreamClient {
         }
         if !followers.isEmpty { sendFollowers() }
         admit()
+        if queue.waiting(in: .playback) > 0 { watchWaiting() }
         if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 { playbackWaits?() }
     }
 

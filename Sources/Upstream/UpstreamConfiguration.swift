@@ -11,6 +11,7 @@ package import Posix
 /// | expressCap | transfers | 16 | 1...64 | playlists and keys beside the slots |
 /// | perHostLimit | transfers | 0 (none) | 0...256 | for origins that count connections |
 /// | queueLimit | transfers | 4096 | 1...65536 | bounds what waits |
+/// | slotWait | time | 30 s | 10 ms...3600 s | ends the wait of a player for a slot |
 /// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
 /// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
@@ -27,10 +28,21 @@ package struct UpstreamConfiguration: Sendable {
         case http11Only
     }
 
+    /// The names of options, as a person sets them.
+    package struct SlotOptions: Sendable {
+        var slots = "--slots"
+        var perHost = "--host-limit"
+        var wait = "--slot-timeout"
+    }
+
     package var slots = 32
     package var expressCap = 16
     package var perHostLimit = 0
     package var queueLimit = 4096
+    /// Four times what most players wait for a segment; the others would wait for ever.
+    package var slotWait: Interval = .seconds(30)
+    /// The options that change how many transfers there are, for messages; nil where none does.
+    package var slotOptions: SlotOptions? = SlotOptions()
     package var maxRedirects = 10
     package var maxDecodedBytes: Int64 = 64 << 20
     package var maxHeadBytes = 256 << 10
@@ -59,6 +71,7 @@ package struct UpstreamConfiguration: Sendable {
         copy.expressCap = expressCap.clamped(1, 64)
         copy.perHostLimit = perHostLimit.clamped(0, 256)
         copy.queueLimit = queueLimit.clamped(1, 65_536)
+        copy.slotWait = slotWait.clamped(.milliseconds(10), .seconds(3600))
         copy.maxRedirects = maxRedirects.clamped(0, 50)
         copy.maxDecodedBytes = maxDecodedBytes.clamped(64 << 10, 4 << 30)
         copy.maxHeadBytes = maxHeadBytes.clamped(8 << 10, 1 << 20)

@@ -36,6 +36,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case preempted
         /// The waiting queue is full.
         case queueFull
+        /// No slot came free within `UpstreamConfiguration.slotWait`.
+        case slotTimeout
         /// A content coding that was not asked for, or bytes that are not in it.
         case unsupportedEncoding
         /// Anything else; holds libcurl's number (libcurl-errors(3)).
@@ -101,6 +103,7 @@ extension UpstreamError.Kind {
         case .cancelled: "cancelled"
         case .preempted: "preempted"
         case .queueFull: "queue-full"
+        case .slotTimeout: "slot-timeout"
         case .unsupportedEncoding: "unsupported-encoding"
         case .other(let code): "curl-\(code)"
         }
@@ -115,7 +118,7 @@ extension UpstreamError.Kind {
         case .resolve, .connect, .connectTimeout: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
         case .cancelled: .caller
-        case .preempted, .queueFull, .other: .daemon
+        case .preempted, .queueFull, .slotTimeout, .other: .daemon
         }
     }
 
@@ -125,7 +128,7 @@ extension UpstreamError.Kind {
             .preempted, .queueFull:
             true
         case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
-            .tooLarge, .headTooLarge, .cancelled, .unsupportedEncoding, .other:
+            .tooLarge, .headTooLarge, .cancelled, .slotTimeout, .unsupportedEncoding, .other:
             false
         }
     }
@@ -151,6 +154,7 @@ extension UpstreamError.Kind {
         case .cancelled: "the transfer was cancelled"
         case .preempted: "the slot was taken back for playback"
         case .queueFull: "too many transfers are waiting"
+        case .slotTimeout: "no slot came free for a transfer from \(host)"
         case .unsupportedEncoding: "\(host) sent a content coding that cannot be undone"
         case .other: "the transfer from \(host) failed"
         }

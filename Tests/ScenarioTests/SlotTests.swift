@@ -46,7 +46,38 @@ extension Stories {
             #expect(story.cdn.requestCount() == 3)
         }
 
-        @Test func `a host limit of one is never passed`() throws {
+        @Test(arguments: ["--slots", "--host-limit"])
+        func `a player that finds all slots taken for long is told which option changes that`(
+            option: String
+        ) throws {
+            let story = try Story([option, "1", "--slot-timeout", "1", "--stall-timeout", "60"])
+            let endless = segment("endless", 1_000_000)
+            story.cdn.hold(endless, afterBytes: 1_000)
+            let running = try story.open(endless)
+            _ = try running.read(1_000)
+            let answer = try story.get(segment("waits", 1_000))
+            #expect(answer.status == 503 && answer["Retry-After"] == "5", "\(answer.text)")
+            #expect(answer.text.hasPrefix("daemon error: "), "\(answer.text)")
+            #expect(answer.text.contains(option) && answer.text.contains("--slot-timeout"))
+            #expect(answer["Proxy-Status"]?.contains("connection_limit_reached") == true)
+            #expect(story.cdn.requestCount(segment("waits", 1_000)) == 0)
+            #expect(try story.stat("transfers_waiting") == 0)
+            // Nothing is wrong with the origin: it is asked as soon as there is room.
+            running.abort()
+            let next = segment("waits", 1_000)
+            #expect(try eventually { try story.get(next).status == 200 })
+        }
+
+        @Test func `playlists find a place while all slots are taken`() throws {
+            let story = try Story(["--slots", "1", "--slot-timeout", "1", "--stall-timeout", "60"])
+            let endless = segment("endless", 1_000_000)
+            story.cdn.hold(endless, afterBytes: 1_000)
+            _ = try story.open(endless).read(1_000)
+            story.cdn.put("/l.m3u8", text: vod([segment("s", 1_000)]))
+            #expect(try story.get("/l.m3u8").status == 200)
+        }
+
+        @Test func `a host limit of one is never passed`() throws {  // trap 67
             let story = try Story(["--host-limit", "1"])
             story.cdn.setBehaviour("fb=20", for: "/bytes/*")
             let answers = try inParallel(12) { try story.get(segment("h\($0)", 5_000)) }

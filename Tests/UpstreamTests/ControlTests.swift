@@ -249,6 +249,28 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a wait for a slot ends in time, for players only`() throws {
+        let origin = try hanging()
+        let harness = try Harness {
+            $0.slots = 1
+            $0.slotWait = .milliseconds(200)
+        }
+        let first = try harness.start(origin.url("/1"))
+        first.wait("bytes") { $0.body.count == 3 }
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/2")))
+        request.lane = .background
+        let ahead = harness.start(request)
+        let error = try harness.start(origin.url("/3")).wait().failure
+        #expect(error?.kind == .slotTimeout && error?.isRetryable == false)
+        #expect(error?.message.contains("all 1 transfers") == true)
+        // What runs ahead waits on, until a player waits for it.
+        #expect(harness.statistics()?.waiting[Lane.background.rawValue] == 1)
+        ahead.act { $0.raise(to: .playback) }
+        #expect(ahead.wait().failure?.kind == .slotTimeout)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a full queue refuses at once`() throws {
         let origin = try hanging()
         let harness = try Harness {

@@ -49,6 +49,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         .us, .insufficientStorage,
         "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
 
+    /// Seconds after which a slot may have come free: a segment or two.
+    private static let slotPause: Int64 = 5
+
     /// The body of the answer: one line.
     package var text: String { "\(fault.rawValue) error: \(message)\n" }
 
@@ -65,6 +68,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.origin, .gatewayTimeout, message, allowsStale: true)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
+        case .slotTimeout:
+            self.init(.us, .serviceUnavailable, message, allowsStale: true)
+            retryAfter = Self.slotPause
         case .tls where !error.isRetryable:
             self.init(
                 .origin, .badGateway,
@@ -111,7 +117,7 @@ extension UpstreamError {
         case .tooLarge: .httpResponseBodySize
         case .headTooLarge:
             bytesReceived > 0 ? .httpResponseTrailerSectionSize : .httpResponseHeaderSectionSize
-        case .queueFull: .connectionLimitReached
+        case .queueFull, .slotTimeout: .connectionLimitReached
         case .unsupportedEncoding: .httpResponseContentCoding
         case .cancelled, .preempted, .other: .proxyInternalError
         }

@@ -106,6 +106,7 @@ final class PassthroughTable {
         configuration.slots = Self.slots
         configuration.perHostLimit = 0
         configuration.queueLimit = 1024
+        configuration.slotOptions = nil
         client = try UpstreamClient(loop: loop, configuration: configuration)
         self.counters = counters
     }

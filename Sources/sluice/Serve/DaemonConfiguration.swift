@@ -181,6 +181,8 @@ struct DaemonConfiguration: Sendable {
             "express-slots", in: 1...64, default: upstream.expressCap)
         upstream.perHostLimit = reader.number(
             "host-limit", in: 0...256, default: upstream.perHostLimit)
+        upstream.slotWait = reader.seconds(
+            "slot-timeout", in: 1...3600, default: upstream.slotWait)
         if let text = reader.text("concurrency") {
             if let plan = ConcurrencyPlan(text) {
                 proxy.concurrency = plan

@@ -128,6 +128,12 @@ struct OriginOptions: ParsableArguments {
     @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
     var hostLimit: String?
 
+    @Option(
+        help:
+            "Seconds that a player waits for a slot before it is answered 503. 1...3600; default 30."
+    )
+    var slotTimeout: String?
+
     @Option(help: "Seconds for an origin to accept a connection. 1...300; default 5.")
     var connectTimeout: String?
 

@@ -26,6 +26,7 @@ struct ServeOptions: ParsableArguments {
             ("download-rate", ahead.downloadRate),
             ("download-budget", ahead.downloadBudget), ("quiet-hours", ahead.quietHours),
             ("express-slots", origins.expressSlots),
+            ("slot-timeout", origins.slotTimeout),
             ("host-limit", origins.hostLimit),
             ("look-ahead", ahead.lookAhead), ("keep-head", ahead.keepHead),
             ("beyond-head", ahead.beyondHead),
@@ -80,7 +81,7 @@ struct ServeOptions: ParsableArguments {
     static let names: Set<String> = [
         "bind", "port", "cache-dir", "cache-size", "min-free", "read-ahead", "slots",
         "express-slots", "concurrency", "download-rate", "download-budget", "quiet-hours",
-        "host-limit",
+        "host-limit", "slot-timeout",
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",

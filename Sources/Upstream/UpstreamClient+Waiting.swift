@@ -1,0 +1,56 @@
+/// How long a player's transfer waits for a slot: others may hold theirs for as long as bytes come.
+///
+/// Only the playback lane is watched. Express transfers have places of their own, which are left
+/// within the bounds of a playlist; what runs ahead of players keeps nobody waiting.
+import Posix
+import Reactor
+
+extension UpstreamClient {
+    /// The waiting transfers are looked at no more often than this.
+    private static let leastPause = Interval.milliseconds(50)
+
+    /// Sees to it that those that wait are looked at when the first has waited for too long.
+    func watchWaiting() {
+        guard waitTimer == nil, !isShutDown else { return }
+        watchWaiting(after: configuration.slotWait)
+    }
+
+    private func watchWaiting(after delay: Interval) {
+        waitTimer = loop.schedule(after: max(delay, Self.leastPause)) { [weak self] _ in
+            self?.endOverdueWaits()
+        }
+    }
+
+    private func endOverdueWaits() {
+        waitTimer = nil
+        let limit = configuration.slotWait
+        let waiting = live.values.filter {
+            $0.state == .waiting && $0.lane == .playback && !$0.request.isHeld
+        }
+        var longest: Interval?
+        for transfer in waiting {
+            let waited = loop.now - transfer.waitsSince
+            if waited >= limit {
+                end(transfer, .failure(slotTimeout(of: transfer)))
+            } else {
+                longest = max(longest ?? .zero, waited)
+            }
+        }
+        guard let longest else { return }
+        watchWaiting(after: Interval(nanoseconds: limit.nanoseconds - longest.nanoseconds))
+    }
+
+    private func slotTimeout(of transfer: Transfer) -> UpstreamError {
+        let isHostLimit = queue.slotsInUse < queue.limits.slots
+        let count = isHostLimit ? queue.limits.perHost : queue.limits.slots
+        let place = isHostLimit ? " to \(transfer.host)" : ""
+        let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
+        let time = milliseconds % 1_000 == 0 ? "\(milliseconds / 1_000) s" : "\(milliseconds) ms"
+        var detail = "all \(count) transfers that may run at once\(place) were in use for \(time)"
+        if let options = configuration.slotOptions {
+            let option = isHostLimit ? options.perHost : options.slots
+            detail += "; raise \(option), or \(options.wait) to wait for longer"
+        }
+        return UpstreamError(.slotTimeout, host: transfer.host, detail: detail)
+    }
+}
