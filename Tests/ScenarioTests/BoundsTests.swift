@@ -55,6 +55,42 @@ extension Stories {
             #expect(origin.requestCount(path) <= Self.mostRequests)
         }
 
+        @Test func `a player that joined a body goes on when the first has spent its budget`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("pieces", 40_000)
+            story.cdn.setBehaviour("trunc=1000", for: path)
+            let first = Background { try story.get(path) }
+            #expect(eventually { story.cdn.requestCount(path) >= 3 })
+            let second = Background { try story.get(path) }
+            let answers = try [first, second].map { try $0.value(within: .seconds(30)) }
+            #expect(answers.contains { isContent($0.body, of: path) && $0.complete })
+            // One for each piece of 1000 bytes, and no more than both budgets.
+            #expect(story.cdn.requestCount(path) <= 48)
+        }
+
+        @Test
+        func `a player that waits with another has its answer when the other's budget is spent`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("far", 2_000)
+            // Nine redirects before each answer, of which the first two are failures.
+            for hop in 0..<9 {
+                let next = hop == 8 ? path : "/hop\(hop + 1).ts"
+                story.cdn.setBehaviour(Behaviour(query: "location=\(next)"), for: "/hop\(hop).ts")
+            }
+            story.cdn.setBehaviour("status=503&fails=2", for: path)
+            let first = Background { try story.get("/hop0.ts") }
+            #expect(eventually { story.cdn.requestCount("/hop0.ts") >= 1 })
+            let second = Background { try story.get("/hop0.ts") }
+            let answers = try [first, second].map { try $0.value(within: .seconds(30)) }
+            #expect(answers.map(\.status) == [502, 200])
+            #expect(isContent(answers[1].body, of: path))
+            #expect(story.cdn.requestCount() == 30)
+        }
+
         @Test func `nothing is asked once the player of a broken body has left`() throws {
             let story = try Story()
             let path = segment("left", 300_000)

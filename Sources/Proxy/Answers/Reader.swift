@@ -172,7 +172,8 @@ final class Reader: BodySource {
             return false
         }
         if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
-            failure.endedFills > asked.endedFills, hole.fill == nil
+            failure.endedFills > asked.endedFills, hole.fill == nil,
+            !mayGoOn(after: failure.error)
         {
             breakOff(failure.error)
             return false
@@ -183,6 +184,12 @@ final class Reader: BodySource {
             tellOfWaiting()
         }
         return true
+    }
+
+    /// Whether a transfer ended because another request has spent its budget, and this one may ask.
+    private func mayGoOn(after error: any Error) -> Bool {
+        guard case FillEnd.spent = error else { return false }
+        return budget?.mayAsk ?? true
     }
 
     /// What was fetched ahead is playback from now on.

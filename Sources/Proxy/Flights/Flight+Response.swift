@@ -17,6 +17,8 @@ enum FillEnd: Error {
     case representationChanged
     /// The player's request was answered with a failure.
     case refused(ProxyFailure)
+    /// The budget of the player request that asked for the bytes is spent; others may ask.
+    case spent(ProxyFailure)
 }
 
 extension Flight: TransferDelegate {
@@ -36,7 +38,7 @@ extension Flight: TransferDelegate {
             return ""
         }
         guard !failsOverdue() else { return "" }
-        guard budget.with({ $0.takeRequest(now: table.loop.now) }) else {
+        guard takeRequest() else {
             failSpent()
             return ""
         }

@@ -88,6 +88,7 @@ extension Flight {
     /// Exponential from 100 ms with up to half of it added at random, so that flights that broke
     /// together do not come back together.
     private func nextDelay(hasBody: Bool) -> Interval? {
+        if !budget.mayAsk { takeBudgetOfWaiter() }
         let failures = budget.with { $0.fail() }
         let limit = hasBody ? table.settings.retries : min(2, table.settings.retries)
         guard mayRepeat, failures <= limit, budget.mayAsk else { return nil }
@@ -121,6 +122,7 @@ extension Flight {
             .origin, .badGateway,
             "\(resource.url.redacted): the origin was asked for the whole and sent a part of it (206)",
             originStatus: .partialContent, allowsStale: true)
+        if !budget.mayAsk { takeBudgetOfWaiter() }
         guard budget.with({ $0.fail() }) <= 1, mayRepeat, budget.mayAsk else {
             giveUp(failure, cause: FillEnd.refused(failure))
             return true
@@ -138,21 +140,9 @@ extension Flight {
 
     /// Fails after all attempts: the same question asked again at once is tried once only.
     private func giveUp(_ failure: ProxyFailure, cause: any Error) {
-        if !revalidates, !isAhead { table.noteGivenUp(resource.key) }
-        fail(failure, cause: cause)
-    }
-
-    /// Fails because the origin was asked, or has sent, as much as one player request may cost.
-    func failSpent() {
-        let requests = budget.requests
-        var failure = ProxyFailure(
-            .origin, .badGateway,
-            "\(resource.url.redacted): the origin did not deliver this in \(requests) requests, or "
-                + "sent the same bytes again and again; giving up",
-            allowsStale: true)
-        failure.proxyError = .httpResponseIncomplete
-        if !isAhead { table.noteGivenUp(resource.key) }
-        fail(failure, cause: FillEnd.refused(failure))
+        let isSpent = !budget.mayAsk
+        if !revalidates, !isAhead { table.noteGivenUp(resource.key, isSpent: isSpent) }
+        fail(failure, cause: isSpent ? FillEnd.spent(failure) : cause)
     }
 
     /// Fails where players have waited for an answer longer than any of them would: bytes that come
@@ -176,16 +166,6 @@ extension Flight {
         failure.proxyError = .httpResponseTimeout
         giveUp(failure, cause: FillEnd.refused(failure))
         return true
-    }
-
-    /// Tells the budget what has come since it was told last.
-    ///
-    /// - Returns: false where too much of it had come before.
-    func account() -> Bool {
-        guard let end = writer?.offset, end > accountedEnd else { return true }
-        let bytes = accountedEnd..<end
-        accountedEnd = end
-        return budget.with { $0.receive(bytes, of: resource.key, now: table.loop.now) }
     }
 
     func resume(_ resumption: Resumption, after delay: Interval) {

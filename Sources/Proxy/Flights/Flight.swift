@@ -29,6 +29,8 @@ final class Flight {
         let isCollapsed: Bool
         /// The first byte that is wanted.
         let start: Int64
+        /// The budget of the player request; nil for one that brought none.
+        let budget: OriginBudget?
         let reply: @Sendable (FetchReply) -> Void
 
         func answer(_ reply: FetchReply, _ table: FlightTable) {
@@ -121,8 +123,8 @@ final class Flight {
     var takesRanges = false
     /// Since when the origin is held back because readers are far behind.
     var heldSince: Monotonic?
-    /// What may still be asked and received for the player request that began it.
-    let budget: OriginBudget
+    /// What may still be asked and received for a player request: at first the one that began it.
+    var budget: OriginBudget
     /// The range that was asked for: nil for the whole body; its end is nil for the body's.
     var askedRange: Wanted?
     /// True once an origin that was asked for a part has begun to send more.
@@ -153,7 +155,7 @@ final class Flight {
         budget =
             request.budget
             ?? OriginBudget(request.isAhead ? .ahead : .init(), now: table.loop.now)
-        mayRepeat = !table.gaveUpLately(on: request.resource.key)
+        mayRepeat = !table.gaveUpLately(on: request.resource.key, for: request.budget)
         begunAt = table.loop.now
         isHandedOut = request.object != nil
         isAhead = request.isAhead
@@ -219,7 +221,7 @@ final class Flight {
         request.method = terms.method
         // A redirect is the origin's answer, to be passed on and stored like any other.
         request.followsRedirects = resource.kind == nil
-        guard budget.with({ $0.takeRequest(now: table.loop.now) }) else { return failSpent() }
+        guard takeRequest() else { return failSpent() }
         askedRange = wanted.rangeField == nil ? nil : wanted
         sendsMore = false
         request.isTransparent = resource.kind != nil

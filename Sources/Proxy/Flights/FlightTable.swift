@@ -41,7 +41,8 @@ final class FlightTable {
     /// Nil until a request has to be passed through.
     private(set) var openPassthroughs: PassthroughTable?
     /// What was given up after all attempts, and when.
-    private var givenUp = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
+    private var givenUp = RecentMap<ObjectKey, (at: Monotonic, isSpent: Bool)>(
+        capacity: 1_024)
     /// Those that may end soon, since somebody left them.
     var leaving: [ObjectIdentifier: Flight] = [:]
     /// True while they are to be looked at again.
@@ -134,7 +135,7 @@ final class FlightTable {
         let flight = known ?? Flight(request, table: self)
         let waiting = Flight.Waiting(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
-            start: request.wanted.start, reply: reply)
+            start: request.wanted.start, budget: request.budget, reply: reply)
         flightOfWish[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
@@ -260,12 +261,17 @@ final class FlightTable {
     /// So long a resource whose attempts have all failed is tried once for each player request.
     private static let failureMemory = Interval.seconds(5 as Int64)
 
-    /// Notes that all attempts for a resource have failed.
-    func noteGivenUp(_ key: ObjectKey) { givenUp[key] = loop.now }
+    /// Notes that all attempts for a resource have failed, or that a request has spent its budget.
+    func noteGivenUp(_ key: ObjectKey, isSpent: Bool = false) { givenUp[key] = (loop.now, isSpent) }
 
     /// Whether all attempts for a resource failed a moment ago.
-    func gaveUpLately(on key: ObjectKey) -> Bool {
-        givenUp[key].map { loop.now - $0 < Self.failureMemory } ?? false
+    ///
+    /// A spent budget is one request's: those that were under way then have their own.
+    func gaveUpLately(on key: ObjectKey, for budget: OriginBudget?) -> Bool {
+        guard let (time, isSpent) = givenUp[key], loop.now - time < Self.failureMemory else {
+            return false
+        }
+        return !isSpent || budget.map { $0.begunAt > time } ?? true
     }
 
     /// Notes that a resource was fetched.

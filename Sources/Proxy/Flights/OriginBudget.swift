@@ -1,17 +1,18 @@
-// What one player request may cost its origins: requests, bytes and seconds.
-//
-// The budget belongs to the player's request and not to a transfer: every fetch that the request
-// causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
-// revalidation or a search for a URL whose token has expired. A flight that several requests share
-// draws on the budget of the request that started it.
-//
-// | what | bound |
-// |---|---|
-// | requests to origins | 24, and one more for each 64 KiB received for the first time |
-// | bytes received again | 1 MiB, and twice what was received for the first time |
-// | failures in a row | `ProxySettings.retries` without a new byte |
-// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
-// | seconds until the answer | `ProxySettings.answerLimit` |
+/// What one player request may cost its origins: requests, bytes and seconds.
+///
+/// The budget belongs to the player's request and not to a transfer: every fetch that the request
+/// causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
+/// revalidation or a search for a URL whose token has expired. A flight that several requests share
+/// draws on the budget of the request that started it; once that may ask no more, on the budget of
+/// one that joined and may.
+///
+/// | what | bound |
+/// |---|---|
+/// | requests to origins | 24, and one more for each 64 KiB received for the first time |
+/// | bytes received again | 1 MiB, and twice what was received for the first time |
+/// | failures in a row | `ProxySettings.retries` without a new byte |
+/// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
+/// | seconds until the answer | `ProxySettings.answerLimit` |
 import Posix
 import Store
 import Synchronization
@@ -57,7 +58,12 @@ struct OriginAllowance: Sendable {
 
     /// Whether another request to an origin may be sent.
     var mayAsk: Bool {
-        requests < limits.requests + newBytes / limits.bytesPerRequest
+        requests < limits.requests + newBytes / limits.bytesPerRequest && mayRepeat
+    }
+
+    /// Whether no more was received again than the budget allows.
+    private var mayRepeat: Bool {
+        repeatedBytes <= limits.repeatedBytes + limits.repeatedPerNewByte * newBytes
     }
 
     /// Allows more requests, for a player request that asks for several things at once.
@@ -95,7 +101,7 @@ struct OriginAllowance: Sendable {
             lastProgress = now
         }
         repeatedBytes += Int64(bytes.count) - fresh
-        return repeatedBytes <= limits.repeatedBytes + limits.repeatedPerNewByte * newBytes
+        return mayRepeat
     }
 
     /// Counts an attempt that failed.
@@ -120,8 +126,11 @@ struct OriginAllowance: Sendable {
 /// Any thread may use it; without a request to an origin it is never made.
 final class OriginBudget: Sendable {
     private let allowance: Mutex<OriginAllowance>
+    /// When its request first asked for something.
+    let begunAt: Monotonic
 
     init(_ limits: OriginAllowance.Limits = OriginAllowance.Limits(), now: Monotonic) {
+        begunAt = now
         allowance = Mutex(OriginAllowance(limits, now: now))
     }
 
