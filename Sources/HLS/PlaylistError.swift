@@ -30,6 +30,8 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case missingImport(line: Int, name: String)
     /// EXT-X-DEFINE takes a variable from a query parameter that the playlist's URL does not have.
     case missingQueryParameter(line: Int, name: String)
+    /// EXT-X-DEFINE defines a variable that is defined already (8216bis, 4.4.2.3).
+    case duplicateVariable(line: Int, name: String)
     /// The names and values of all variables are longer than the limit in bytes.
     case variablesTooLong(line: Int, limit: Int)
 }
@@ -68,6 +70,8 @@ extension PlaylistError: CustomStringConvertible {
                 + "'\(name)' that is imported"
         case .missingQueryParameter(let line, let name):
             "line \(line) (EXT-X-DEFINE): the URL of the playlist has no query parameter '\(name)'"
+        case .duplicateVariable(let line, let name):
+            "line \(line) (EXT-X-DEFINE): variable '\(name)' is defined twice"
         case .variablesTooLong(let line, let limit):
             "line \(line) (EXT-X-DEFINE): the variables are longer than \(limit) bytes together"
         }

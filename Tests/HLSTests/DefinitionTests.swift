@@ -33,6 +33,17 @@ import URISyntax
         #expect(list.hasSuffix("\nhttps://e.example/films/s.ts?t=t+k\n"))
     }
 
+    @Test(arguments: [
+        #"#EXT-X-DEFINE:NAME="token",VALUE="1""#, #"#EXT-X-DEFINE:NAME="token",VALUE="t+k""#,
+        #"#EXT-X-DEFINE:QUERYPARAM="token""#, #"#EXT-X-DEFINE:IMPORT="token""#,
+    ])
+    func `a variable that is defined twice is refused`(second: String) {
+        let lines = [#"#EXT-X-DEFINE:QUERYPARAM="token""#, second, "#EXTINF:1,", "s{$token}.ts"]
+        #expect(throws: PlaylistError.duplicateVariable(line: 3, name: "token")) {
+            try Self.rewrite(lines, parent: ["token": "p"])
+        }
+    }
+
     @Test func `what replaces a variable is not searched for others`() throws {
         let list = try Self.rewrite(
             [#"#EXT-X-DEFINE:QUERYPARAM="q""#, "#EXTINF:1,", "{$q}/s.ts"],

@@ -155,6 +155,12 @@ extension Stories.FirstUseTests {
             $0.split(separator: " ").dropFirst().joined(separator: " ").components(before: " vod")
         }
         #expect(names.count == 2 && Set(names).count == 2, "\(all)")
+        let json = try sluice("ls", "--json", "--match", "ONE/", "--daemon", daemon)
+        let whole = try sluice("ls", "--json", "--daemon", daemon).stdout
+        #expect(json.status == 0 && json.stdout.contains("/one/") && whole.contains("/two/"))
+        #expect(!json.stdout.contains("/two/") && json.stdout.hasPrefix("{\"titles\":[{"))
+        let none = try sluice("ls", "--json", "--match", "nothing", "--daemon", daemon).stdout
+        #expect(none == "{\"titles\":[]}\n")
         let urls = try sluice("ls", "--urls", "--match", "ONE/", "--daemon", daemon).stdout
         #expect(urls.contains(story.cdn.url("/one/aes/master.m3u8")), "\(urls)")
         #expect(!urls.contains("/two/"))

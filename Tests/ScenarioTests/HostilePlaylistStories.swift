@@ -43,6 +43,12 @@ extension Stories.HostilePlaylistStories {
         Hostile(
             "variables that name each other",
             vod(["{$a}.ts"], head: ["#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{$b}\""]), "variable 'b'"),
+        Hostile(
+            "a variable that is defined twice",
+            vod(
+                ["{$a}.ts"],
+                head: (1...2).map { "#EXT-X-DEFINE:NAME=\"a\",VALUE=\"\($0)\"" }),
+            "line 5 (EXT-X-DEFINE): variable 'a' is defined twice"),
         Hostile("too many lines", "#EXTM3U\n" + String(repeating: "\n", count: 600_000), "lines"),
         Hostile("a host with a backslash", vod(["http://a\\@b/x.ts"]), "line 5"),
         Hostile("a port that is none", vod(["http://a:99999/x.ts"]), "line 5"),

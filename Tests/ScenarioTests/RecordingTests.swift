@@ -221,8 +221,18 @@ extension Stories.RecordingTests {
             try sluice("record", "--list", "--daemon", base).stdout.contains("News: done")
         }
         #expect(isDone)
-        #expect(try sluice("record", "--forget", id, "--daemon", base).status == 0)
-        #expect(try sluice("record", "--list", "--daemon", base).stdout == "no recordings\n")
-        #expect(try sluice("record", url, "--daemon", base).status == 64)
+        let again = try sluice("record", "--stop", id, "--daemon", base)
+        #expect(again.status == 0 && again.stdout.hasPrefix("\(id) had already finished at 2"))
+        #expect(again.stdout.contains("Z: done"), "\(again.stdout)")
+        // It is known after a restart, and does not go on.
+        try stream.story.restart()
+        let restarted = stream.story.daemon.baseURL
+        let later = try sluice("record", "--stop", id, "--daemon", restarted)
+        #expect(later.stdout == again.stdout && later.status == 0)
+        let resumed = try sluice("record", "--resume", id, "--daemon", restarted)
+        #expect(resumed.status == 1 && resumed.stderr.contains("is over"), "\(resumed.stderr)")
+        #expect(try sluice("record", "--forget", id, "--daemon", restarted).status == 0)
+        #expect(try sluice("record", "--list", "--daemon", restarted).stdout == "no recordings\n")
+        #expect(try sluice("record", url, "--daemon", restarted).status == 64)
     }
 }

@@ -53,8 +53,10 @@ extension RewritePass {
     private mutating func define(
         _ name: String, as value: String, _ line: TagLine
     ) throws(PlaylistError) {
-        if !variables.define(name, as: value) {
-            diagnose(line.number, .define, "defines '\(name)' again; the first one stands")
+        // Clients must not play such a list, and those that do differ in which of the values counts:
+        // links of the daemon and of the player would lead to different places.
+        guard variables.define(name, as: value) else {
+            throw .duplicateVariable(line: line.number, name: name)
         }
         guard variables.byteCount <= PlaylistLimits.variableByteCount else {
             throw Self.tooLong(line)

@@ -22,12 +22,17 @@ extension JSONValue {
     }
 
     /// The value of a member; nil where there is none or this is no object.
-    subscript(name: String) -> JSONValue? {
+    package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value
     }
 
-    var asText: String? {
+    package var asList: [JSONValue]? {
+        if case .list(let values) = self { return values }
+        return nil
+    }
+
+    package var asText: String? {
         if case .text(let text) = self { return text }
         return nil
     }

@@ -245,6 +245,7 @@ final class Recording {
         for list in order.lists { forget(list.url) }
         followers = []
         order.state = state
+        order.ended = loop.wallNow
         order.reason = reason
         if state == .done { pin() } else { _ = try? core.store.unpin(title: session.id.number) }
         core.log.notice(

@@ -30,6 +30,8 @@ struct RecordingOrder: Sendable, Equatable {
     var name: String?
     var started: WallTime
     var until: WallTime
+    /// When it was over; nil while it is not, and for one that an earlier version has ended.
+    var ended: WallTime?
     var state = State.running
     /// Why it ended, or what is wrong now; empty for nothing.
     var reason = ""
@@ -67,6 +69,7 @@ struct RecordingOrder: Sendable, Equatable {
         lines += [
             "started \(started.seconds)", "until \(until.seconds)", "state \(state.rawValue)",
         ]
+        if let ended { lines.append("ended \(ended.seconds)") }
         if !reason.isEmpty { lines.append("reason \(reason)") }
         if isMultivariant { lines.append("multivariant 1") }
         // The number says nothing any more; earlier versions read it.
@@ -108,6 +111,7 @@ struct RecordingOrder: Sendable, Equatable {
         self.init(
             id: String(id), choice: choice, started: WallTime(seconds: number("started")),
             until: WallTime(seconds: number("until")))
+        if values["ended"] != nil { ended = WallTime(seconds: number("ended")) }
         name = values["name"]?.first.map(String.init)
         self.state = state
         reason = values["reason"]?.first.map(String.init) ?? ""

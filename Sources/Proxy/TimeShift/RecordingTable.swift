@@ -124,9 +124,13 @@ final class Recorder {
         case (0, _): return start(request.query ?? "")
         case (1, let id?) where isRead: return told(id) { _ in }
         case (2, "stop"):
+            if let order = over[parts[0]] { return .value(.ok, json(order, nil, wasOver: true)) }
             resume(parts[0])
             return told(parts[0]) { $0.finish("it was stopped") }
         case (2, "resume"):
+            if over[parts[0]] != nil {
+                return .failure(.conflict, "the recording \(parts[0]) is over; start another one")
+            }
             resume(parts[0])
             return told(parts[0]) { _ in }
         case (2, "forget"): return forget(parts[0])
@@ -199,7 +203,10 @@ final class Recorder {
 
     // MARK: Telling
 
-    private func json(_ order: RecordingOrder, _ recording: Recording?) -> JSONValue {
+    /// - Parameter wasOver: whether it was asked to end, and had ended before.
+    private func json(
+        _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false
+    ) -> JSONValue {
         let session =
             recording?.session ?? core.sessions.session(for: order.entry, recording: order.id)
         let lists = recording?.progress ?? []
@@ -212,6 +219,8 @@ final class Recorder {
             .init("reason", .text(order.reason)),
             .init("started", .number(order.started.seconds)),
             .init("until", .number(order.until.seconds)),
+            .init("ended", order.ended.map { .number($0.seconds) } ?? .null),
+            .init("was_over", .truth(wasOver)),
             .init("seconds", .fraction(longest ?? order.seconds)),
             .init(
                 "segments",

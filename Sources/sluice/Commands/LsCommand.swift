@@ -1,6 +1,7 @@
 import CommandSupport
 import ArgumentParser
 import HTTP
+import Proxy
 
 /// `sluice ls`: the titles that are kept.
 struct LsCommand: ParsableCommand {
@@ -29,7 +30,7 @@ struct LsCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Print only titles whose name or URL contains this, whatever the case; not with --json.",
+            "Print only titles whose name or URL contains this, whatever the case.",
             valueName: "text"))
     var match: String?
 
@@ -40,7 +41,6 @@ struct LsCommand: ParsableCommand {
 
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
-        if json, match != nil { throw ValidationError("--match is for the listing, not for JSON") }
     }
 
     func run() throws {
@@ -53,7 +53,7 @@ struct LsCommand: ParsableCommand {
                 return print(TitleTable([line], showsAll: true).text)
             }
             let pages = try readPages(channel)
-            if json { return print(Self.merged(pages)) }
+            if json { return print(try merged(pages)) }
             let kept = try pages.flatMap { try (decodeJSON($0) as TitlePage).titles }
             let titles = Array(kept.filter(fits).prefix(limit ?? .max))
             guard !titles.isEmpty else {
@@ -63,10 +63,12 @@ struct LsCommand: ParsableCommand {
         }
     }
 
-    private func fits(_ title: TitleLine) -> Bool {
+    private func fits(_ title: TitleLine) -> Bool { fits([title.name, title.url ?? ""]) }
+
+    private func fits(_ texts: [String]) -> Bool {
         guard let match else { return true }
         let wanted = match.lowercased()
-        return [title.name, title.url ?? ""].contains { $0.lowercased().contains(wanted) }
+        return texts.contains { $0.lowercased().contains(wanted) }
     }
 
     private func readPages(_ channel: AdminChannel) throws -> [String] {
@@ -85,16 +87,16 @@ struct LsCommand: ParsableCommand {
         return pages
     }
 
-    /// The pages as one; a quote inside a text is escaped, so the marks are found for sure.
-    private static func merged(_ pages: [String]) -> String {
-        let lists = pages.compactMap { page -> Substring? in
-            guard let start = page.firstIndex(of: "["),
-                let end = page.ranges(of: "],\"next\":").last
-            else { return nil }
-            let list = page[page.index(after: start)..<end.lowerBound]
-            return list.isEmpty ? nil : list
+    /// The titles of all pages that fit, as the daemon wrote them.
+    private func merged(_ pages: [String]) throws -> String {
+        let titles = try pages.flatMap { page -> [JSONValue] in
+            try JSONValue(parsing: Array(page.utf8))["titles"]?.asList ?? []
         }
-        return "{\"titles\":[\(lists.joined(separator: ","))]}"
+        let fitting = titles.filter { title in
+            fits(["name", "url"].map { title[$0]?.asText ?? "" })
+        }
+        return JSONValue.object([.init("titles", .list(Array(fitting.prefix(limit ?? .max))))])
+            .encoded
     }
 }
 

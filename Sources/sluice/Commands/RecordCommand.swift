@@ -83,7 +83,7 @@ struct RecordCommand: ParsableCommand {
 
     func run() throws {
         if list { return try printList() }
-        if let stop { return try change(stop, "stop", "stopped") }
+        if let stop { return try end(stop) }
         if let resumed { return try change(resumed, "resume", "goes on:") }
         if let forget { return try change(forget, "forget", "removed") }
         let text = try client.send("POST", "/api/recordings?\(try query())")
@@ -146,11 +146,26 @@ struct RecordCommand: ParsableCommand {
         for report in page.recordings { print("\(report.id)  \(report.name): \(report.line)") }
     }
 
+    private func end(_ id: String) throws {
+        let text = try send(id, "stop")
+        if json { return print(text, terminator: "") }
+        let report: RecordingReport = try decodeJSON(text)
+        guard report.wasOver == true else { return print("stopped \(id)") }
+        let time = report.ended.map {
+            " at " + Date(timeIntervalSince1970: Double($0)).formatted(.iso8601)
+        }
+        print("\(id) had already finished\(time ?? ""): \(report.line)")
+    }
+
     private func change(_ id: String, _ verb: String, _ done: String) throws {
+        let text = try send(id, verb)
+        print(json ? text : "\(done) \(id)\n", terminator: "")
+    }
+
+    private func send(_ id: String, _ verb: String) throws -> String {
         let known = id.allSatisfy { $0.isHexDigit } && !id.isEmpty
         guard known else { throw ValidationError("a recording is named by its id in --list") }
-        let text = try client.send("POST", "/api/recordings/\(id)/\(verb)")
-        print(json ? text : "\(done) \(id)\n", terminator: "")
+        return try client.send("POST", "/api/recordings/\(id)/\(verb)")
     }
 
     private struct Page: Decodable {
@@ -164,11 +179,19 @@ private struct RecordingReport: Decodable {
     let name: String
     let state: String
     let reason: String
+    /// Seconds since 1970.
+    let ended: Int64?
+    let wasOver: Bool?
     let seconds: Double
     let segments: Int
     let lost: Int
     let bytes: Int64
     let play: String
+
+    enum CodingKeys: String, CodingKey {
+        case id, name, state, reason, ended, seconds, segments, lost, bytes, play
+        case wasOver = "was_over"
+    }
 
     var isOver: Bool { state == "done" || state == "failed" }
 
