@@ -1,9 +1,9 @@
-/// Bodies that are longer than one file may be: their bytes lie in several files.
-///
-/// A process may be limited to files of a length (getrlimit(2), RLIMIT_FSIZE), and so is every file
-/// system. A body that meets such a limit is not kept, but its readers still get all of it: what
-/// lies behind the limit goes to further files without names, each of which is closed as soon as
-/// every reader is past it.
+// Bodies that are longer than one file may be: their bytes lie in several files.
+//
+// A process may be limited to files of a length (getrlimit(2), RLIMIT_FSIZE), and so is every file
+// system. A body that meets such a limit is not kept, but its readers still get all of it: what
+// lies behind the limit goes to further files without names, each of which is closed as soon as
+// every reader is past it.
 import Glibc
 package import Posix
 import Synchronization

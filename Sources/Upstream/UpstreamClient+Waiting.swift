@@ -1,10 +1,10 @@
+import Posix
+import Reactor
+
 /// How long a player's transfer waits for a slot: others may hold theirs for as long as bytes come.
 ///
 /// Only the playback lane is watched. Express transfers have places of their own, which are left
 /// within the bounds of a playlist; what runs ahead of players keeps nobody waiting.
-import Posix
-import Reactor
-
 extension UpstreamClient {
     /// The waiting transfers are looked at no more often than this.
     private static let leastPause = Interval.milliseconds(50)

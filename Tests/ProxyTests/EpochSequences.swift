@@ -1,8 +1,8 @@
-/// What becomes of readings that follow one another in the memory of live lists: epochs, places,
-/// delivery directives, and what is kept of them across restarts.
-///
-/// Returns what is wrong, nil where nothing is; what must never happen ends the process.
-/// `Fixtures/fuzz/drivers/epochs.swift` uses this file too, together with the sources it tests.
+// What becomes of readings that follow one another in the memory of live lists: epochs, places,
+// delivery directives, and what is kept of them across restarts.
+//
+// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+// `Fixtures/fuzz/drivers/epochs.swift` uses this file too, together with the sources it tests.
 import HLS
 import HTTP
 import Posix

@@ -1,7 +1,7 @@
-/// What downloads and recordings make of playlists and of what they kept: plans, books, restarts.
-///
-/// Returns what is wrong, nil where nothing is; what must never happen ends the process.
-/// `Fixtures/fuzz/drivers/orders.swift` uses this file too, together with the sources it tests.
+// What downloads and recordings make of playlists and of what they kept: plans, books, restarts.
+//
+// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+// `Fixtures/fuzz/drivers/orders.swift` uses this file too, together with the sources it tests.
 import HLS
 import Posix
 import Routing

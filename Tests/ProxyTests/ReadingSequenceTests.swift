@@ -1,6 +1,6 @@
-/// Readings that follow one another, each mutated; `make fuzz` goes on with inputs that coverage guides.
 import Testing
 
+/// Readings that follow one another, each mutated; `make fuzz` goes on with inputs that coverage guides.
 @Suite struct ReadingSequenceTests {
     @Test(arguments: 0..<8)
     func `no sequence of readings ends the process or grows without bound`(part: UInt64) {

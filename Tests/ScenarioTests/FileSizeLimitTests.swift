@@ -1,9 +1,9 @@
-/// Stories of a system that lets the daemon write short files only.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of a system that lets the daemon write short files only.
 extension Stories {
     @Suite struct FileSizeLimitTests {}
 }

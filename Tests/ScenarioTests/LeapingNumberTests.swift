@@ -1,8 +1,8 @@
-/// Stories of playlists whose numbers leap beyond anything that can be counted, told through the daemon.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
+/// Stories of playlists whose numbers leap beyond anything that can be counted, told through the daemon.
 extension Stories {
     @Suite struct LeapingNumberTests {}
 }

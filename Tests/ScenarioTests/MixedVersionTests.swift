@@ -1,10 +1,10 @@
-/// Stories of an origin without validators whose content changes and keeps its length: what a player
-/// gets in one response is one version, or visibly broken.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of an origin without validators whose content changes and keeps its length: what a player
+/// gets in one response is one version, or visibly broken.
 extension Stories {
     struct MixedVersionTests {
         /// Two stretches of one version are stored; the hole between them is of the next one.

@@ -77,7 +77,7 @@ extension Stories {
             #expect(try story.get("/l.m3u8").status == 200)
         }
 
-        @Test func `a host limit of one is never passed`() throws {  // trap 67
+        @Test func `a host limit of one is never passed`() throws {
             let story = try Story(["--host-limit", "1"])
             story.cdn.setBehaviour("fb=20", for: "/bytes/*")
             let answers = try inParallel(12) { try story.get(segment("h\($0)", 5_000)) }

@@ -1,4 +1,3 @@
-/// Bodies that are longer than one file may be.
 import Glibc
 import Posix
 import Synchronization
@@ -6,6 +5,7 @@ import Testing
 
 @testable import Store
 
+/// Bodies that are longer than one file may be.
 @Suite struct BodyFilesTests {
     @Test(arguments: [262_144, 1_000_001, 1 << 20, 1 << 40] as [Int64])
     func `every position lies in exactly one file, within what a file may hold`(

@@ -1,8 +1,8 @@
-/// Reads what a person asked to have downloaded from the arguments of a request.
 import HTTP
 import Routing
 import URISyntax
 
+/// Reads what a person asked to have downloaded from the arguments of a request.
 extension DownloadOrder {
     /// Reads a request's arguments.
     ///

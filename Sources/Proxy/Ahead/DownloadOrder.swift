@@ -1,4 +1,4 @@
-/// What a person asked to have downloaded, as a request's arguments and as lines of a file.
+// What a person asked to have downloaded, as a request's arguments and as lines of a file.
 import Numbers
 import Routing
 import URISyntax

@@ -1,11 +1,11 @@
-/// What a flight spends of the budgets of those who wait for it: first that of the request that began
-/// it, then those of requests that joined.
 import HTTP
 import Posix
 import Reactor
 import Store
 import URISyntax
 
+/// What a flight spends of the budgets of those who wait for it: first that of the request that began
+/// it, then those of requests that joined.
 extension Flight {
     /// Takes one request out of the budget of somebody who waits; false where none may ask any more.
     func takeRequest() -> Bool {

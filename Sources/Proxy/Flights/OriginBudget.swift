@@ -1,18 +1,18 @@
-/// What one player request may cost its origins: requests, bytes and seconds.
-///
-/// The budget belongs to the player's request and not to a transfer: every fetch that the request
-/// causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
-/// revalidation or a search for a URL whose token has expired. A flight that several requests share
-/// draws on the budget of the request that started it; once that may ask no more, on the budget of
-/// one that joined and may.
-///
-/// | what | bound |
-/// |---|---|
-/// | requests to origins | 24, and one more for each 64 KiB received for the first time |
-/// | bytes received again | 1 MiB, and twice what was received for the first time |
-/// | failures in a row | `ProxySettings.retries` without a new byte |
-/// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
-/// | seconds until the answer | `ProxySettings.answerLimit` |
+// What one player request may cost its origins: requests, bytes and seconds.
+//
+// The budget belongs to the player's request and not to a transfer: every fetch that the request
+// causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
+// revalidation or a search for a URL whose token has expired. A flight that several requests share
+// draws on the budget of the request that started it; once that may ask no more, on the budget of
+// one that joined and may.
+//
+// | what | bound |
+// |---|---|
+// | requests to origins | 24, and one more for each 64 KiB received for the first time |
+// | bytes received again | 1 MiB, and twice what was received for the first time |
+// | failures in a row | `ProxySettings.retries` without a new byte |
+// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
+// | seconds until the answer | `ProxySettings.answerLimit` |
 import Posix
 import Store
 import Synchronization

@@ -1,9 +1,9 @@
-/// What is kept of a live list across restarts, as one line of numbers. Pure.
 import HLS
 import Numbers
 import Posix
 import Routing
 
+/// What is kept of a live list across restarts, as one line of numbers. Pure.
 extension EpochLedger.List {
     /// Numbers in one line, with a version before them.
     var encoded: [UInt8] {

@@ -1,8 +1,8 @@
-/// Reads what a person asked to have recorded from the arguments of a request.
 import HTTP
 import Posix
 import Routing
 
+/// Reads what a person asked to have recorded from the arguments of a request.
 extension RecordingOrder {
     /// The longest time that a recording runs, in seconds: a week.
     static let longest = 7 * 86_400

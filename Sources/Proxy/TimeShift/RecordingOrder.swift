@@ -1,5 +1,5 @@
-/// What a person asked to have recorded, and what has become of it: as lines of a file, so that a
-/// restart goes on with it.
+// What a person asked to have recorded, and what has become of it: as lines of a file, so that a
+// restart goes on with it.
 import Numbers
 import Posix
 import Routing
