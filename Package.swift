@@ -86,6 +86,7 @@ let package = Package(
             dependencies: [
                 "Numbers", "Posix", "Reactor", "Retention", "COpenSSL",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -183,6 +184,8 @@ let package = Package(
             name: "StoreTests",
             dependencies: [
                 "Store", "Posix", "Reactor", "Retention", "RetentionLab",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

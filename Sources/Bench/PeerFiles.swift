@@ -18,7 +18,7 @@ enum PeerFiles {
     static func write(
         template: String, to path: String, _ words: [String: String]
     ) throws {
-        let text = try readWhole("\(templates)/\(template)")
+        let text = try readWhole("\(templates)/\(template)", atMost: 1 << 20)
         try writeText(fill(String(decoding: text, as: UTF8.self), words), to: path)
     }
 

@@ -33,10 +33,34 @@ package func readBytes(
     return bytes
 }
 
-/// Reads a whole file; blocks on the disk.
-package func readWhole(_ path: String) throws(SystemError) -> [UInt8] {
-    let file = try openFile(path, flags: O_RDONLY)
-    return try readBytes(from: file.number, at: 0, count: Int(try fileSize(file.number)))
+/// Reads a whole file, which is no longer than its writer makes it; blocks on the disk.
+///
+/// Throws EFBIG for a longer one, before any of it is read, and EINVAL for what is no plain file.
+package func readWhole(_ path: String, atMost limit: Int) throws(SystemError) -> [UInt8] {
+    let (file, size) = try openPlainFile(path)
+    guard size <= limit else { throw SystemError("read", code: EFBIG, subject: path) }
+    return try readBytes(from: file.number, at: 0, count: Int(size))
+}
+
+/// Reads the first bytes of a file; blocks on the disk.
+///
+/// Throws EINVAL for what is no plain file.
+package func readStart(_ path: String, atMost limit: Int) throws(SystemError) -> [UInt8] {
+    let (file, size) = try openPlainFile(path)
+    return try readBytes(from: file.number, at: 0, count: Int(min(size, Int64(limit))))
+}
+
+/// Opens a file to be read, and never waits for the other end of a pipe.
+private func openPlainFile(
+    _ path: String
+) throws(SystemError) -> (SharedDescriptor, size: Int64) {
+    let file = SharedDescriptor(try openFile(path, flags: O_RDONLY | O_NONBLOCK))
+    var found = stat()
+    _ = try check("fstat", path) { fstat(file.number, &found) }
+    guard found.st_mode & S_IFMT == S_IFREG else {
+        throw SystemError("read", code: EINVAL, subject: path)
+    }
+    return (file, Int64(found.st_size))
 }
 
 /// Replaces a file so that after a crash either the former or the new content is found, and once

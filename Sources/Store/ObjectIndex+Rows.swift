@@ -10,7 +10,8 @@ extension ObjectIndex {
             guard let row = try Row.fetchOne(db, sql: "SELECT objects, bytes FROM totals") else {
                 return (0, 0)
             }
-            return (row[0], row[1])
+            // A damaged file may hold anything.
+            return (Int.fromDatabaseValue(row[0]) ?? 0, Int64.fromDatabaseValue(row[1]) ?? 0)
         }
     }
 
@@ -144,14 +145,21 @@ extension ObjectIndex {
     }
 
     static func decode(_ row: Row) -> IndexRow? {
-        guard let key = ObjectKey(hex: row["key"]) else { return nil }
+        func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(row[column]) }
+        guard let hex = String.fromDatabaseValue(row["key"]), let key = ObjectKey(hex: hex),
+            let url = String.fromDatabaseValue(row["url"]), let role = number("role"),
+            let title = number("title"), let kind = number("kind"),
+            let isRead = number("is_read"), let bytes = number("bytes"),
+            let isComplete = number("complete"), let created = number("created"),
+            let lastUsed = number("last_used")
+        else { return nil }
         return IndexRow(
-            key: key, url: row["url"], role: UInt8(truncatingIfNeeded: row["role"] as Int),
-            title: UInt64(bitPattern: row["title"] as Int64),
-            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: row["kind"] as Int)) ?? .other,
-            isRead: row["is_read"], bytes: row["bytes"], total: row["total"],
-            isComplete: row["complete"], created: WallTime(nanoseconds: row["created"]),
-            lastUsed: WallTime(nanoseconds: row["last_used"]))
+            key: key, url: url, role: UInt8(truncatingIfNeeded: role),
+            title: UInt64(bitPattern: title),
+            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: kind)) ?? .other,
+            isRead: isRead != 0, bytes: bytes, total: number("total"),
+            isComplete: isComplete != 0, created: WallTime(nanoseconds: created),
+            lastUsed: WallTime(nanoseconds: lastUsed))
     }
 }
 
@@ -162,13 +170,18 @@ struct KeptRow {
     let isComplete: Bool
 
     fileprivate init?(_ row: Row) {
-        guard let key = ObjectKey(hex: row[0]) else { return nil }
+        func number(_ column: Int) -> Int64? { Int64.fromDatabaseValue(row[column]) }
+        guard let hex = String.fromDatabaseValue(row[0]), let key = ObjectKey(hex: hex),
+            let bytes = number(1), let title = number(2), let kind = number(3),
+            let isRead = number(4), let lastUsed = number(5), let uses = number(6),
+            let isComplete = number(7)
+        else { return nil }
         self.key = key
         facts = Retained(
-            bytes: row[1], title: UInt64(bitPattern: row[2] as Int64),
-            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: row[3] as Int)) ?? .other,
-            isRead: row[4], lastUsed: WallTime(nanoseconds: row[5]).retentionTime,
-            uses: UInt8(clamping: row[6] as Int))
-        isComplete = row[7]
+            bytes: bytes, title: UInt64(bitPattern: title),
+            kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: kind)) ?? .other,
+            isRead: isRead != 0, lastUsed: WallTime(nanoseconds: lastUsed).retentionTime,
+            uses: UInt8(clamping: uses))
+        self.isComplete = isComplete != 0
     }
 }

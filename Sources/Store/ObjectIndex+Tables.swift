@@ -5,6 +5,10 @@ import Posix
 /// The small tables that the layers above keep in the index.
 extension ObjectIndex {
     func saveSession(id: [UInt8], blob: [UInt8]) throws {
+        guard blob.count <= Self.mostRowBytes else {
+            throw DatabaseError(
+                resultCode: .SQLITE_TOOBIG, message: "a state of \(blob.count) bytes")
+        }
         try pool.write { db in
             try db.execute(
                 sql: "INSERT OR REPLACE INTO sessions (id, blob) VALUES (?, ?)",
@@ -18,13 +22,40 @@ extension ObjectIndex {
         }
     }
 
-    func sessions() throws -> [(id: [UInt8], blob: [UInt8])] {
+    /// The rows that this program may have written; the others are neither read nor believed.
+    ///
+    /// - Returns: the rows, and how many others there are.
+    func sessions() throws -> (rows: [(id: [UInt8], blob: [UInt8])], others: Int) {
         try pool.read { db in
-            try Row.fetchAll(db, sql: "SELECT id, blob FROM sessions").map { row in
-                (Array(row[0] as Data), Array(row[1] as Data))
+            // The length of a blob is told without reading it.
+            let found = try Row.fetchCursor(
+                db, sql: "SELECT id, blob FROM sessions WHERE \(Self.isOurs)")
+            var rows: [(id: [UInt8], blob: [UInt8])] = []
+            var room = Self.mostSessionBytes
+            while room > 0, let row = try found.next() {
+                let pair = (id: Array(row[0] as Data), blob: Array(row[1] as Data))
+                room -= pair.id.count + pair.blob.count
+                rows.append(pair)
             }
+            let all = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sessions") ?? 0
+            return (rows, all - rows.count)
         }
     }
+
+    /// Deletes what `sessions` does not read since this program cannot have written it.
+    func removeForeignSessions() throws {
+        try pool.write { try $0.execute(sql: "DELETE FROM sessions WHERE NOT (\(Self.isOurs))") }
+    }
+
+    private static let isOurs = """
+        typeof(id) = 'blob' AND typeof(blob) = 'blob' AND length(id) <= 4096
+        AND length(blob) <= \(mostRowBytes)
+        """
+
+    /// Of one row.
+    static let mostRowBytes = 16 << 20
+    /// Of all rows: they are in memory together for a moment.
+    private static let mostSessionBytes = 128 << 20
 
     func saveLongURL(id: [UInt8], url: String, now: WallTime) throws {
         try pool.write { db in

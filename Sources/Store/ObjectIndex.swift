@@ -1,6 +1,7 @@
 // The index of stored objects in SQLite: listing, totals and recency across restarts, and small
 // tables for the layers above. A hit never touches it, and objects can be found without it.
 import GRDB
+import GRDBSQLite
 import Posix
 import Retention
 import Synchronization
@@ -49,6 +50,8 @@ final class ObjectIndex: Sendable {
         configuration.maximumReaderCount = 2
         configuration.busyMode = .timeout(2)
         configuration.prepareDatabase { db in
+            // No value of ours is longer: a damaged or foreign file must not take memory at will.
+            sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, CInt(2 * mostRowBytes))
             // A lost last batch costs recency, not correctness.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
         }

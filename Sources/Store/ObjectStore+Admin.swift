@@ -174,7 +174,15 @@ extension ObjectStore {
 
     /// All saved sessions; blocks on the disk.
     package func loadSessions() -> [(id: [UInt8], blob: [UInt8])] {
-        indexed("load sessions", []) { try core.index.sessions() }
+        let (rows, others) = indexed("load sessions", ([], 0)) { try core.index.sessions() }
+        guard others > 0 else { return rows }
+        core.log.error(
+            """
+            the index of the cache folder holds states that are too long or too many: it is \
+            damaged or not ours; the others count, and what is too long is deleted
+            """, metadata: ["unread": "\(others)"])
+        indexed("delete foreign states", ()) { try core.index.removeForeignSessions() }
+        return rows
     }
 
     /// Keeps a URL under a short name; found at once by `longURL`, on disk a moment later.

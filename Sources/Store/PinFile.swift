@@ -15,6 +15,8 @@ import Synchronization
 /// Any thread may use it.
 final class PinFile: Sendable {
     private static let firstLine = "SLUICE PINS 1"
+    /// What is behind these bytes of the file is not read: it is damaged then.
+    private static let mostBytes = 16 << 20
     private let folder: StoreFolder
     private let pins: Mutex<[UInt64: Pin]>
     /// Held over a replacement of the file, so that two do not cross.
@@ -27,7 +29,8 @@ final class PinFile: Sendable {
         self.folder = folder
         var text = ""
         do throws(SystemError) {
-            text = String(decoding: try readWhole(folder.pinsPath), as: UTF8.self)
+            let bytes = try readStart(folder.pinsPath, atMost: Self.mostBytes)
+            text = String(decoding: bytes, as: UTF8.self)
         } catch {
             guard error.code == ENOENT else { throw error }
             pins = Mutex([:])

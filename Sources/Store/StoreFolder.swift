@@ -102,9 +102,12 @@ final class StoreFolder: Sendable {
         return SharedDescriptor(file)
     }
 
+    /// More than the files of one line have.
+    private static let fewBytes = 4_096
+
     private static func readEpoch(_ path: String) throws(SystemError) -> UInt64? {
         do throws(SystemError) {
-            let text = String(decoding: try readWhole(path), as: UTF8.self)
+            let text = String(decoding: try readStart(path, atMost: fewBytes), as: UTF8.self)
             guard text.hasPrefix(cleanPrefix), text.hasSuffix("\n") else { return nil }
             let digits = text.dropFirst(cleanPrefix.count).dropLast()
             return OutsideNumber.integer(digits, in: 0...UInt64.max, radix: 16)
@@ -122,7 +125,9 @@ final class StoreFolder: Sendable {
             names = try listFolder(path).map(\.name)
             text =
                 names.contains("format")
-                ? String(decoding: try readWhole(path + "/format"), as: UTF8.self) : nil
+                ? String(
+                    decoding: try readStart(path + "/format", atMost: fewBytes), as: UTF8.self)
+                : nil
         } catch {
             throw .unusable(folder: path, error)
         }
@@ -168,7 +173,7 @@ final class StoreFolder: Sendable {
         for byte in UInt8.min...UInt8.max { try makeFolder(objectsFolder(of: byte)) }
         try syncFolder(objectsFolder)
         let text = "\(Self.formatPrefix)\(Self.formatVersion)\n"
-        let known = try? readWhole(path + "/format")
+        let known = try? readWhole(path + "/format", atMost: Self.fewBytes)
         guard known != Array(text.utf8) else { return }
         try replaceFile(path + "/format", with: Array(text.utf8), in: path)
     }

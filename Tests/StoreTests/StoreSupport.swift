@@ -43,7 +43,7 @@ func copyFolder(_ from: String, to path: String, except: Set<String> = []) throw
 }
 
 func readFile(_ path: String) throws -> [UInt8] {
-    try readWhole(path)
+    try readWhole(path, atMost: .max)
 }
 
 func writeFile(_ path: String, _ bytes: [UInt8]) throws {

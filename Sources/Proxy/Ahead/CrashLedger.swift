@@ -104,7 +104,7 @@ package final class CrashLedger: Sendable {
     init(folder: String, log: Logger) {
         self.folder = folder
         self.log = log
-        let bytes = (try? readWhole(folder + "/probation")) ?? []
+        let bytes = StateFile.read(folder + "/probation", atMost: 1 << 20, log) ?? []
         state = Mutex(State(counts: CrashCounts(String(decoding: bytes, as: UTF8.self))))
     }
 

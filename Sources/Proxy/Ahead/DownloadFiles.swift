@@ -4,6 +4,7 @@
 // `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
 import Glibc
 import HTTP
+import Logging
 import Numbers
 import Posix
 import Routing
@@ -123,13 +124,14 @@ struct DownloadFiles {
     }
 
     let folder: String
+    let log: Logger
 
     /// Those that can be read, the oldest order first.
     func readAll() -> [SavedDownload] {
         let names = ((try? listFolder(folder)) ?? []).map(\.name)
         let files = names.filter { SessionID(text: $0) != nil }.map { folder + "/" + $0 }
         return files.compactMap { path -> (Int64, SavedDownload)? in
-            guard let bytes = try? readWhole(path),
+            guard let bytes = StateFile.read(path, atMost: 4 << 20, log),
                 let saved = SavedDownload(String(decoding: bytes, as: UTF8.self))
             else { return nil }
             var status = stat()
@@ -149,7 +151,9 @@ struct DownloadFiles {
     }
 
     func readDay() -> Day {
-        let text = (try? readWhole(folder + "/day")).map { String(decoding: $0, as: UTF8.self) }
+        let text = StateFile.read(folder + "/day", atMost: 4_096, log).map {
+            String(decoding: $0, as: UTF8.self)
+        }
         let words = (text ?? "").split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard words.count == 2,
             let bytes = OutsideNumber.integer(words[1], in: 0...Int64(OutsideNumber.largest))

@@ -35,7 +35,7 @@ final class DownloadTable {
         self.core = core
         self.loop = loop
         self.rules = rules
-        files = DownloadFiles(folder: folder)
+        files = DownloadFiles(folder: folder, log: core.log)
         day = files.readDay()
         tickedAt = loop.now
         network = NetworkWatch(core: core, folder: folder, loop: loop)

@@ -90,7 +90,7 @@ package final class ProxyCore: Sendable {
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
         tap = LookaheadTap(thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
-        timeShift = TimeShiftTable(folder: store.folderPath)
+        timeShift = TimeShiftTable(folder: store.folderPath, log: log)
         crashes = CrashLedger(folder: store.folderPath, log: log)
         keeper = try TimeShiftThread()
         offline = try OfflineDesk()

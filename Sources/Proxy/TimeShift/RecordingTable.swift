@@ -36,7 +36,7 @@ final class Recorder {
     func resume() {
         for file in (try? listFolder(folder)) ?? [] where !file.isFolder {
             let path = "\(folder)/\(file.name)"
-            guard let bytes = try? readWhole(path),
+            guard let bytes = StateFile.read(path, atMost: 1 << 20, core.log),
                 let order = RecordingOrder(text: String(decoding: bytes, as: UTF8.self))
             else {
                 core.log.error(

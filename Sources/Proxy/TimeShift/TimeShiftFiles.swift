@@ -5,6 +5,7 @@
 import Glibc
 import HLS
 import HTTP
+import Logging
 import Posix
 import Routing
 import Store
@@ -14,12 +15,17 @@ import URISyntax
 struct TimeShiftFiles: Sendable {
     /// All of them together take no more than this many bytes; the oldest go first.
     static let mostBytes: Int64 = 256_000_000
+    /// More than a window of many days has.
+    private static let mostOfOne = 64 << 20
     private static let firstLine = "SLUICE WINDOW 1"
 
     let folder: String
 
-    init(folder: String) {
+    private let log: Logger
+
+    init(folder: String, log: Logger) {
         self.folder = folder
+        self.log = log
     }
 
     private func path(_ url: AbsoluteURL, _ session: SessionID) -> String {
@@ -31,7 +37,9 @@ struct TimeShiftFiles: Sendable {
     ///
     /// Blocks on the disk.
     func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
-        guard let bytes = try? readWhole(path(url, session)), let end = bytes.firstIndex(of: 0x0A),
+        guard
+            let bytes = StateFile.read(path(url, session), atMost: Self.mostOfOne, log),
+            let end = bytes.firstIndex(of: 0x0A),
             String(decoding: bytes[..<end], as: UTF8.self) == Self.firstLine
         else { return nil }
         let shift = TimeShift(snapshot: Array(bytes[(end + 1)...]))

@@ -4,6 +4,7 @@
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
 import HLS
+import Logging
 import Posix
 import Routing
 import Store
@@ -18,10 +19,10 @@ final class TimeShiftTable: Sendable {
     let windows: TimeShiftFiles
     private let recorded: TimeShiftFiles
 
-    /// - Parameter folder: in which snapshots are kept, each kind in a folder of its own.
-    init(folder: String) {
-        windows = TimeShiftFiles(folder: folder + "/windows")
-        recorded = TimeShiftFiles(folder: folder + "/recordings/windows")
+    /// Snapshots are kept in `folder`, each kind in a folder of its own.
+    init(folder: String, log: Logger) {
+        windows = TimeShiftFiles(folder: folder + "/windows", log: log)
+        recorded = TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
     }
 
     /// Where a session's snapshots are kept; those of recordings last.

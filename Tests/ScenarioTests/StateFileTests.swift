@@ -1,0 +1,70 @@
+/// Stories of files in the cache folder that nobody of ours has written.
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+extension Stories {
+    struct StateFileTests {
+        private static let names = [
+            "downloads/00000000000a", "downloads/day", "recordings/00000000000a", "probation",
+        ]
+
+        @Test func `state files of gigabytes take no memory and stop no start`() throws {
+            let story = try Story()
+            let path = segment("kept", 300_000)
+            _ = try story.get(path)
+            story.stop()
+            for folder in ["downloads", "recordings"] {
+                mkdir(story.cacheFolder + "/" + folder, 0o700)
+            }
+            for name in Self.names + ["pins", "format", "clean"] {
+                try lengthen(story.cacheFolder + "/" + name)
+            }
+            try story.restart()
+            #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
+            #expect(try peakMegabytes(of: story.daemon.pid) < 400)
+            for name in Self.names {
+                #expect(eventually { tells(story, name, "longer than any") }, "\(name)")
+            }
+            let log = story.daemon.standardError
+            #expect(log.contains("the file of pins was damaged"))
+            try story.restart()
+            #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
+        }
+
+        @Test func `a pipe in the place of a state file is not waited for`() throws {
+            let story = try Story()
+            story.stop()
+            for folder in ["downloads", "recordings"] {
+                mkdir(story.cacheFolder + "/" + folder, 0o700)
+            }
+            for name in Self.names {
+                unlink(story.cacheFolder + "/" + name)
+                #expect(mkfifo(story.cacheFolder + "/" + name, 0o600) == 0)
+            }
+            try story.restart()
+            for name in Self.names {
+                #expect(eventually { tells(story, name, "no plain file") }, "\(name)")
+            }
+        }
+
+        private func tells(_ story: Story, _ name: String, _ reason: String) -> Bool {
+            story.daemon.standardError.split(separator: "\n").contains {
+                $0.hasSuffix("/\(name)") && $0.contains("left unread") && $0.contains(reason)
+            }
+        }
+
+        /// Two gigabytes that take no room on the disk.
+        private func lengthen(_ path: String) throws {
+            let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            defer { close(file) }
+            #expect(file >= 0 && ftruncate(file, 2 << 30) == 0)
+        }
+
+        private func peakMegabytes(of pid: Int32) throws -> Int {
+            let status = try Tool.run(["grep", "VmHWM", "/proc/\(pid)/status"]).stdout
+            return Int(status.filter(\.isNumber)).map { $0 / 1_024 } ?? .max
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/// An index whose rows this program cannot have written.
+import GRDB
+import GRDBSQLite
+import Posix
+import Testing
+
+@testable import Store
+
+@Suite struct ForeignRowTests {
+    @Test func `states that are too long are neither read nor kept, and the others count`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        store.saveSession(id: [1], blob: [1, 2, 3])
+        try store.flushed()
+        try store.core.index.pool.write { db in
+            sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, 1 << 30)
+            for (id, bytes) in [("x'02'", 20 << 20), ("x'03'", 70 << 20)] {
+                try db.execute(sql: "INSERT INTO sessions VALUES (\(id), zeroblob(\(bytes)))")
+            }
+            try db.execute(sql: "INSERT INTO sessions VALUES ('text', 'text')")
+            try db.execute(sql: "INSERT INTO sessions VALUES (zeroblob(100000), x'01')")
+        }
+        store.close()
+        let next = try openStore(folder.path)
+        let found = next.loadSessions()
+        #expect(found.count == 1 && found.first?.id == [1] && found.first?.blob == [1, 2, 3])
+        let left = try next.core.index.pool.read {
+            try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM sessions")
+        }
+        #expect(left == 1)
+        #expect(next.statistics().indexFailures == 0)
+        next.close()
+    }
+
+    @Test func `a state that is too long to be read is not written`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        store.saveSession(id: [1], blob: [1])
+        store.saveSession(id: [1], blob: [UInt8](repeating: 0, count: 17 << 20))
+        try store.flushed()
+        #expect(store.loadSessions().map(\.blob) == [[1]])
+        store.close()
+    }
+
+    @Test(arguments: ["bytes", "created", "last_used", "title", "kind", "complete", "is_read"])
+    func `a row with a text for a number costs no start and no object`(column: String) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        for name in ["a", "b"] { try store.add(name, total: 1_000) }
+        try store.flushed()
+        try store.core.index.pool.write {
+            try $0.execute(sql: "UPDATE objects SET \(column) = 'many' WHERE url LIKE '%/a'")
+        }
+        store.close()
+        let next = try openStore(folder.path)
+        for name in ["a", "b"] { #expect(next.find(name)?.isComplete == true) }
+        try eventually { next.statistics().isReconciled }
+        next.forEachEntry { #expect($0.total == 1_000) }
+        next.close()
+    }
+}
