@@ -92,6 +92,12 @@ extension ObjectStore {
         }
     }
 
+    /// Has lookups pass over stored objects that fit, and delete them: those that an unfinished purge
+    /// named; nil ends that.
+    package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
+        core.hidden.withLock { $0 = fits }
+    }
+
     /// Removes the objects that fit, some at a time, so that everything else goes on meanwhile; blocks
     /// until it is done.
     ///
@@ -116,7 +122,9 @@ extension ObjectStore {
         every: for byte in UInt8.min...UInt8.max {
             for (index, row) in try core.index.rows(startingWith: byte).enumerated() {
                 if index.isMultiple(of: 64), !goesOn(removal) { break every }
-                guard fits(StoreEntry(row)), core.remove(row.key) != nil else { continue }
+                // What has come in its place meanwhile stays.
+                guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
+                else { continue }
                 removal.objects += 1
                 removal.bytes += row.bytes
             }

@@ -18,6 +18,8 @@ final class StoreCore: Sendable {
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
     let allowance = Mutex(Allowance())
+    /// Tells objects that are to be purged, and are not found any more; nil for none.
+    let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
 
     var ledger: DiskLedger { channel.ledger }
     var counters: StoreCounters { channel.counters }
@@ -75,7 +77,9 @@ final class StoreCore: Sendable {
     /// Opens a key's file and believes it if its header verifies; the key's name is locked.
     ///
     /// A file that does not verify is deleted; one that cannot be opened or read just now is left.
-    func load(_ key: ObjectKey) -> StoredObject? {
+    ///
+    /// With `hides`, one that is to be purged is deleted and not found.
+    func load(_ key: ObjectKey, hides: Bool = true) -> StoredObject? {
         let path = folder.objectPath(key)
         do throws(SystemError) {
             let file = try openQuietly(path, flags: O_RDWR)
@@ -87,6 +91,11 @@ final class StoreCore: Sendable {
                 return nil
             }
             let header = start.header
+            if hides, isHidden(header) {
+                try removeFile(path)
+                forgetHidden(key)
+                return nil
+            }
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
             settle(header)
             let parts = StoredObject.Parts(
@@ -139,6 +148,24 @@ final class StoreCore: Sendable {
         counters.adoptedObjects.add(1, ordering: .relaxed)
     }
 
+    private func isHidden(_ header: ObjectHeader) -> Bool {
+        guard let fits = hidden.withLock({ $0 }) else { return false }
+        let known = row(of: header.key)
+        let row = IndexRow(
+            key: header.key, url: header.url, role: header.role, title: header.title,
+            kind: header.kind, isRead: header.isRead, bytes: Footprint.bytes(of: header),
+            total: header.total, isComplete: header.isComplete, created: header.created,
+            lastUsed: known?.lastUsed)
+        return fits(StoreEntry(row))
+    }
+
+    /// Takes a file that was purged as it was found out of the books.
+    private func forgetHidden(_ key: ObjectKey) {
+        guard let row = row(of: key) else { return }
+        ledger.release(row.bytes)
+        noteRemoval(of: key)
+    }
+
     /// Takes a file that did not verify, and is deleted, out of the books.
     private func forgetDamaged(_ key: ObjectKey) {
         counters.damagedObjects.add(1, ordering: .relaxed)
@@ -173,19 +200,26 @@ final class StoreCore: Sendable {
     ///
     /// Blocks on the disk.
     ///
-    /// With `only`, nothing happens unless that is the key's open object.
+    /// With `only`, nothing happens unless that is the key's open object; with `created`, unless the
+    /// object was made then.
     ///
     /// - Returns: the object that was removed.
     @discardableResult
-    func remove(_ key: ObjectKey, only: StoredObject? = nil) -> StoredObject? {
+    func remove(
+        _ key: ObjectKey, only: StoredObject? = nil, created: WallTime? = nil
+    ) -> StoredObject? {
         table.withName(of: key) { () -> StoredObject? in
+            if let created {
+                let known = table.withShard(of: key) { $0.look(key) } ?? load(key, hides: false)
+                guard known?.created == created else { return nil }
+            }
             let open = table.withShard(of: key) { shard -> StoredObject? in
                 if let only, shard.find(key) !== only { return nil }
                 return shard.remove(key.name)
             }
             if only != nil, open == nil { return nil }
             // Read from disk if need be: its size must leave the ledger.
-            guard let object = open ?? load(key) else { return nil }
+            guard let object = open ?? load(key, hides: false) else { return nil }
             do throws(SystemError) {
                 try removeFile(folder.objectPath(key))
             } catch {

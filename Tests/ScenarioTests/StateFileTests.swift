@@ -18,7 +18,7 @@ extension Stories {
             for folder in ["downloads", "recordings"] {
                 mkdir(story.cacheFolder + "/" + folder, 0o700)
             }
-            for name in Self.names + ["pins", "format", "clean"] {
+            for name in Self.names + ["pins", "format", "clean", "purge"] {
                 try lengthen(story.cacheFolder + "/" + name)
             }
             try story.restart()
@@ -29,6 +29,7 @@ extension Stories {
             }
             let log = story.daemon.standardError
             #expect(log.contains("the file of pins was damaged"))
+            #expect(log.contains("order of an unfinished purge is damaged"))
             try story.restart()
             #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
         }

@@ -1,5 +1,7 @@
-// Purges in the background: started once, asked about as often as one likes.
+/// Purges in the background: started once, asked about as often as one likes, and gone on with by the
+/// next run where this one ends before.
 import HTTP
+import Logging
 import Posix
 import Reactor
 import Store
@@ -18,6 +20,7 @@ final class StorePurge: Sendable {
     private static let patience = Interval.seconds(1 as Int64)
 
     private let store: ObjectStore
+    private let file: PurgeFile
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
     /// Held for as long as the thread may run.
@@ -25,19 +28,75 @@ final class StorePurge: Sendable {
 
     init(store: ObjectStore) {
         self.store = store
+        file = PurgeFile(folder: store.folderPath)
+    }
+
+    /// Goes on with what an earlier run has not finished; to be called before anybody asks for objects.
+    ///
+    /// What is to go is not found any more from now on, whether its file is deleted yet or not.
+    func resume(_ log: Logger) {
+        guard let orders = file.read() else {
+            log.error(
+                """
+                the order of an unfinished purge is damaged, and is forgotten; purge again what \
+                should be gone
+                """)
+            return file.remove()
+        }
+        guard !orders.isEmpty else { return }
+        log.notice("goes on with a purge that the last run has not finished")
+        let fits = test(of: orders)
+        store.hide(fits)
+        _ = start(fits, patience: .zero)
     }
 
     /// Starts a purge, unless one runs; blocks for a second at most.
-    func start(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
+    func start(_ order: PurgeOrder) -> HandAnswer {
+        if case .running = state.withLock({ $0 }) { return Self.refusal }
+        // One that could not be finished by a former run is done with this one.
+        let former = file.read() ?? []
+        do throws(SystemError) {
+            try file.write(former + [order])
+        } catch {
+            // Room is what a purge makes.
+            guard error.isLackOfRoom else {
+                return .failure(
+                    .insufficientStorage,
+                    "nothing was purged, since the order cannot be saved: \(error)")
+            }
+        }
+        let earlier = test(of: former)
+        let now = test(of: [order], isGivenNow: true)
+        return start({ earlier($0) || now($0) }, patience: Self.patience)
+    }
+
+    private static let refusal = HandAnswer.failure(
+        .conflict, "another purge runs; GET /api/purge tells how far it is")
+
+    /// What the orders name; of those of an earlier run only what was stored when they were given.
+    private func test(
+        of orders: [PurgeOrder], isGivenNow: Bool = false
+    ) -> @Sendable (StoreEntry) -> Bool {
+        let pins = store.pins()
+        let titles = Set(pins.map(\.title))
+        let keys = Set(pins.flatMap(\.keys))
+        return { entry in
+            orders.contains { order in
+                (isGivenNow || entry.created <= order.given)
+                    && order.fits(entry) { titles.contains($0.title) || keys.contains($0.key) }
+            }
+        }
+    }
+
+    private func start(
+        _ fits: @escaping @Sendable (StoreEntry) -> Bool, patience: Interval
+    ) -> HandAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
             state = .running(Removal())
             return true
         }
-        guard isFree else {
-            return .failure(
-                .conflict, "another purge runs; GET /api/purge tells how far it is")
-        }
+        guard isFree else { return Self.refusal }
         do throws(SystemError) {
             let isOver = try Latch()
             let made = try PosixThread(name: "purge") {
@@ -51,14 +110,14 @@ final class StorePurge: Sendable {
             }
             // It has ended: only then is a purge free to start.
             former?.join()
-            _ = isOver.wait(atMost: Self.patience)
+            _ = isOver.wait(atMost: patience)
         } catch {
             state.withLock { $0 = .failed("no thread for the purge: \(error)") }
         }
         return answer
     }
 
-    /// Ends it after the object that it is removing; blocks.
+    /// Ends it after the object that it is removing, and leaves the rest to the next run; blocks.
     func stop() {
         isStopped.store(true, ordering: .releasing)
         let running = thread.withLock { thread in
@@ -73,6 +132,10 @@ final class StorePurge: Sendable {
             let removal = try store.purge(where: fits) { removal in
                 state.withLock { $0 = .running(removal) }
                 return !isStopped.load(ordering: .acquiring)
+            }
+            if !isStopped.load(ordering: .acquiring) {
+                file.remove()
+                store.hide(nil)
             }
             state.withLock { $0 = .done(removal) }
         } catch {

@@ -23,6 +23,8 @@ package final class TitleDesk: Sendable {
             store: core.store, sessions: core.sessions, keys: core.keys,
             limits: core.settings.playlistLimits)
         hands = TitleHands(catalogue: catalogue) { core.originURL($0) }
+        // Before the listeners are there: what was purged is not found from here on.
+        hands.purging.resume(core.log)
         thread = try LoopThread(name: "titles") { _ in }
     }
 

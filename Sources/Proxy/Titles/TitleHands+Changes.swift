@@ -77,24 +77,24 @@ extension TitleHands {
         case "url":
             guard let url = origin(text) else { return .failure(.badRequest, Refusal.noURL.reason) }
             let wanted = catalogue.keys.texts(of: url)
-            return remove { wanted.contains(CacheKey.url(ofText: $0.url)) }
+            return purging.start(PurgeOrder(.texts(Set(wanted))))
         case "title":
             switch find(text) {
             case .failure(let refusal): return .failure(refusal.status, refusal.reason)
             case .success(let titles):
                 let numbers = Set(titles.map(\.id.number))
-                return remove { numbers.contains($0.title) }
+                return purging.start(PurgeOrder(.titles(numbers)))
             }
         case "host":
             let host = ASCII.lowercased(text)
-            return removeUnpinned { Self.isHost(host, of: $0.url) }
+            return purging.start(PurgeOrder(.host(host)))
         default:
             guard let age = HandArguments.duration(text) else {
                 return .failure(
                     .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
             }
             let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
-            return removeUnpinned { $0.lastUsed < limit }
+            return purging.start(PurgeOrder(.unusedSince(limit)))
         }
     }
 
@@ -111,10 +111,6 @@ extension TitleHands {
     static func authority(of url: String) -> Substring? {
         guard let start = url.firstRange(of: "://") else { return nil }
         return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
-    }
-
-    func remove(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
-        purging.start(fits)
     }
 
     // MARK: Clearing
@@ -156,15 +152,6 @@ extension TitleHands {
                 .init("deleting", .number(Int64(left.objects))),
                 .init("deleting_bytes", .number(left.bytes)),
             ]))
-    }
-
-    private func removeUnpinned(_ fits: @escaping @Sendable (StoreEntry) -> Bool) -> HandAnswer {
-        let pins = store.pins()
-        let titles = Set(pins.map(\.title))
-        let keys = Set(pins.flatMap(\.keys))
-        return remove {
-            !titles.contains($0.title) && !keys.contains($0.key) && fits($0)
-        }
     }
 }
 

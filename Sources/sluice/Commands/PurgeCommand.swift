@@ -11,7 +11,8 @@ struct PurgeCommand: ParsableCommand {
         discussion: """
             Exactly one of URL, --title, --host and --older-than says what goes. What a URL or a title names \
             goes even if it is pinned; by host or age pinned titles are spared. Pins stay: what is fetched \
-            again for a pinned title is kept. Players that are just reading go on.
+            again for a pinned title is kept. Players that are just reading go on. A purge that the daemon does not \
+            live to finish is finished by the next one.
             """)
 
     @Argument(help: "The origin's URL, or ours for it.")
