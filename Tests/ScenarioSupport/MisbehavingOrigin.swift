@@ -42,6 +42,10 @@ package final class MisbehavingOrigin: Sendable {
         /// A folder whose origin has one fault for good.
         var lasting: [String: Fault] = [:]
         var costs: [String: Cost] = [:]
+        /// Folders that are answered as they should be, at no cost.
+        var calm: Set<String> = []
+        /// The token that is good now, by folder.
+        var tokens: [String: Int] = [:]
     }
 
     private let state = Mutex(State())
@@ -63,6 +67,13 @@ package final class MisbehavingOrigin: Sendable {
     }
 
     package func cost(_ folder: String) -> Cost { state.withLock { $0.costs[folder] ?? Cost() } }
+
+    /// Answers everything below a folder as it should be, or no longer.
+    package func setCalm(_ folder: String, _ isCalm: Bool) {
+        state.withLock {
+            if isCalm { $0.calm.insert(folder) } else { $0.calm.remove(folder) }
+        }
+    }
 
     package func stop() { shutdown(state.withLock { $0.listener }, Int32(SHUT_RDWR)) }
 
@@ -115,12 +126,16 @@ package final class MisbehavingOrigin: Sendable {
             try socket.send(encodeHead("HTTP/1.1 204 Here", []))
             return true
         }
+        let isCalm = state.withLock { $0.calm.contains(folder) }
         let send = { (bytes: [UInt8]) in
-            self.state.withLock { $0.costs[folder, default: Cost()].bytes += bytes.count }
+            if !isCalm {
+                self.state.withLock { $0.costs[folder, default: Cost()].bytes += bytes.count }
+            }
             try socket.send(bytes)
         }
-        let (fault, drawn) = draw(folder)
-        let body = content(head.path)
+        var (fault, drawn) = isCalm ? (Fault.none, 0) : draw(folder)
+        if isTokenDead(head, folder) { fault = .refused }
+        let body = withTokens(content(head.path), folder, isCalm: isCalm)
         let place = drawn % max(1, body.count)
         let whole: [WireHead.Field] = [("ETag", "\"one\""), ("Content-Length", "\(body.count)")]
         switch fault {
@@ -184,6 +199,31 @@ package final class MisbehavingOrigin: Sendable {
             return true
         }
         return false
+    }
+
+    // MARK: Tokens
+
+    /// Stands in a playlist for the token of its folder.
+    package static let token = "TOKEN"
+
+    /// A list gives another token each time, and those before it are dead.
+    private func withTokens(_ body: [UInt8], _ folder: String, isCalm: Bool) -> [UInt8] {
+        let mark = Array(Self.token.utf8)
+        guard body.starts(with: Array("#EXTM3U".utf8)), body.contains(mark) else { return body }
+        let token = state.withLock { state -> Int in
+            state.tokens[folder, default: 0] += 1
+            return state.tokens[folder] ?? 0
+        }
+        // What was given while all was well is dead when it is asked for.
+        if isCalm { state.withLock { $0.tokens[folder] = token + 1 } }
+        return body.replacing(mark, with: Array("\(token)".utf8))
+    }
+
+    private func isTokenDead(_ head: WireHead, _ folder: String) -> Bool {
+        guard let token = head.target.split(separator: "token=").dropFirst().first else {
+            return false
+        }
+        return state.withLock { $0.tokens[folder] ?? 0 } != Int(token)
     }
 
     private static func status(_ code: Int) -> [UInt8] {

@@ -28,6 +28,26 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 2)
         }
 
+        @Test(arguments: [true, false])
+        func `a 304 that nobody asked for ends a body, and is no answer`(isMounted: Bool) throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let body = FixtureCDN.syntheticBytes("a", 0..<5_000)
+            let tag: [WireHead.Field] = [("ETag", "\"one\"")]
+            origin.answer("/a.ts", .cut(afterBytes: 1_000), .respond(200, tag, body))
+            for path in ["/a.ts", "/a.ts", "/a.ts", "/b.ts"] { origin.answer(path, .respond(304)) }
+            let story = try Story(["--mount", "/mt/=\(origin.url("/"))"])
+            func url(_ path: String) -> String {
+                isMounted ? story.daemon.baseURL + "/mt" + path : story.url(for: origin.url(path))
+            }
+            // Throws where the player waits in vain.
+            let broken = try story.player().get(url("/a.ts"))
+            #expect(broken.status == 200 && !broken.complete)
+            #expect(broken.body == Array(body.prefix(broken.body.count)))
+            let unasked = try story.player().get(url("/b.ts"))
+            #expect(unasked.status == 502 && unasked.text.contains("304"), "\(unasked.text)")
+        }
+
         @Test func `a stall longer than the daemon's patience is still taken up once`() throws {
             let story = try Story(["--stall-timeout", "8"])
             let path = segment("patience", 2_000_000)

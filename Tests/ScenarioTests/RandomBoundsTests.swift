@@ -18,12 +18,23 @@ extension Stories {
         /// Patience, the last attempt with both of its timeouts, and a loaded machine.
         static let longest = Duration.seconds(20)
 
-        /// What is asked for, in turn.
-        private static let names: [(name: String, range: String?, isMounted: Bool)] = [
-            ("a.ts", nil, false), ("l.m3u8", nil, false), ("open", nil, false),
-            ("a.ts", "bytes=20000-29999", false), ("open", "bytes=20000-29999", false),
-            ("a.ts", nil, true), ("l.m3u8", nil, true), ("a.ts", "bytes=20000-", true),
+        /// How a player comes by a URL.
+        private enum Way { case entry, mount, link }
+
+        /// What is asked for, in turn. A link was given while its token was good, and is dead when
+        /// it is asked for: it is looked for in the playlist that named it.
+        private static let names: [(name: String, range: String?, way: Way)] = [
+            ("a.ts", nil, .entry), ("l.m3u8", nil, .entry), ("open", nil, .entry),
+            ("a.ts", "bytes=20000-29999", .entry), ("open", "bytes=20000-29999", .entry),
+            ("a.ts", nil, .mount), ("l.m3u8", nil, .mount), ("a.ts", "bytes=20000-", .mount),
+            ("k.key", nil, .link), ("s0.ts", nil, .link), ("k.key", nil, .link),
+            ("s1.ts", "bytes=20000-29999", .link),
         ]
+
+        /// A list of encrypted segments, all with tokens.
+        private static let protected = vod(
+            (0..<20).map { "s\($0).ts?token=\(MisbehavingOrigin.token)" },
+            head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.key?token=\(MisbehavingOrigin.token)\""])
 
         /// The seed is `SLUICE_SEED`, else one of the clock.
         private static var seed: UInt64 {
@@ -38,7 +49,11 @@ extension Stories {
                     + (0..<200).map { "#EXTINF:4,\ns\($0).ts\n" }.joined() + "#EXT-X-ENDLIST\n")
                     .utf8)
             let media = FixtureCDN.syntheticBytes("media", 0..<Self.length)
-            let origin = try MisbehavingOrigin(seed: seed) { $0.contains(".m3u8") ? list : media }
+            let origin = try MisbehavingOrigin(seed: seed) { path in
+                if path.contains("keys.m3u8") { return Array(Self.protected.utf8) }
+                if path.contains(".key") { return Array(media.prefix(16)) }
+                return path.contains(".m3u8") ? list : media
+            }
             defer { origin.stop() }
             let story = try Story([
                 "--mount", "/mt/=\(origin.url("/"))", "--connect-timeout", "1",
@@ -47,18 +62,28 @@ extension Stories {
             let base = story.daemon.baseURL
             for batch in 0..<10 {
                 let durations = try inParallel(24, within: .seconds(90)) { index in
-                    let (name, range, isMounted) = Self.names[index % Self.names.count]
-                    let path = "/r\(batch)x\(index)/\(name)"
-                    let url = isMounted ? "\(base)/mt\(path)" : "\(base)/\(origin.url(path))"
+                    let (name, range, way) = Self.names[index % Self.names.count]
+                    let folder = "r\(batch)x\(index)"
                     let player = ScriptedPlayer(base, deadline: Self.longest)
+                    let url: String
+                    switch way {
+                    case .entry: url = "\(base)/\(origin.url("/\(folder)/\(name)"))"
+                    case .mount: url = "\(base)/mt/\(folder)/\(name)"
+                    case .link:
+                        origin.setCalm(folder, true)
+                        let text = try player.get("\(base)/\(origin.url("/\(folder)/keys.m3u8"))")
+                            .text
+                        origin.setCalm(folder, false)
+                        url = try #require(links(text).first { $0.contains("/\(name)") })
+                    }
                     let start = ContinuousClock.now
                     _ = try? player.get(url, headers: range.map { [("Range", $0)] } ?? [])
                     return ContinuousClock.now - start
                 }
                 for (index, duration) in durations.enumerated() {
                     let cost = origin.cost("r\(batch)x\(index)")
-                    let (name, range, isMounted) = Self.names[index % Self.names.count]
-                    let what = "\(name) \(range ?? "") \(isMounted ? "mounted" : "")"
+                    let (name, range, way) = Self.names[index % Self.names.count]
+                    let what = "\(name) \(range ?? "") \(way)"
                     let story = Comment(
                         rawValue: "seed \(seed), r\(batch)x\(index), \(what): \(cost.faults)")
                     #expect(cost.requests <= Self.mostRequests, story)
@@ -67,6 +92,8 @@ extension Stories {
                 }
             }
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            // Some were found again, or the links would have proved nothing.
+            #expect(try story.stat("urls_revived_total") > 0)
             #expect(story.daemon.isRunning)
         }
     }

@@ -253,7 +253,8 @@ final class Reader: BodySource {
         case .object(let other, _) where other !== object:
             // Nothing fills the former object any more.
             guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
-        case .object, .notModified, .head:
+        case .notModified, .head: breakOff(FillEnd.representationChanged)
+        case .object:
             // The bytes may have come here before this word of them: the reader then waits at the
             // next hole, for which it could not ask while a wish was open.
             guard isWaiting, lastAsked?.offset != offset,

@@ -27,7 +27,9 @@ extension Flight {
         case 206 where fits(head): receivePart(head)
         case 206: receiveOpaquePart(head)
         case 304 where revalidates: receiveNotModifiedUnderRules(head)
-        case 304: answerHead(head)
+        case 304 where !terms.conditions.isEmpty: answerHead(head)
+        // Nobody has asked whether anything has changed: there is no answer in this.
+        case 304: refuse(ProxyFailure(originStatus: head.status, subject: resource.url.redacted))
         case 416 where isVerifyingEnd: endVerification(isProven: true)
         case 416 where wanted.rangeField != nil && terms.conditions.isEmpty:
             receiveUnsatisfiable(head)

@@ -56,9 +56,9 @@ struct SettingsReader {
 
     /// Variables that commands read, and those of this project's own test rigs.
     private static let otherVariables: Set<String> = [
-        "SLUICE_CONFIG", "SLUICE_DAEMON", "SLUICE_BINARY", "SLUICE_LONG_LIVE",
+        "SLUICE_CONFIG", "SLUICE_DAEMON", "SLUICE_BINARY", "SLUICE_LONG_LIVE", "SLUICE_SEED",
     ]
-    private static let rigPrefixes = ["SLUICE_CRASH_", "SLUICE_BENCH_"]
+    private static let rigPrefixes = ["SLUICE_CRASH_", "SLUICE_BENCH_", "SLUICE_DIFFERENTIAL_"]
 
     /// A misspelt variable would be a setting that silently does not count.
     private static func unknownVariables(_ names: some Sequence<String>) -> [String] {
