@@ -21,8 +21,10 @@ extension Stories {
         /// How a player comes by a URL.
         private enum Way { case entry, mount, link }
 
-        /// What is asked for, in turn. A link was given while its token was good, and is dead when
-        /// it is asked for: it is looked for in the playlist that named it.
+        /// What is asked for, in turn.
+        ///
+        /// A link was given while its token was good, and is dead when it is asked for: it is looked
+        /// for in the playlist that named it.
         private static let names: [(name: String, range: String?, way: Way)] = [
             ("a.ts", nil, .entry), ("l.m3u8", nil, .entry), ("open", nil, .entry),
             ("a.ts", "bytes=20000-29999", .entry), ("open", "bytes=20000-29999", .entry),

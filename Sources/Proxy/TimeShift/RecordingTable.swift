@@ -203,7 +203,7 @@ final class Recorder {
 
     // MARK: Telling
 
-    /// How a recording stands, as JSON; `wasOver` tells that it was asked to end and had ended before.
+    /// A recording as the API gives it; `wasOver` where it was asked to end and had ended before.
     private func json(
         _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false
     ) -> JSONValue {

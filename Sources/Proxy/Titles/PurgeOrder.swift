@@ -30,7 +30,7 @@ struct PurgeOrder: Equatable, Sendable {
     /// Whether an object is to go; `isPinned` is asked only where it matters.
     func fits(_ entry: StoreEntry, isPinned: (StoreEntry) -> Bool) -> Bool {
         switch subject {
-        case .texts(let texts): texts.contains(String(CacheKeyText.url(of: entry.url)))
+        case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
         case .titles(let numbers): numbers.contains(entry.title)
         case .host(let host): TitleHands.isHost(host, of: entry.url) && !isPinned(entry)
         case .unusedSince(let time): entry.lastUsed < time && !isPinned(entry)
