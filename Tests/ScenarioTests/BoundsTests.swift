@@ -55,19 +55,36 @@ extension Stories {
             #expect(origin.requestCount(path) <= Self.mostRequests)
         }
 
-        @Test func `a player that joined a body goes on when the first has spent its budget`()
-            throws
-        {
+        @Test
+        func `a player that joined a body goes on when the first has spent its budget`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let body = FixtureCDN.syntheticBytes("pieces", 0..<30_000)
+            func fields(_ start: Int) -> [WireHead.Field] {
+                [("ETag", "\"one\""), ("Content-Range", "bytes \(start)-29999/30000")]
+            }
+            // A thousand bytes for each request, until the first player may ask once more.
+            for piece in 0..<23 {
+                let rest = Array(body[(piece * 1_000)...])
+                origin.answer(
+                    "/a.ts", .cut(afterBytes: 1_000),
+                    .respond(piece == 0 ? 200 : 206, fields(piece * 1_000), rest))
+            }
+            let lastRequest = Barrier("the last request")
+            origin.answer("/a.ts", .hold(until: lastRequest), .close)
+            origin.answer("/a.ts", .respond(206, fields(23_000), Array(body[23_000...])))
             let story = try Story()
-            let path = segment("pieces", 40_000)
-            story.cdn.setBehaviour("trunc=1000", for: path)
-            let first = Background { try story.get(path) }
-            #expect(eventually { story.cdn.requestCount(path) >= 3 })
-            let second = Background { try story.get(path) }
-            let answers = try [first, second].map { try $0.value(within: .seconds(30)) }
-            #expect(answers.contains { isContent($0.body, of: path) && $0.complete })
-            // One for each piece of 1000 bytes, and no more than both budgets.
-            #expect(story.cdn.requestCount(path) <= 48)
+            let url = story.url(for: origin.url("/a.ts"))
+            let first = Background { try story.player().get(url) }
+            #expect(eventually(within: .seconds(20)) { origin.requestCount("/a.ts") == 24 })
+            let second = try story.player().open(url)
+            // It waits where the first one waits, for the last attempt that this one may make.
+            let start = try second.read(23_000)
+            lastRequest.arrive()
+            let isWhole = try start + second.readRest() == body
+            #expect(isWhole)
+            #expect(try first.value(within: .seconds(20)).status == 200)
+            #expect(origin.requestCount("/a.ts") == 25)
         }
 
         @Test
