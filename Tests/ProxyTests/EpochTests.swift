@@ -11,17 +11,17 @@ import URISyntax
     private let list = ObjectKey(sha256Of: "list")
     private var ledger = EpochLedger()
     private var generation: UInt64 = 0
+    /// Names that are taken in at a time; nil for all.
+    private var piece: Int?
 
     private static func key(_ name: String) -> ObjectKey {
         ObjectKey(sha256Of: "http://h/\(name)")
     }
 
-    /// Takes in a window of one-second segments at a time in seconds.
-    @discardableResult
-    private mutating func read(
-        _ first: Int, _ names: [String], at time: Int64, head: String = "",
-        of list: ObjectKey? = nil
-    ) throws -> EpochLedger.Relation {
+    /// A window of one-second segments, and its names with their keys.
+    private func reading(
+        _ first: Int, _ names: [String], head: String = "", of list: ObjectKey? = nil
+    ) throws -> (LiveReading, WindowNames) {
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(head)"
             + names.map { "#EXTINF:1,\n\($0)\n" }.joined()
@@ -32,12 +32,30 @@ import URISyntax
         let window = WindowNames(
             reading, known: ledger.knownNames(of: list ?? self.list, version: 0)
         ) { url, _ in ObjectKey(sha256Of: url.text) }
+        return (reading, window)
+    }
+
+    /// Takes in a window of one-second segments at a time in seconds.
+    @discardableResult
+    private mutating func read(
+        _ first: Int, _ names: [String], at time: Int64, head: String = "",
+        of list: ObjectKey? = nil
+    ) throws -> EpochLedger.Relation {
+        let (reading, window) = try self.reading(first, names, head: head, of: list)
         generation += 1
         let at = WallTime(seconds: 1_800_000_000 + time)
-        return ledger.take(
-            reading, generation: generation,
-            EpochLedger.Times(requested: at, received: at), at: (list ?? self.list, window, 0)
-        ).relation
+        let times = EpochLedger.Times(requested: at, received: at)
+        let place = (list ?? self.list, window, UInt64(0))
+        guard let piece else {
+            return ledger.take(reading, generation: generation, times, at: place).relation
+        }
+        var taking = ledger.begin(reading, generation: generation, times, at: place)
+        while ledger.goOn(&taking, names: piece) {
+            #expect(!ledger.knows(list ?? self.list, generation: generation))
+        }
+        #expect(ledger.end(taking) == nil)
+        #expect(ledger.knows(list ?? self.list, generation: generation))
+        return taking.relation
     }
 
     private func since(_ name: String) -> Int64? {
@@ -53,6 +71,46 @@ import URISyntax
         #expect(try read(0, ["a", "b", "c"], at: 0) == .first)
         #expect(try read(1, ["b", "c", "d"], at: 1) == .goesOn)
         #expect(since("b") == 0 && since("d") == 1 && epoch("b") == 0)
+    }
+
+    @Test(arguments: [1, 2, 3, 1_000])
+    mutating func `a reading taken in by pieces tells what one taken in at once does`(
+        count: Int
+    ) throws {
+        var other = self
+        other.piece = count
+        let names = "abcdefghijklm".map(String.init)
+        let windows = [
+            (10, 0..<5), (12, 2..<9), (13, 3..<9), (14, 4..<10), (0, 0..<6), (3, 3..<13),
+        ]
+        for (time, (first, range)) in windows.enumerated() {
+            let window = Array(names[range])
+            let relation = try read(first, window, at: Int64(time))
+            #expect(try other.read(first, window, at: Int64(time)) == relation)
+            for name in names {
+                #expect(other.since(name) == since(name) && other.epoch(name) == epoch(name))
+            }
+        }
+        #expect(epoch("a") == 4)
+    }
+
+    @Test
+    mutating func `a reading that is overtaken while it is taken in does not undo the newer one`()
+        throws
+    {
+        try read(0, ["a", "b"], at: 0)
+        let (reading, window) = try self.reading(1, ["b", "c"])
+        let at = WallTime(seconds: 1_800_000_001)
+        var taking = ledger.begin(
+            reading, generation: 99, EpochLedger.Times(requested: at, received: at),
+            at: (list, window, 0))
+        #expect(ledger.goOn(&taking, names: 1))
+        #expect(try read(2, ["c", "d"], at: 2) == .goesOn)
+        while ledger.goOn(&taking, names: 1) {}
+        #expect(ledger.end(taking) == nil)
+        #expect(ledger.lists[list]?.start == 2)
+        #expect(try read(3, ["d", "e"], at: 3) == .goesOn)
+        #expect(since("d") == 2 && epoch("d") == 0)
     }
 
     @Test mutating func `a list that counts anew begins an epoch`() throws {

@@ -160,15 +160,37 @@ struct EpochLedger: Sendable {
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
     ) -> (relation: Relation, forgotten: ObjectKey?) {
+        var taking = begin(reading, generation: generation, times, at: place)
+        while goOn(&taking, names: .max) {}
+        return (taking.relation, end(taking))
+    }
+
+    /// A reading that is being taken in, some names at a time, so that a long one does not keep others
+    /// from asking.
+    ///
+    /// Each name is told apart by itself; the list is as it was before until `end`.
+    struct Taking {
+        let relation: Relation
+        fileprivate let reading: LiveReading
+        fileprivate let generation: UInt64
+        fileprivate let place: (list: ObjectKey, names: WindowNames, version: UInt64)
+        fileprivate let change: Change
+        fileprivate let list: List
+        /// Names of the window before.
+        fileprivate let before: WindowNames
+        fileprivate var taken = 0
+        fileprivate var looked = 0
+        fileprivate var noted: Set<ObjectKey> = []
+    }
+
+    /// Begins with a reading, as `take` gets it.
+    func begin(
+        _ reading: LiveReading, generation: UInt64, _ times: Times,
+        at place: (list: ObjectKey, names: WindowNames, version: UInt64)
+    ) -> Taking {
         let former = lists[place.list]
         var relation = Self.relation(of: reading, at: times.received, to: former)
         if relation == .same, readings[place.list] == nil { relation = .doubtful }
-        let before = readings[place.list]?.names ?? WindowNames()
-        readings[place.list, default: Reading()].generation = generation
-        readings[place.list]?.relation = relation
-        readings[place.list]?.names = place.names
-        readings[place.list]?.keyVersion = place.version
-        guard relation != .same else { return (relation, nil) }
         var list = former ?? List()
         if relation == .reset {
             list.sections = []
@@ -176,20 +198,64 @@ struct EpochLedger: Sendable {
                 epochTold(by: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.seconds, after: list.epoch)
         }
-        list.note(reading, at: times.received)
-        lists[place.list] = list
-        if list.epoch != .first { hasEpochs = true }
+        if relation != .same { list.note(reading, at: times.received) }
         let change = Change(
             relation: relation, epoch: list.epoch, former: former, list: place.list, times: times)
-        for (name, key) in zip(reading.names, place.names.keys) { take(name, key, change) }
-        noteLeft(before.keys, at: times.received)
-        forgetLeft()
-        return (relation, forgetOldest())
+        return Taking(
+            relation: relation, reading: reading, generation: generation, place: place,
+            change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
     }
 
+    /// Takes in some of the names that are left.
+    ///
+    /// - Returns: false when there are no more, and `end` has its turn.
+    mutating func goOn(_ taking: inout Taking, names count: Int) -> Bool {
+        guard taking.relation != .same else { return false }
+        let keys = taking.place.names.keys
+        if taking.taken < keys.count {
+            let end = taking.taken + min(count, keys.count - taking.taken)
+            for index in taking.taken..<end {
+                take(taking.reading.names[index], keys[index], taking.change)
+            }
+            taking.taken = end
+            return true
+        }
+        let former = taking.before.keys
+        let end = taking.looked + min(count, former.count - taking.looked)
+        let received = taking.change.times.received
+        noteLeft(former[taking.looked..<end], at: received, noted: &taking.noted)
+        taking.looked = end
+        forgetLeft()
+        return end < former.count
+    }
+
+    /// Ends with a reading.
+    ///
+    /// - Returns: the list that was forgotten for it.
+    mutating func end(_ taking: Taking) -> ObjectKey? {
+        let list = taking.place.list
+        // A newer reading may have come meanwhile.
+        if let known = lists[list], known.received != taking.change.former?.received,
+            known.received > taking.list.received
+        {
+            return nil
+        }
+        readings[list] = Reading(
+            generation: taking.generation, relation: taking.relation, names: taking.place.names,
+            keyVersion: taking.place.version)
+        guard taking.relation != .same else { return nil }
+        lists[list] = taking.list
+        if taking.list.epoch != .first { hasEpochs = true }
+        return forgetOldest()
+    }
+
+    /// The number of names in a list's last window.
+    func count(in list: ObjectKey) -> Int { readings[list]?.names.keys.count ?? 0 }
+
     /// Notes which names of a window are not in the one that came at a time; all of them without one.
-    private mutating func noteLeft(_ keys: [ObjectKey], at received: WallTime?) {
-        var noted: Set<ObjectKey> = []
+    private mutating func noteLeft(
+        _ keys: ArraySlice<ObjectKey>, at received: WallTime?, noted: inout Set<ObjectKey>
+    ) {
         for key in keys {
             guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
             else { continue }
@@ -222,7 +288,7 @@ struct EpochLedger: Sendable {
             .map(\.epoch).max()
     }
 
-    private struct Change {
+    fileprivate struct Change {
         let relation: Relation
         let epoch: Epoch
         let former: List?
@@ -302,7 +368,8 @@ struct EpochLedger: Sendable {
         else { return nil }
         lists[oldest] = nil
         let names = readings.removeValue(forKey: oldest)?.names ?? WindowNames()
-        noteLeft(names.keys, at: nil)
+        var noted: Set<ObjectKey> = []
+        noteLeft(names.keys[...], at: nil, noted: &noted)
         return oldest
     }
 }

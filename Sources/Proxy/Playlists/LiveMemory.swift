@@ -27,6 +27,8 @@ final class LiveMemory: Sendable {
     }
 
     private let state: Mutex<State>
+    /// The most names that are looked at before others may ask.
+    private static let mostAtOnce = 2_048
     /// Lets requests pass without a look into the table while no list is live.
     private let isUsed = Atomic<Bool>(false)
     private let store: ObjectStore
@@ -101,7 +103,12 @@ final class LiveMemory: Sendable {
     /// The epochs of the names in a list's last window, without those that are in their first.
     func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard isUsed.load(ordering: .acquiring) else { return [:] }
-        return state.withLock { $0.ledger.epochs(in: list) }
+        let (epochs, ledger) = state.withLock { state -> ([AbsoluteURL: Epoch]?, EpochLedger?) in
+            state.ledger.count(in: list) > Self.mostAtOnce
+                ? (nil, state.ledger) : (state.ledger.epochs(in: list), nil)
+        }
+        // Of a long list from a copy: nobody else may have to wait for that.
+        return epochs ?? ledger?.epochs(in: list) ?? [:]
     }
 
     /// What the last reading of a list was, next to the one before.
@@ -187,28 +194,70 @@ final class LiveMemory: Sendable {
             facts.containers[key] = reading.containers[name.place.url]
         }
         isUsed.store(true, ordering: .releasing)
-        let (relation, removed, saved) = state.withLock { state in
-            let (relation, forgotten) = state.ledger.take(
-                reading, generation: place.generation, place.times,
-                at: (place.list, names, place.keyVersion))
-            if relation != .same {
-                state.lists[place.list] = facts
-                let ledger = state.ledger
-                let known = ledger.lists[place.list] ?? EpochLedger.List()
-                state.places.take(reading, keys: names.keys, of: (place.list, known)) {
-                    ledger.epoch(of: $0)
-                }
+        let isLong = reading.names.count > Self.mostAtOnce
+        let outcome =
+            isLong
+            ? takeLong(reading, names, facts, at: place)
+            : state.withLock { state in
+                var taking = Self.begin(&state, reading, names, at: place)
+                while state.ledger.goOn(&taking, names: .max) {}
+                return Self.end(&state, taking, reading, names, facts, at: place)
             }
-            if let forgotten {
-                state.places.forget(forgotten)
-                state.lists[forgotten] = nil
-                state.saved[forgotten] = nil
-            }
-            return (relation, forgotten, Self.due(&state, place))
+        if outcome.relation == .reset { counters.add(.epochsBegun) }
+        if let removed = outcome.removed { store.removeSession(id: Self.prefix + removed.bytes) }
+        if let saved = outcome.saved {
+            store.saveSession(id: Self.prefix + place.list.bytes, blob: saved.encoded)
         }
-        if relation == .reset { counters.add(.epochsBegun) }
-        if let removed { store.removeSession(id: Self.prefix + removed.bytes) }
-        if let saved { store.saveSession(id: Self.prefix + place.list.bytes, blob: saved.encoded) }
+    }
+
+    /// What taking in a reading has brought.
+    private struct Outcome {
+        let relation: EpochLedger.Relation
+        let removed: ObjectKey?
+        let saved: EpochLedger.List?
+        /// Let go of outside the lock.
+        var former: (window: LivePlaces.Window?, facts: ListFacts?)
+    }
+
+    /// Takes in a reading with pauses in which others may ask.
+    private func takeLong(
+        _ reading: LiveReading, _ names: WindowNames, _ facts: ListFacts, at place: Place
+    ) -> Outcome {
+        var taking = state.withLock { Self.begin(&$0, reading, names, at: place) }
+        while state.withLock({ $0.ledger.goOn(&taking, names: Self.mostAtOnce) }) {}
+        return state.withLock { Self.end(&$0, taking, reading, names, facts, at: place) }
+    }
+
+    private static func begin(
+        _ state: inout State, _ reading: LiveReading, _ names: WindowNames, at place: Place
+    ) -> EpochLedger.Taking {
+        state.ledger.begin(
+            reading, generation: place.generation, place.times,
+            at: (place.list, names, place.keyVersion))
+    }
+
+    private static func end(
+        _ state: inout State, _ taking: EpochLedger.Taking, _ reading: LiveReading,
+        _ names: WindowNames, _ facts: ListFacts, at place: Place
+    ) -> Outcome {
+        let forgotten = state.ledger.end(taking)
+        var former: (window: LivePlaces.Window?, facts: ListFacts?)
+        if taking.relation != .same {
+            former.facts = state.lists.updateValue(facts, forKey: place.list)
+            let ledger = state.ledger
+            let known = ledger.lists[place.list] ?? EpochLedger.List()
+            former.window = state.places.take(reading, keys: names.keys, of: (place.list, known)) {
+                ledger.epoch(of: $0)
+            }
+        }
+        if let forgotten {
+            state.places.forget(forgotten)
+            state.lists[forgotten] = nil
+            state.saved[forgotten] = nil
+        }
+        return Outcome(
+            relation: taking.relation, removed: forgotten, saved: due(&state, place),
+            former: former)
     }
 
     /// The head of a list, where it is time to keep it.

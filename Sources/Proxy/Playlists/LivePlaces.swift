@@ -30,16 +30,30 @@ struct LivePlaces: Sendable {
         let place: LivePlace
     }
 
-    private struct Window {
-        var names: [LiveReading.Name]
-        var keys: [ObjectKey]
-        var epoch: Epoch
+    /// A window as it was read, with the names that the paths of its sections show.
+    struct Window {
+        fileprivate let names: [LiveReading.Name]
+        fileprivate let keys: [ObjectKey]
+        fileprivate let epoch: Epoch
+        fileprivate let sections: [Int: UInt32]
+
+        /// Where a name stands.
+        fileprivate func position(of name: LiveReading.Name) -> LivePlace? {
+            guard name.isSection, let section = sections[name.sequence] else {
+                return name.position
+            }
+            return .section(section)
+        }
     }
+
+    /// How many places that have left their windows are known.
+    private static let mostLeft = 4_096
 
     private var windows: [ObjectKey: Window] = [:]
     /// By the names that paths have for lists: which list is served under it.
     private var lists: [UInt64: ObjectKey] = [:]
-    private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(capacity: 4_096)
+    private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
+        capacity: LivePlaces.mostLeft)
 
     /// Notes which list is served where a path names one.
     mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
@@ -62,32 +76,32 @@ struct LivePlaces: Sendable {
     ///   - keys: those of its names.
     ///   - list: the list, as it is known after this reading.
     ///   - epochOf: gives the epoch that a name is in.
+    /// - Returns: the window before, which is costly to let go of.
     mutating func take(
         _ reading: LiveReading, keys: [ObjectKey],
         of list: (key: ObjectKey, known: EpochLedger.List), epochOf: (ObjectKey) -> Epoch
-    ) {
+    ) -> Window? {
         if lists[list.key.listName] == nil { note(list.key, named: list.key) }
         let first = reading.summary.mediaSequence + reading.summary.skippedSegmentCount
-        if let former = windows[list.key] {
-            for (name, key) in zip(former.names, former.keys) {
-                // Numbers rise from name to name.
-                if former.epoch == list.known.epoch, name.sequence >= first { break }
-                guard let place = name.position, !name.isHint else { continue }
+        let former = windows[list.key]
+        if let former {
+            // Numbers rise from name to name.
+            let stays = former.epoch == list.known.epoch
+            let end = stays ? former.names.firstIndex { $0.sequence >= first } : nil
+            let gone = former.names.indices.prefix(end ?? former.names.count)
+            for index in gone.suffix(Self.mostLeft) {
+                let name = former.names[index]
+                guard let place = former.position(of: name), !name.isHint else { continue }
                 left[Left(list: list.key, epoch: former.epoch, role: name.role, place: place)] =
-                    (name.place.url, epochOf(key))
+                    (name.place.url, epochOf(former.keys[index]))
             }
         }
-        var names = reading.names
-        if !reading.sections.isEmpty {
-            let named = Dictionary(
-                list.known.sections.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 })
-            for index in names.indices where names[index].isSection {
-                if let name = named[names[index].sequence] {
-                    names[index].position = .section(name)
-                }
-            }
-        }
-        windows[list.key] = Window(names: names, keys: keys, epoch: list.known.epoch)
+        let named = reading.sections.isEmpty ? [] : list.known.sections
+        windows[list.key] = Window(
+            names: reading.names, keys: keys, epoch: list.known.epoch,
+            sections: Dictionary(
+                named.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 }))
+        return former
     }
 
     /// What the last reading of a list named at a place.
@@ -97,7 +111,9 @@ struct LivePlaces: Sendable {
     ) -> Finding {
         guard let window = windows[list.key] else { return .unread(list.key) }
         if list.epoch == window.epoch,
-            let index = window.names.lastIndex(where: { $0.role == role && $0.position == place })
+            let index = window.names.lastIndex(where: {
+                $0.role == role && window.position(of: $0) == place
+            })
         {
             return .url(window.names[index].place.url, epochOf(window.keys[index]))
         }
