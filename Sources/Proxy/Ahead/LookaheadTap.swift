@@ -208,7 +208,9 @@ extension ProxyCore {
             let url = try? base.resolving(text)
         else { return nil }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
-        guard case .rewritten(let link) = router.route(head) else { return nil }
-        return try? target(of: link, isChecked: false).url
+        guard case .rewritten(let link) = router.route(head),
+            case .target(let target)? = try? lookUp(link, isChecked: false)
+        else { return nil }
+        return target.url
     }
 }

@@ -11,6 +11,8 @@ import Synchronization
 final class ObjectFacts: Sendable {
     /// The head as it was decoded.
     let head: StoredHead
+    /// Of the object.
+    let generation: UInt64
     /// What the head says about reuse, by the kind of cache that it was stored by.
     let rules: ReuseRules
     /// Parts of response heads that never change for this object.
@@ -34,6 +36,7 @@ final class ObjectFacts: Sendable {
 
     init(head: StoredHead, generation: UInt64) {
         self.head = head
+        self.generation = generation
         rules = ReuseRules(head, kind: head.kind ?? .private)
         isDocument = head.kind == nil && !head.isPlaylist && head.isDocument
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
@@ -154,6 +157,18 @@ final class ObjectFacts: Sendable {
     /// A rewritten playlist held in memory.
     func prepared(_ key: RewriteKey) -> PreparedPlaylist? {
         playlist.withLock { $0[key]?.playlist }
+    }
+
+    /// The prepared text of a key; nil where it holds URLs with another host than `own`.
+    ///
+    /// Those few texts are kept by host; `key` is then the one to keep a new text under.
+    func prepared(_ key: inout RewriteKey, own: @autoclosure () -> String) -> PreparedPlaylist? {
+        guard let known = prepared(key) else { return nil }
+        guard let host = known.host else { return known }
+        let own = own()
+        if host == own { return known }
+        key.host = own
+        return prepared(key)
     }
 
     /// Keeps a rewritten playlist; at most eight sessions an object, so that many viewers of one

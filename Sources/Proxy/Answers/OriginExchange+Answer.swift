@@ -54,7 +54,7 @@ extension OriginExchange {
             count(how.disposition)
             let drawn = drawn.flatMap { $0.generation == object.generation ? $0.list : nil }
             core.tap.list(resource, object, drawn, exchange, core)
-            return servePlaylist(playlist, facts, how)
+            return servePlaylist(playlist, of: object, facts, how)
         }
         serveMedia(object, facts, how)
     }

@@ -7,37 +7,6 @@ import URISyntax
 
 /// The JSON texts of HLS, rewritten for the session: steering manifests, asset lists and their like.
 extension OriginExchange {
-    /// The text with each URI as a link of this daemon.
-    ///
-    /// What a pathway clone names outright, assets and schedules are written with scheme and host:
-    /// players do not resolve them (8216bis, 7.1 and appendix D). Everything else as in playlists.
-    func rewriteJSON(
-        _ body: [UInt8], base: AbsoluteURL
-    ) throws(PlaylistError) -> PreparedPlaylist {
-        let links = linkWriter(
-            prefix: linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs))
-        let absoluteLinks = linkWriter(prefix: linkPrefix(isAbsolute: true))
-        let made = try JSONRewriter.rewrite(
-            body, base: base,
-            host: { host in
-                guard let root = PathwayMove.root(of: host, base: base) else {
-                    return (PathwayMove.plainParameter, [0x31])
-                }
-                return (PathwayMove.hostParameter, links.handleText(of: root, for: .pathwayHost))
-            },
-            map: { reference, output in
-                // What leads to us already is left alone: a second handle around it would loop.
-                if core.isOwn(reference.url) { return false }
-                let isAbsolute = reference.tag == .streamInf || reference.tag == .dateRange
-                let writer = isAbsolute ? absoluteLinks : links
-                writer.append(reference, to: &output)
-                return true
-            })
-        core.report(made.unusable, in: resource)
-        return PreparedPlaylist(
-            bytes: made.bytes, facts: PlaylistFacts(isLive: false), form: .origin)
-    }
-
     // MARK: JSON that was opened as an entry
 
     /// The longest JSON in bytes that is looked into where no playlist says what it is.
@@ -47,17 +16,10 @@ extension OriginExchange {
     ///
     /// Costs one look at the role for all that a playlist names.
     func judgeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> EntryText {
-        guard resource.role == nil, resource.kind == nil, facts.head.status == .ok,
-            !facts.head.isPlaylist,
-            object.total ?? 0 <= Self.longestEntry,
-            let type = facts.head.fields.first(.contentType).flatMap(MediaType.init),
-            type.subtype == "json" || type.subtype.hasSuffix("+json")
-                || type.subtype == "vnd.apple.steering-list"
-        else { return .other }
+        guard mayBeEntry(object, facts) else { return .other }
         if object.isComplete {
             if let known = facts.isTextOfHLS { return known ? .text : .other }
-            let body = try? readBody(of: object, count: Int(object.total ?? 0))
-            let isText = body.map(JSONRewriter.isDocumentOfHLS) ?? false
+            let isText = Self.isText(object)
             facts.isTextOfHLS = isText
             return isText ? .text : .other
         }
@@ -66,6 +28,36 @@ extension OriginExchange {
             JSONRewriter.mayBeDocumentOfHLS(start)
         else { return .other }
         return .open
+    }
+
+    private func mayBeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
+        guard resource.role == nil, resource.kind == nil, facts.head.status == .ok,
+            !facts.head.isPlaylist,
+            object.total ?? 0 <= Self.longestEntry,
+            let type = facts.head.fields.first(.contentType).flatMap(MediaType.init)
+        else { return false }
+        return type.subtype == "json" || type.subtype.hasSuffix("+json")
+            || type.subtype == "vnd.apple.steering-list"
+    }
+
+    /// Whether JSON that was opened as an entry is too long to be judged on a loop, and was not yet.
+    func mustBeJudged(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
+        mayBeEntry(object, facts) && object.isComplete && facts.isTextOfHLS == nil
+            && object.total ?? 0 >= TextDesk.longText
+    }
+
+    /// Judges such JSON elsewhere, then goes on.
+    func judge(
+        _ object: StoredObject, _ facts: ObjectFacts, then: @escaping () -> Void
+    ) {
+        makeElsewhere(.judgement, of: object, { facts.isTextOfHLS = Self.isText(object) }) { _, _ in
+            then()
+        }
+    }
+
+    private static func isText(_ object: StoredObject) -> Bool {
+        let body = try? readBody(of: object, count: Int(object.total ?? 0))
+        return body.map(JSONRewriter.isDocumentOfHLS) ?? false
     }
 
     /// What JSON that was opened as an entry is.

@@ -50,22 +50,31 @@ extension OriginExchange {
     /// Serves an old list instead of one that the origin did not give, but not at once: players
     /// ask for the next one as soon as they have this one.
     ///
-    /// - Returns: false where there is none.
-    func serveFormerList(instead failure: ProxyFailure) -> Bool {
+    /// Without such a list, what is stored serves as for any resource.
+    func serveFormerList(instead failure: ProxyFailure) {
         guard resource.live.delivery != nil, failure.allowsStale, let fallback,
-            let facts = ObjectFacts.of(fallback), isRewritten(facts),
-            case .success(let list) = prepare(fallback, facts),
-            Freshness.mayServeStale(question(facts, list))
-        else { return false }
+            let facts = ObjectFacts.of(fallback), isRewritten(facts)
+        else { return serveStale(instead: failure) }
+        prepare(fallback, facts) { [self] outcome in
+            guard case .success(let list) = outcome,
+                Freshness.mayServeStale(question(facts, list))
+            else { return serveStale(instead: failure) }
+            serveLater(fallback, facts, list)
+        }
+    }
+
+    /// Serves an old list when a player would ask for the next one.
+    private func serveLater(
+        _ object: StoredObject, _ facts: ObjectFacts, _ list: PreparedPlaylist
+    ) {
         let bound = LoopBound(self, to: exchange.loop)
         exchange.loop.schedule(after: list.facts.reuse) { _ in
             bound.enqueue { conductor, _ in
                 guard conductor.exchange.isAlive else { return }
                 conductor.serve(
-                    fallback, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
+                    object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
             }
         }
-        return true
     }
 }
 

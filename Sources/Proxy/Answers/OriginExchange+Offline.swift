@@ -29,16 +29,23 @@ extension OriginExchange {
     /// A live list stays as it is for as long as a stale one may: players go on asking, and the
     /// origin may be back in a moment. After that it ends with what is kept.
     func startOffline(_ object: StoredObject, _ facts: ObjectFacts) {
-        if resource.policy != .offline, case .success(let list) = prepare(object, facts),
-            list.facts.isLive
-        {
+        guard resource.policy != .offline else { return askForOfflineForm(object, facts) }
+        prepare(object, facts) { [self] outcome in
+            guard case .success(let list) = outcome, list.facts.isLive else {
+                return askForOfflineForm(object, facts)
+            }
             guard isOriginDown else { return goOn(object, facts) }
             noteWish()
-            if Freshness.mayServeStale(question(facts, list)) {
-                return serve(
-                    object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
+            guard Freshness.mayServeStale(question(facts, list)) else {
+                return askForOfflineForm(object, facts)
             }
+            serve(
+                object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
         }
+    }
+
+    /// Serves the form that the list has without the network, once it is made.
+    private func askForOfflineForm(_ object: StoredObject, _ facts: ObjectFacts) {
         let question = question(about: object)
         if let known = core.offline.known(question, core, now: exchange.loop.now) {
             return serveOffline(known, object, facts)
@@ -70,10 +77,12 @@ extension OriginExchange {
         case .nothing: failNothingKept()
         case .whole: goOn(object, facts)
         case .cut:
-            switch prepare(object, facts) {
-            case .success(let playlist):
-                serve(object, facts, playlist: playlist, as: .init(disposition: .offline))
-            case .failure(let failure): fail(failure)
+            prepare(object, facts) { [self] outcome in
+                switch outcome {
+                case .success(let playlist):
+                    serve(object, facts, playlist: playlist, as: .init(disposition: .offline))
+                case .failure(let failure): fail(failure)
+                }
             }
         }
     }

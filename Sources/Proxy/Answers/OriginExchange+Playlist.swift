@@ -50,20 +50,6 @@ extension OriginExchange {
             list: list == resource.listKey ? nil : list)
     }
 
-    /// The prepared text of a key; nil where it holds URLs with another host than this request's.
-    ///
-    /// Those few texts are kept by host; `key` is then the one to keep a new text under.
-    private func prepared(
-        _ facts: ObjectFacts, _ key: inout ObjectFacts.RewriteKey
-    ) -> PreparedPlaylist? {
-        guard let known = facts.prepared(key) else { return nil }
-        guard let host = known.host else { return known }
-        let own = linkPrefix(isAbsolute: true)
-        if host == own { return known }
-        key.host = own
-        return facts.prepared(key)
-    }
-
     /// Whether a playlist was fetched by another session and is not to be shared.
     ///
     /// `private` and `no-store` are how origins mark playlists made for one viewer, with
@@ -74,167 +60,104 @@ extension OriginExchange {
             && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
     }
 
-    /// The rewritten form of a stored playlist, from memory if it is there.
-    func prepare(_ object: StoredObject, _ facts: ObjectFacts) -> Result<
-        PreparedPlaylist, ProxyFailure
-    > {
-        let form = resource.role == .json ? .origin : form(of: object, facts)
+    // MARK: Preparing
+
+    /// Hands the rewritten form of a stored text to `then`: at once from memory or where it is short, else
+    /// once a thread for long texts has made it, if the client is still there.
+    func prepare(
+        _ object: StoredObject, _ facts: ObjectFacts,
+        then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        let isLong = (object.total ?? 0) >= TextDesk.longText
+        let isShiftLong = core.isShiftLong(resource)
+        guard !isShiftLong, !isLong || knowsForm(of: object) else {
+            return prepareElsewhere(object, facts, then)
+        }
         var key = rewriteKey
-        key.form = form
-        if let known = prepared(facts, &key) { return .success(known) }
-        let body: [UInt8]
-        let base: AbsoluteURL
-        do {
-            body = try read(object)
-            base = try resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
-        } catch {
-            return .failure(
-                ProxyFailure(
-                    .us, .internalServerError, "a stored playlist could not be read: \(error)",
-                    allowsStale: true))
+        key.form = resource.role == .json ? .origin : form(of: object, facts)
+        if let known = facts.prepared(&key, own: linkPrefix(isAbsolute: true)) {
+            return then(.success(known))
         }
-        do throws(PlaylistError) {
-            var options = rewriteOptions
-            if let list = key.list { core.live.adopt(list, as: resource.listKey) }
-            try core.noteNames(in: (body, base), of: resource, object, options: options)
-            options.assumesMap = options.assumesMap || core.live.hasMap(resource.listKey)
-            let text = try transformed(body, base: base, to: form)
-            let prepared =
-                resource.role == .json
-                ? try rewriteJSON(text, base: base)
-                : try rewrite(text, base: base, to: key, options, of: object.generation)
-            facts.keep(prepared, for: key, within: core.rewritten)
-            return .success(prepared)
-        } catch {
-            return .failure(refusal(error, originStatus: facts.head.status))
-        }
+        guard !isLong else { return prepareElsewhere(object, facts, then) }
+        take(preparation(of: object, facts).make(key), then)
     }
 
-    /// What a player is told of a playlist that cannot be passed on.
-    private func refusal(_ error: PlaylistError, originStatus: HTTPStatus) -> ProxyFailure {
-        if case .missingQueryParameter(_, let name) = error,
-            SessionTable.starts(resource.session, at: resource.url)
+    /// Whether the form of a text is known without a look into the text.
+    private func knowsForm(of object: StoredObject) -> Bool {
+        guard resource.session.shift != .none, resource.kind == nil else { return true }
+        let list = core.timeShift.known(resource.url, of: resource.session.id)
+        return list?.hasMerged(object.generation) ?? false
+    }
+
+    private func preparation(of object: StoredObject, _ facts: ObjectFacts) -> TextPreparation {
+        TextPreparation(
+            core: core, resource: resource, asked: asked.listKey, object: object, facts: facts,
+            key: rewriteKey, prefix: linkPrefix, host: linkPrefix(isAbsolute: true), cut: cut,
+            draws: core.tap.draws(resource, generation: object.generation, exchange),
+            now: exchange.loop.now)
+    }
+
+    private func prepareElsewhere(
+        _ object: StoredObject, _ facts: ObjectFacts,
+        _ then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        // One request may need the text several times: to be asked about, then to be served.
+        if let prepared, prepared.generation == object.generation, prepared.cut === cut,
+            prepared.resource === resource
         {
-            return ProxyFailure(
-                .client, .badRequest,
-                "\(resource.url.redacted) is a playlist that takes a variable from the query "
-                    + "parameter '\(name)': open it with that parameter in its URL")
+            return then(.success(prepared.playlist))
         }
-        return ProxyFailure(
-            .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
-            originStatus: originStatus, allowsStale: true)
-    }
-
-    func linkWriter(prefix: String) -> LinkWriter {
-        LinkWriter(
-            session: resource.session.id, prefix: prefix, signer: core.signer,
-            handle: core.handle(for:session:epoch:))
-    }
-
-    private func rewrite(
-        _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistRewriter.Options, of generation: UInt64
-    ) throws(PlaylistError) -> PreparedPlaylist {
-        let form = key.form
-        let links = linkWriter(prefix: key.prefix)
-        // Players resolve nothing in date ranges (8216bis, appendix D).
-        let host = linkPrefix(isAbsolute: true)
-        var absoluteLinks: LinkWriter?
-        var hasMap = false
-        let epochs = core.live.epochs(in: resource.listKey)
-        let shift = namesOfShifted(form)
-        let names = core.live.names(
-            in: resource.listKey, named: asked.listKey, isShifted: shift != nil)
-        var head = KeptHead(core.settings, count: core.keepHead(of: base), of: body)
-        // Lists name one host a thousand times in a row: it is judged once.
-        var judged: (url: AbsoluteURL, isOwn: Bool)?
-        // And one folder, which is nobody's that leads to us.
-        var others: URLFolder?
-        // Other forms than the origin's have other segments.
-        let draws = form == .origin && core.tap.draws(resource, generation: generation, exchange)
-        var sketch = draws ? MediaPicture.Sketch() : nil
-        var options = known
-        // Links hold no quotes and no control bytes: their prefix is a checked host and path.
-        options.trustsMap = true
-        options.writesOffsets = names != nil
-        // Handed over where it stands, so that what it remembers need not be checked for overlapping
-        // accesses a thousand times.
-        let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
-            (reference, output) -> Bool in
-            sketch?.add(reference)
-            var isOwn = false
-            if others == nil || reference.place.folder !== others {
-                let neighbour = reference.place.neighbour
-                if let judged, judged.url.sharesAuthority(with: neighbour) {
-                    isOwn = judged.isOwn
-                } else {
-                    isOwn = core.isOwn(neighbour)
-                    judged = (neighbour, isOwn)
-                }
-                others = isOwn ? nil : reference.place.folder
+        let preparation = preparation(of: object, facts)
+        let key = TextDesk.Key.Product.rewritten(
+            preparation.key, host: preparation.host, resource: resource.key,
+            cut: preparation.cut?.number ?? 0)
+        let (resource, cut) = (resource, cut)
+        makeElsewhere(key, of: object, { preparation.make() }) { conductor, outcome in
+            if case .success(let made) = outcome {
+                conductor.prepared = Prepared(
+                    generation: object.generation, resource: resource, cut: cut,
+                    playlist: made.playlist)
             }
-            // What leads to us already is left alone: a second handle around it would loop.
-            if isOwn { return false }
-            if reference.hasMap { hasMap = true }
-            let epoch =
-                shift.map { self.epoch(of: reference, in: $0) }
-                ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
-            switch head?.link(of: reference) ?? .kept {
-            case .origins: output.append(contentsOf: reference.url.bytes)
-            case .kept where reference.tag == .dateRange:
-                let writer = absoluteLinks ?? linkWriter(prefix: host)
-                absoluteLinks = writer
-                writer.append(reference, in: epoch, to: &output)
-            case let link:
-                let place = names?.place(of: reference)
-                if let names, let place {
-                    links.append(reference, at: place, of: names.list, in: epoch, to: &output)
-                } else {
-                    links.append(reference, in: epoch, to: &output)
-                }
-                guard link == .unkept else { break }
-                output.append(contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
+            conductor.take(outcome, then)
+        }
+    }
+
+    private func take(
+        _ outcome: TextPreparation.Outcome,
+        _ then: (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        switch outcome {
+        case .success(let made):
+            if let list = made.drawn { drawn = list }
+            then(.success(made.playlist))
+        case .failure(let failure): then(.failure(failure))
+        }
+    }
+
+    /// Has a thread for long texts make something of a stored one; `then` is called on this loop, if
+    /// the client is still there.
+    ///
+    /// - Parameters:
+    ///   - product: what is made.
+    ///   - object: the text; nil where one has to be looked for.
+    ///   - make: makes it.
+    ///   - orElse: called instead where too many texts wait; nil answers that with a failure.
+    ///   - then: takes it.
+    func makeElsewhere<Value: Sendable>(
+        _ product: TextDesk.Key.Product, of object: StoredObject?,
+        _ make: @escaping @Sendable () -> Value, orElse: (() -> Void)? = nil,
+        _ then: @escaping (OriginExchange, Value) -> Void
+    ) {
+        let key = TextDesk.Key(generation: object?.generation ?? 0, product: product)
+        let bound = LoopBound((self, then), to: exchange.loop)
+        let request = core.texts.make(key, bytes: Int(object?.total ?? 0), make) { value in
+            bound.enqueue { pair, _ in
+                pair.0.exchange.onCancel = nil
+                if pair.0.exchange.isAlive { pair.1(pair.0, value) }
             }
-            return true
         }
-        core.report(made.unusable, in: resource)
-        if !made.unusable.segmentLines.isEmpty, made.summary.hasEndList {
-            let shorter = try OfflinePlaylist.leavingOut(
-                segments: made.unusable.segmentLines, of: body, base: base, options: known)
-            return try rewrite(shorter, base: base, to: key, known, of: generation)
-        }
-        drawn = sketch.map { (generation, DrawnList(made.summary, $0)) }
-        core.counters.add(.playlistsRewritten)
-        if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
-            core.revival.remember(resource)
-        }
-        if made.summary.kind == .media {
-            let slides = made.summary.isLive && made.summary.playlistType != .event
-            core.playlistMemory.remember(isLive: slides, of: resource.session.id)
-        }
-        if made.summary.kind == .multivariant {
-            core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
-        } else if hasMap, !made.summary.isSkipDelta {
-            core.playlistMemory.rememberMap(memoryKey)
-        }
-        return PreparedPlaylist(
-            bytes: made.bytes, facts: Self.facts(made.summary), form: form,
-            host: absoluteLinks == nil ? nil : host)
-    }
-
-    private var memoryKey: PlaylistMemory.Key {
-        PlaylistMemory.Key(list: resource.url, session: resource.session.id)
-    }
-
-    /// What is known of the playlist beside its text.
-    var rewriteOptions: PlaylistRewriter.Options {
-        var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
-        let inherited = core.playlistMemory.knownVariables(of: resource.session.id)
-        options.inheritedVariables = inherited ?? [:]
-        options.knowsMultivariant = inherited != nil
-        options.assumesMap = core.playlistMemory.hasMap(memoryKey)
-        return options
+        guard let request else { return orElse?() ?? fail(.textsWait) }
+        exchange.onCancel = { [core] in core.texts.cancel(request) }
     }
 
     static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
@@ -243,34 +166,41 @@ extension OriginExchange {
             partTarget: summary.partTarget.map { Interval($0) })
     }
 
-    /// A whole stored playlist; blocks for the page cache only, since it was just written or is read
-    /// often.
-    func read(_ object: StoredObject) throws(SystemError) -> [UInt8] {
-        try readBody(of: object, count: Int(object.total ?? 0))
-    }
+    // MARK: Sending
 
-    /// The gzip form, for players that take it and lists that gain by it; nil for the plain one.
-    private func compressed(_ playlist: PreparedPlaylist, _ facts: ObjectFacts) -> PreparedPlaylist?
-    {
+    /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
+    func servePlaylist(
+        _ playlist: PreparedPlaylist, of object: StoredObject, _ facts: ObjectFacts, _ how: Serving
+    ) {
         guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields)
-        else { return nil }
+        else { return send(playlist, coded: nil, facts, how) }
         var key = rewriteKey
         key.form = playlist.form
         key.host = playlist.host
         key.isCompressed = true
-        if let known = facts.prepared(key) { return known }
-        guard let bytes = Gzip.compress(playlist.bytes) else { return nil }
-        let made = PreparedPlaylist(
-            bytes: bytes, facts: playlist.facts, form: playlist.form, host: playlist.host)
-        facts.keep(made, for: key, within: core.rewritten)
-        return made
+        if let known = facts.prepared(key) { return send(playlist, coded: known, facts, how) }
+        let budget = core.rewritten
+        let compress: @Sendable () -> PreparedPlaylist? = { [key] in
+            guard let made = playlist.compressed else { return nil }
+            facts.keep(made, for: key, within: budget)
+            return made
+        }
+        guard playlist.bytes.count >= TextDesk.longText else {
+            return send(playlist, coded: compress(), facts, how)
+        }
+        makeElsewhere(
+            .compressed(key), of: object, compress,
+            orElse: { self.send(playlist, coded: nil, facts, how) },
+            { conductor, coded in conductor.send(playlist, coded: coded, facts, how) })
     }
 
-    /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
-    func servePlaylist(_ playlist: PreparedPlaylist, _ facts: ObjectFacts, _ how: Serving) {
+    /// Sends a text, in its gzip form if there is one.
+    private func send(
+        _ playlist: PreparedPlaylist, coded: PreparedPlaylist?, _ facts: ObjectFacts,
+        _ how: Serving
+    ) {
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)
-        let coded = compressed(playlist, facts)
         let bytes = (coded ?? playlist).bytes
         let isCoded = coded != nil
         keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) { now, how in
@@ -308,5 +238,25 @@ extension Resource {
     /// The same resource under a key of the session's own.
     func kept(for session: Session) -> Resource {
         changing { $0.cacheKey = ownKey(session) }
+    }
+}
+
+extension PreparedPlaylist {
+    /// The gzip form; nil where zlib has no memory.
+    fileprivate var compressed: PreparedPlaylist? {
+        Gzip.compress(bytes).map {
+            PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host)
+        }
+    }
+}
+
+extension ProxyFailure {
+    /// Too many long texts wait to be read.
+    static var textsWait: ProxyFailure {
+        var failure = ProxyFailure(
+            .us, .serviceUnavailable,
+            "too many long playlists are being prepared; ask again in a moment")
+        failure.retryAfter = 1
+        return failure
     }
 }

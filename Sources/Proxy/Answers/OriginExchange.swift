@@ -37,6 +37,8 @@ final class OriginExchange {
     /// What look-ahead learns of a playlist, where one was rewritten for this exchange, with the
     /// generation of its object.
     var drawn: (generation: UInt64, list: DrawnList)?
+    /// The long text that was made last for this exchange.
+    var prepared: Prepared?
     /// Whether the end of what may be JSON of HLS has been waited for.
     var hasAwaitedText = false
     /// How often the resource was looked for because its token had died.
@@ -77,6 +79,9 @@ final class OriginExchange {
             return fetchMissing()
         }
         learnLength(of: object)
+        if mustBeJudged(object, facts) {
+            return judge(object, facts) { [self] in start() }
+        }
         if case .text = judgeEntry(object, facts) { becomeText() }
         switch resource.use(of: object, facts) {
         case .text: startText(object, facts)
@@ -89,13 +94,15 @@ final class OriginExchange {
         guard object.isComplete else { return fetchMissing() }
         if isAnothers(facts), resource.policy != .offline { return startForSession(object) }
         if takesOfflineForm(facts) { return startOffline(object, facts) }
-        switch prepare(object, facts) {
-        case .success(let prepared): decide(object, facts, playlist: prepared)
-        case .failure(let failure):
-            // It was readable once, or it would not be kept: the limits have changed, or what its
-            // parent list said is forgotten. A newer one takes its place, if there is one.
-            if resource.policy == .offline { return fail(failure) }
-            fetchMissing()
+        prepare(object, facts) { [self] outcome in
+            switch outcome {
+            case .success(let prepared): decide(object, facts, playlist: prepared)
+            case .failure(let failure):
+                // It was readable once, or it would not be kept: the limits have changed, or what
+                // its parent list said is forgotten. A newer one takes its place, if there is one.
+                if resource.policy == .offline { return fail(failure) }
+                fetchMissing()
+            }
         }
     }
 
@@ -166,7 +173,7 @@ final class OriginExchange {
     ) -> Freshness? {
         if let playlist {
             guard !takesOfflineForm(facts), !needsOriginsWord(facts, playlist),
-                form(of: object, facts) == playlist.form
+                !core.isShiftLong(resource), form(of: object, facts) == playlist.form
             else { return nil }
         }
         return freshness(facts, playlist)
@@ -289,16 +296,16 @@ final class OriginExchange {
             if resource.kind != nil { resource = resource.stored(as: object) }
             let how = Serving(disposition: .revalidated, status: .notModified)
             guard isRewritten(facts) else { return serve(object, facts, playlist: nil, as: how) }
-            switch prepare(object, facts) {
-            case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
-            case .failure(let failure): fail(failure)
+            prepare(object, facts) { [self] outcome in
+                switch outcome {
+                case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
+                case .failure(let failure): fail(failure)
+                }
             }
         case .head(let head, let length):
             answer(head, length: length)
         case .failure(let failure):
-            if !revive(after: failure), !serveFormerList(instead: failure) {
-                serveStale(instead: failure)
-            }
+            if !revive(after: failure) { serveFormerList(instead: failure) }
         }
     }
 
@@ -318,6 +325,9 @@ final class OriginExchange {
             onlyHere = outcome.onlyHere
         }
         if outcome.isCollapsed, isAnothers(facts) { return startForSession(object) }
+        if mustBeJudged(object, facts) {
+            return judge(object, facts) { [self] in hear(object, outcome) }
+        }
         switch judgeEntry(object, facts) {
         case .text: becomeText()
         case .open where range == .none && request.method == .get && !hasAwaitedText:
@@ -337,11 +347,13 @@ final class OriginExchange {
         guard isRewritten(facts) else {
             return serve(object, facts, playlist: nil, as: how)
         }
-        switch prepare(object, facts) {
-        case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
-        case .failure(let failure):
-            core.store.remove(resource.key)
-            serveStale(instead: failure)
+        prepare(object, facts) { [self] outcome in
+            switch outcome {
+            case .success(let playlist): serve(object, facts, playlist: playlist, as: how)
+            case .failure(let failure):
+                core.store.remove(resource.key)
+                serveStale(instead: failure)
+            }
         }
     }
 
@@ -350,11 +362,19 @@ final class OriginExchange {
         guard failure.allowsStale, let fallback, let facts = ObjectFacts.of(fallback) else {
             return fail(failure)
         }
-        var playlist: PreparedPlaylist?
-        if isRewritten(facts) {
-            guard case .success(let made) = prepare(fallback, facts) else { return fail(failure) }
-            playlist = made
+        guard isRewritten(facts) else {
+            return serveStale(fallback, facts, playlist: nil, instead: failure)
         }
+        prepare(fallback, facts) { [self] outcome in
+            guard case .success(let made) = outcome else { return fail(failure) }
+            serveStale(fallback, facts, playlist: made, instead: failure)
+        }
+    }
+
+    private func serveStale(
+        _ fallback: StoredObject, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
+        instead failure: ProxyFailure
+    ) {
         if isOriginDown, takesOfflineForm(facts) { return startOffline(fallback, facts) }
         // A longer window is worth watching, however long its origin is gone.
         let isShifted = playlist.map { $0.form.timeShift != 0 } ?? false
@@ -362,5 +382,15 @@ final class OriginExchange {
             return takesOfflineForm(facts) ? startOffline(fallback, facts) : fail(failure)
         }
         serveUnasked(fallback, facts, playlist, .init(disposition: .staleOnError, ttl: -1))
+    }
+}
+
+extension OriginExchange {
+    /// A text that was made for an exchange, and what it was made of.
+    struct Prepared {
+        let generation: UInt64
+        let resource: Resource
+        let cut: OfflineText?
+        let playlist: PreparedPlaylist
     }
 }

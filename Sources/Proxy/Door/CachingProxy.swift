@@ -7,6 +7,7 @@ import Logging
 import Posix
 import Reactor
 import Routing
+import Store
 import Upstream
 import URISyntax
 
@@ -106,9 +107,13 @@ package final class CachingProxy: RequestHandler {
         switch route {
         case .own, .mount, .refused: nil
         case .entry(let entry): page.fault(at: entry.url)
-        // One that cannot be read is refused for that.
+        // One that cannot be read is refused for that; one in a long list is judged once it is found.
         case .rewritten(let link):
-            (try? core.target(of: link)).flatMap { page.fault(at: $0.url) }
+            if case .target(let target)? = try? core.lookUp(link) {
+                page.fault(at: target.url)
+            } else {
+                nil
+            }
         }
     }
 
@@ -188,16 +193,50 @@ package final class CachingProxy: RequestHandler {
     private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         do throws(ProxyFailure) {
-            let found = try core.target(of: link)
-            let url = try moved(found.url, by: link.pathway, of: found.session)
-            let session = core.sessions.session(found.session)
-            let target = PlaybackTarget(
-                url: url, role: link.role, directives: link.directives, epoch: found.epoch)
-            let resource = open(target, session, exchange)
-            if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
+            switch try core.lookUp(link) {
+            case .target(let target): try open(link, target, exchange)
+            case .inLongList(let list): find(link, in: list, exchange)
+            }
         } catch {
             refuse(error, exchange)
         }
+    }
+
+    /// Finds the target of a link in a long list on another thread.
+    private func find(_ link: RewrittenLink, in list: StoredObject, _ exchange: Exchange) {
+        let key = TextDesk.Key(
+            generation: list.generation, product: .target(link.handle, link.place))
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        let request = core.texts.make(key, bytes: Int(list.total ?? 0)) { [core] in
+            Result { () throws(ProxyFailure) in try core.target(of: link) }
+        } reply: { found in
+            bound.enqueue { pair, _ in
+                let (door, exchange) = pair
+                exchange.onCancel = nil
+                guard exchange.isAlive else { return }
+                do throws(ProxyFailure) {
+                    let found = try found.get()
+                    let page = ForeignPage(of: exchange.request, door.core.settings)
+                    if let failure = page?.fault(at: found.url) { throw failure }
+                    try door.open(link, found, exchange)
+                } catch {
+                    door.refuse(error, exchange)
+                }
+            }
+        }
+        guard let request else { return refuse(.textsWait, exchange) }
+        exchange.onCancel = { [core] in core.texts.cancel(request) }
+    }
+
+    private func open(
+        _ link: RewrittenLink, _ found: LinkTarget, _ exchange: Exchange
+    ) throws(ProxyFailure) {
+        let url = try moved(found.url, by: link.pathway, of: found.session)
+        let session = core.sessions.session(found.session)
+        let target = PlaybackTarget(
+            url: url, role: link.role, directives: link.directives, epoch: found.epoch)
+        let resource = open(target, session, exchange)
+        if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
     }
 
     /// The URL that a link leads to, with what its query says of a cloned pathway.

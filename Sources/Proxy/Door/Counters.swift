@@ -19,7 +19,7 @@ package final class Counters: Sendable {
         case bytesAhead, aheadFetches
         case epochsBegun, reloadsHeld, reloadsRepeated
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
-        case loopHolds
+        case loopHolds, longTexts
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -62,6 +62,7 @@ package final class Counters: Sendable {
             case .reloadsHeld: "blocking_reloads_total"
             case .reloadsRepeated: "blocking_reloads_repeated_total"
             case .loopHolds: "loop_holds_total"
+            case .longTexts: "long_texts_total"
             }
         }
 
@@ -106,6 +107,7 @@ package final class Counters: Sendable {
             case .reloadsHeld: "Blocking playlist reloads sent to origins."
             case .reloadsRepeated: "Blocking reloads that the origin had not held."
             case .loopHolds: "Handlers, timers and jobs that held a loop for over 10 ms."
+            case .longTexts: "Tasks on playlists and JSON of 256 KiB and more, done off the loops."
             }
         }
     }

@@ -39,6 +39,8 @@ package final class ProxyCore: Sendable {
     let health = OriginHealth()
     /// Makes playlists that are true without the network.
     let offline: OfflineDesk
+    /// Reads and rewrites long texts.
+    let texts: TextDesk
     let live: LiveMemory
     let revival = Revival()
     let ahead = AheadGauge()
@@ -94,12 +96,13 @@ package final class ProxyCore: Sendable {
         crashes = CrashLedger(folder: store.folderPath, log: log)
         keeper = try TimeShiftThread()
         offline = try OfflineDesk()
+        texts = try TextDesk(counters: counters)
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
                 isShared: isShared, keys: keys, playlistMemory: playlistMemory,
-                live: live, health: health,
+                live: live, texts: texts, health: health,
                 log: log, ahead: ahead,
                 concurrency: concurrency, lines: lines),
             configuration: upstream)
@@ -111,6 +114,7 @@ package final class ProxyCore: Sendable {
         keeper.stop()
         aheadThread.stopAndJoin()
         offline.stop()
+        texts.stop()
         flights.stop()
     }
 

@@ -18,6 +18,7 @@ struct FlightCore: Sendable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
+    let texts: TextDesk
     let health: OriginHealth
     let log: Logger
     let ahead: AheadGauge

@@ -26,11 +26,12 @@ final class Revival: Sendable {
     private struct State {
         var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
         /// By digest of the former URL.
-        var successors = RecentMap<UInt64, AbsoluteURL>(capacity: 16_384)
+        var successors = RecentMap<UInt64, AbsoluteURL>(capacity: Revival.mostSuccessors)
         var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
     }
 
     private static let listsOfSession = 12
+    private static let mostSuccessors = 16_384
     /// A list that was asked for anew is not asked again for this long: what is dead in it is dead.
     static let pause = Interval.seconds(5 as Int64)
 
@@ -60,7 +61,9 @@ final class Revival: Sendable {
 
     /// Notes where dead URLs are found now.
     func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
-        let named = pairs.map { (KeyEvidence.hash($0.dead.bytes.span), $0.url) }
+        let named = pairs.suffix(Self.mostSuccessors).map {
+            (KeyEvidence.hash($0.dead.bytes.span), $0.url)
+        }
         state.withLock { state in
             for (name, url) in named { state.successors[name] = url }
         }
@@ -124,103 +127,41 @@ final class RevivalAttempt {
         if let known = core.revival.successor(of: url), known != url {
             return done(known.adding(directives))
         }
-        guard let found = list(naming: url, role, resource.session) else { return done(nil) }
-        let key = { (url: AbsoluteURL, role: ResourceRole) in
-            self.key(url, role, resource.session)
-        }
-        // The list may have come anew already, for another player or by its own reload.
-        if !found.isExact,
-            let url = Succession(found.children, key: key).successor(of: url, role),
-            url != resource.url
-        {
-            return done(url.adding(directives))
-        }
-        guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
-        refresh(found.list, depth: depth) { [core] now in
-            guard let now else { return done(nil) }
-            core.revival.noteRefresh(found.list.key, now: .now())
-            let succession = Succession(now, key: key)
-            core.revival.note(succession.pairs(with: found.children))
-            let next = core.revival.successor(of: url) ?? succession.successor(of: url, role)
-            done(next.flatMap { $0 == url ? nil : $0.adding(directives) })
-        }
-    }
-
-    private func key(_ url: AbsoluteURL, _ role: ResourceRole, _ session: Session) -> ObjectKey {
-        ObjectKey(core.cacheKey(url, session: session, role: role))
-    }
-
-    // MARK: The list
-
-    /// A list, all that it names, and whether the URL stands in it as it is.
-    private struct Found {
-        let list: Resource
-        let children: [ResourceReference]
-        let isExact: Bool
-    }
-
-    /// The list that names a URL: as it is, else by key or path.
-    private func list(naming url: AbsoluteURL, _ role: ResourceRole, _ session: Session) -> Found? {
-        let known = core.revival.lists(of: session.id)
-        let name = key(url, role, session)
-        var second: Found?
-        for list in known.isEmpty ? storedLists(of: session) : known where list.url != url {
-            guard let object = core.store.peek(list.key), let children = children(of: object, list)
-            else { continue }
-            if children.contains(where: { $0.url == url }) {
-                return Found(list: list, children: children, isExact: true)
+        let search = RevivalSearch(
+            core: core, example: exchange.resource, session: resource.session, url: url, role: role)
+        let (name, session) = (resource.key, resource.session.id)
+        // Up to 32 lists are read, however long they are.
+        exchange.makeElsewhere(
+            .revival(name, session: session), of: nil, { search.look() }, orElse: { done(nil) }
+        ) { [self] _, found in
+            guard let found else { return done(nil) }
+            if let url = found.successor, url != resource.url {
+                return done(url.adding(directives))
             }
-            let isLike = children.contains {
-                $0.url.path == url.path || key($0.url, $0.role, session) == name
-            }
-            if isLike, second == nil {
-                second = Found(list: list, children: children, isExact: false)
-            }
-        }
-        return second
-    }
-
-    /// The lists that the store keeps of a session, for players that go on after a restart.
-    private func storedLists(of session: Session) -> [Resource] {
-        core.store.rows(ofTitle: session.id.number)
-            .filter { $0.role == ResourceRole.playlist.letter }
-            .prefix(32)
-            .compactMap { row in
-                guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
-                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
-                else { return nil }
-                return exchange.resource.changing {
-                    $0.url = url
-                    $0.role = .playlist
-                    $0.cacheKey = CacheKey(text: row.url)
-                    $0.live = .none
+            guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
+            refresh(found.list, depth: depth) { [exchange] refreshed in
+                guard let (object, list) = refreshed else { return done(nil) }
+                exchange.makeElsewhere(
+                    .succession(name, session: session), of: object,
+                    { search.successor(in: object, list, after: found) }, orElse: { done(nil) }
+                ) { _, next in
+                    done(next.map { $0.adding(directives) })
                 }
             }
-    }
-
-    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
-        guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
-            let base = try? AbsoluteURL(facts.head.finalURL),
-            let body = try? exchange.read(object)
-        else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
-        options.inheritedVariables = core.playlistMemory.variables(of: list.session.id)
-        options.collectsReferences = true
-        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
-            .references
+        }
     }
 
     /// Asks for a list past the cache; all who ask at once share one request.
     private func refresh(
-        _ list: Resource, depth: Int, _ done: @escaping ([ResourceReference]?) -> Void
+        _ list: Resource, depth: Int,
+        _ done: @escaping ((object: StoredObject, list: Resource)?) -> Void
     ) {
         let wish = FetchRequest(
             resource: list, wanted: .whole, object: nil, revalidates: true, delivery: .completion,
             lane: .express)
         exchange.ask(wish) { [self] reply in
             switch reply {
-            case .object(let object, _): done(children(of: object, list))
+            case .object(let object, _): done((object, list))
             case .failure(let failure):
                 guard Self.fits(failure, list), depth < 2 else { return done(nil) }
                 find(list, depth: depth + 1) { [self] url in
@@ -230,6 +171,98 @@ final class RevivalAttempt {
             default: done(nil)
             }
         }
+    }
+}
+
+/// The part of an attempt that reads lists; for a thread that may be held.
+private struct RevivalSearch: Sendable {
+    let core: ProxyCore
+    /// The resource of the exchange.
+    let example: Resource
+    let session: Session
+    /// What is looked for, without delivery directives.
+    let url: AbsoluteURL
+    let role: ResourceRole
+
+    /// A list, all that it names, and whether the URL stands in it as it is.
+    struct Found: Sendable {
+        let list: Resource
+        let children: [ResourceReference]
+        let isExact: Bool
+        /// What stands there in place of the URL, where the URL itself does not.
+        var successor: AbsoluteURL?
+    }
+
+    /// The list that names the URL: as it is, else by key or path; blocks on the disk.
+    func look() -> Found? {
+        guard var found = list() else { return nil }
+        // The list may have come anew already, for another player or by its own reload.
+        if !found.isExact {
+            found.successor = Succession(found.children, key: key).successor(of: url, role)
+        }
+        return found
+    }
+
+    /// Where the URL is found in a list that has come anew; nil where it is not.
+    ///
+    /// Blocks on the disk.
+    func successor(in object: StoredObject, _ list: Resource, after found: Found) -> AbsoluteURL? {
+        guard let now = children(of: object, list) else { return nil }
+        core.revival.noteRefresh(found.list.key, now: .now())
+        let succession = Succession(now, key: key)
+        core.revival.note(succession.pairs(with: found.children))
+        let next = core.revival.successor(of: url) ?? succession.successor(of: url, role)
+        return next == url ? nil : next
+    }
+
+    private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
+        ObjectKey(sha256Of: core.keyText(url, session: session, role: role))
+    }
+
+    private func list() -> Found? {
+        let known = core.revival.lists(of: session.id)
+        let name = key(url, role)
+        var second: Found?
+        for list in known.isEmpty ? storedLists : known where list.url != url {
+            guard let object = core.store.peek(list.key), let children = children(of: object, list)
+            else { continue }
+            if children.contains(where: { $0.url == url }) {
+                return Found(list: list, children: children, isExact: true)
+            }
+            let isLike = children.contains {
+                $0.url.path == url.path || key($0.url, $0.role) == name
+            }
+            if isLike, second == nil {
+                second = Found(list: list, children: children, isExact: false)
+            }
+        }
+        return second
+    }
+
+    /// The lists that the store keeps of the session, for players that go on after a restart.
+    private var storedLists: [Resource] {
+        core.store.rows(ofTitle: session.id.number)
+            .filter { $0.role == ResourceRole.playlist.letter }
+            .prefix(32)
+            .compactMap { row in
+                guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
+                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
+                else { return nil }
+                return example.moved(to: url, role: .playlist, keyText: row.url)
+            }
+    }
+
+    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
+        guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
+            let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? readBody(of: object, count: Int(object.total ?? 0))
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = core.settings.playlistLimits
+        options.inheritedVariables = core.playlistMemory.variables(of: list.session.id)
+        options.collectsReferences = true
+        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
+            .references
     }
 }
 

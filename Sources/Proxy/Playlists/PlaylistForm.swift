@@ -1,6 +1,9 @@
 // The one place where a playlist becomes another one before its URIs are rewritten: origin's text,
 // then time shift, then what can be played without the network.
 import HLS
+import HTTPServer
+import Posix
+import Reactor
 import Routing
 import Store
 import URISyntax
@@ -22,36 +25,26 @@ extension OriginExchange {
     /// The form in which a stored playlist is served now; asked for with every request, so it must
     /// cost no more than a look into a table.
     func form(of object: StoredObject, _ facts: ObjectFacts) -> PlaylistForm {
+        core.form(of: object, facts, resource, cut: cut, now: exchange.loop.now)
+    }
+
+    /// The offline form, if it is the one to serve.
+    var cut: OfflineText? {
+        if case .cut(let text)? = offline { text } else { nil }
+    }
+}
+
+extension ProxyCore {
+    /// The form in which a stored playlist is served.
+    ///
+    /// Takes the window of a live list in first where time shift wants it.
+    func form(
+        of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, cut: OfflineText?,
+        now: Monotonic
+    ) -> PlaylistForm {
         var form = PlaylistForm.origin
-        form.timeShift = shiftVersion(of: object, facts)
-        if case .cut(let text)? = offline { form.offline = text.number }
+        form.timeShift = shiftVersion(of: object, facts, resource, now: now)
+        if let cut { form.offline = cut.number }
         return form
-    }
-
-    /// The epoch that a name of the served list is in.
-    ///
-    /// - Parameters:
-    ///   - reference: the name, in the served form.
-    ///   - epochs: those of the origin's last window, where they are not the first.
-    /// - Returns: the epoch to write into the link.
-    func epoch(of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch]) -> Epoch {
-        reference.role == .playlist ? .first : epochs[reference.url] ?? .first
-    }
-
-    /// The text of a playlist in the form that is served; URIs stay the origin's.
-    ///
-    /// - Parameters:
-    ///   - text: the origin's text as it is stored.
-    ///   - base: what its references are relative to.
-    ///   - form: what `form(of:_:)` said.
-    /// - Returns: the text to rewrite.
-    /// - Throws: `PlaylistError` where the origin's text cannot be read.
-    func transformed(
-        _ text: [UInt8], base: AbsoluteURL, to form: PlaylistForm
-    ) throws(PlaylistError) -> [UInt8] {
-        guard form != .origin else { return text }
-        if form.offline != 0, case .cut(let cut)? = offline { return cut.bytes }
-        if form.timeShift != 0, let longer = shifted() { return longer }
-        return text
     }
 }

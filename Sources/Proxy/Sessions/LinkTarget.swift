@@ -15,8 +15,15 @@ struct LinkTarget {
     var isSteady = true
 }
 
+/// What is known of a link without reading a long text.
+enum LinkLookup {
+    case target(LinkTarget)
+    /// The stored list has to be read first.
+    case inLongList(StoredObject)
+}
+
 extension ProxyCore {
-    /// What a link leads to.
+    /// What a link leads to; blocks where a stored list has to be read for that.
     ///
     /// - Parameters:
     ///   - link: the link.
@@ -26,10 +33,28 @@ extension ProxyCore {
     func target(
         of link: RewrittenLink, isChecked: Bool = true
     ) throws(ProxyFailure) -> LinkTarget {
+        switch try lookUp(link, isChecked: isChecked, readsLongLists: true) {
+        case .target(let target): return target
+        case .inLongList: throw Self.unknownList
+        }
+    }
+
+    /// What a link leads to, as far as that is known without reading a long list.
+    func lookUp(
+        _ link: RewrittenLink, isChecked: Bool = true
+    ) throws(ProxyFailure) -> LinkLookup {
+        try lookUp(link, isChecked: isChecked, readsLongLists: false)
+    }
+
+    private func lookUp(
+        _ link: RewrittenLink, isChecked: Bool, readsLongLists: Bool
+    ) throws(ProxyFailure) -> LinkLookup {
         let signer = isChecked ? signer : nil
         let path = try Self.handle(link.handle, for: .link(link.role), signer)
         guard case .list(let list) = path.target else {
-            return LinkTarget(session: path.session, url: try namedURL(of: path), epoch: path.epoch)
+            return .target(
+                LinkTarget(
+                    session: path.session, url: try namedURL(of: path), epoch: path.epoch))
         }
         guard let place = link.place else {
             throw ProxyFailure(
@@ -41,12 +66,17 @@ extension ProxyCore {
                 throw ProxyFailure(
                     .client, .badRequest, "the URL's path and query are of two playlists")
             }
-            return LinkTarget(
-                session: origin.session, url: try namedURL(of: origin), epoch: origin.epoch)
+            return .target(
+                LinkTarget(
+                    session: origin.session, url: try namedURL(of: origin), epoch: origin.epoch))
         }
         let id = LiveListID(name: list, epoch: path.epoch)
+        if !readsLongLists, let list = unreadLongList(place, role: link.role, in: id) {
+            return .inLongList(list)
+        }
         let (url, epoch) = try find(place, role: link.role, in: id, session: path.session)
-        return LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false)
+        return .target(
+            LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false))
     }
 
     /// The handle of a text.
@@ -85,6 +115,24 @@ extension ProxyCore {
 
     // MARK: Links without their query
 
+    private static var unknownList: ProxyFailure {
+        ProxyFailure(
+            .client, .gone,
+            "the URL lacks its query, and its playlist is not known any more; reload it")
+    }
+
+    /// The stored list that tells what stands at a place, where that is a long one which an earlier run
+    /// has read.
+    private func unreadLongList(
+        _ place: LivePlace, role: ResourceRole, in list: LiveListID
+    ) -> StoredObject? {
+        guard case .unread(let key) = live.find(place, role: role, in: list),
+            let object = store.peek(key), object.isComplete,
+            object.total ?? 0 >= TextDesk.longText
+        else { return nil }
+        return object
+    }
+
     /// What stands at a place in a live list, for a player that dropped the query of its link.
     private func find(
         _ place: LivePlace, role: ResourceRole, in list: LiveListID, session: SessionID
@@ -100,10 +148,7 @@ extension ProxyCore {
             throw ProxyFailure(
                 .client, .notFound,
                 "the playlist names no \(place) now; reload it, and keep the query of its URLs")
-        case .noList:
-            throw ProxyFailure(
-                .client, .gone,
-                "the URL lacks its query, and its playlist is not known any more; reload it")
+        case .noList: throw Self.unknownList
         }
     }
 

@@ -11,43 +11,49 @@ import Synchronization
 import URISyntax
 
 /// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.
-extension OriginExchange {
+extension ProxyCore {
     /// The version of the longer window that this playlist is answered with; 0 for the origin's text.
     ///
     /// Takes the window in first, if it is a new one.
-    func shiftVersion(of object: StoredObject, _ facts: ObjectFacts) -> UInt64 {
+    func shiftVersion(
+        of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, now: Monotonic
+    ) -> UInt64 {
         guard resource.session.shift != .none, resource.kind == nil, facts.head.isPlaylist,
-            !core.keeper.isOver(resource.session)
+            !keeper.isOver(resource.session)
         else { return 0 }
-        let list = core.timeShift.list(resource.url, of: resource.session)
-        list.noteAsked(at: exchange.loop.now)
-        if !list.hasMerged(object.generation), !merge(object, facts, into: list) { return 0 }
-        list.lookForKept(core)
+        let list = timeShift.list(resource.url, of: resource.session)
+        list.noteAsked(at: now)
+        if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
+            return 0
+        }
+        list.lookForKept(self)
         let version = list.version
-        if version != 0 { core.keeper.look(after: list, of: resource) }
+        if version != 0 { keeper.look(after: list, of: resource) }
         return version
     }
 
     /// - Returns: false where the playlist cannot be read, or has no window.
     private func merge(
-        _ object: StoredObject, _ facts: ObjectFacts, into list: ShiftedList
+        _ object: StoredObject, _ facts: ObjectFacts, _ resource: Resource,
+        into list: ShiftedList
     ) -> Bool {
-        guard let body = try? read(object),
+        guard let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return false }
-        try? core.noteNames(in: (body, base), of: resource, object, options: rewriteOptions)
+        try? noteNames(
+            in: (body, base), of: resource, object, options: rewriteOptions(for: resource))
         let outcome = try? list.merge(
             .init(
-                body: body, base: base, key: resource.listKey, generation: object.generation), core)
+                body: body, base: base, key: resource.listKey, generation: object.generation), self)
         return outcome?.isShifted ?? false
     }
 
-    /// The playlist with its longer window; URIs are the origin's.
-    func shifted() -> [UInt8]? {
-        let list = core.timeShift.known(resource.url, of: resource.session.id)
-        let ending = resource.policy == .offline ? TimeShift.Ending.ended : .live
-        let bytes = list?.playlist(ending: ending) ?? []
-        return bytes.isEmpty ? nil : bytes
+    /// Whether the form of a session's playlist takes a loop too long to find, or to make: its longer
+    /// window is long, or is not in memory, so that its file has to be read.
+    func isShiftLong(_ resource: Resource) -> Bool {
+        guard resource.session.shift != .none, resource.kind == nil else { return false }
+        let list = timeShift.known(resource.url, of: resource.session.id)
+        return list?.isLong ?? true
     }
 }
 
@@ -73,26 +79,6 @@ extension ProxyCore {
         return TimeShiftSegment.Marks(
             segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
             key: mark(segment.keyURL, .key))
-    }
-}
-
-extension OriginExchange {
-    /// What the names of the served list stood for when their segments were new; nil where those
-    /// of the origin's last window tell.
-    func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
-        guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
-        return core.timeShift.list(resource.url, of: resource.session).shift
-    }
-
-    /// The epoch of a name in a longer window.
-    func epoch(of reference: ResourceReference, in shift: TimeShift) -> Epoch {
-        guard let marks = shift.marks(number: reference.mediaSequence) else { return .first }
-        return switch reference.role {
-        case .initialization: Epoch(number: marks.map)
-        case .key: Epoch(number: marks.key)
-        case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
-        case .part, .playlist, .json: .first
-        }
     }
 }
 

@@ -32,9 +32,8 @@ final class TimeShiftTable: Sendable {
 
     /// The list of a playlist, with what is remembered of it; reads a file the first time.
     ///
-    /// Once a list and run, or when nobody has used it for a quarter of an hour, that holds up the
-    /// loop of the player that asks: about 0.1 s for a day of segments of 4 s, and the player can
-    /// be told nothing without it.
+    /// Blocks once a list and run, or when nobody has used it for a quarter of an hour: about 0.1 s
+    /// for a day of segments of 4 s. `ProxyCore.isShiftLong` keeps that off the server loops.
     func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let key = PlaylistMemory.Key(list: url, session: session.id)
         if let known = lists.withLock({ $0[key] }) { return known }
@@ -122,6 +121,8 @@ final class ShiftedList: Sendable {
     }
 
     let state: Mutex<State>
+    /// Held by the one thread that merges.
+    private let merging = Mutex(())
 
     init(url: AbsoluteURL, session: Session, shift: TimeShift) {
         self.url = url
@@ -178,38 +179,31 @@ final class ShiftedList: Sendable {
             sibling: core.timeShift.sibling(of: self),
             countsAnew: core.live.relation(of: reading.key) == .reset)
         let text = try PlaylistText(reading.body)
-        let outcome = try state.withLock { state throws(PlaylistError) in
-            if reading.generation != 0 { state.generation = reading.generation }
-            var outcome = Outcome()
-            let isFirst = state.shift.segments.isEmpty
-            state.isComplete = isFirst && text.kind == .media && text.contains(.endList)
-            state.isOther = isFirst && (text.kind != .media || state.isComplete)
-            guard !state.isOther else {
-                outcome.isShifted = false
-                return outcome
+        let outcome = try merging.withLock { _ throws(PlaylistError) in
+            // A long one in a copy: nobody who asks for the state may have to wait for it.
+            guard isLong || reading.body.count >= TextDesk.longText else {
+                return try state.withLock { state throws(PlaylistError) in
+                    try state.merge(reading, text, self, surroundings, core)
+                }
             }
-            let merge = try state.shift.merge(
-                reading.body, base: reading.base, in: surroundings)
-            outcome.relation = merge.relation
-            outcome.missed = merge.missed
-            for number in merge.added {
-                guard let segment = state.shift.segment(number: number) else { continue }
-                let marks = core.marks(of: segment, session)
-                if marks != segment.marks { state.shift.mark(number, marks) }
+            var merged = state.withLock { $0 }
+            let (before, wasLooked) = (merged.version, merged.lookedTo)
+            let result = Result { () throws(PlaylistError) in
+                try merged.merge(reading, text, self, surroundings, core)
             }
-            if let duration = session.shift.duration {
-                outcome.dropped = state.shift.trim(to: duration)
-            }
-            if isFirst || state.isRestored { state.lookedTo = state.shift.windowStart }
-            state.isRestored = false
-            if merge.relation != .unchanged && merge.relation != .stale { state.change() }
-            return outcome
+            let hasChanged = merged.version != before
+            let looks = merged.lookedTo == wasLooked ? nil : merged.lookedTo
+            state.withLock { $0.take(merged, lookedTo: looks, hasChanged: hasChanged) }
+            return try result.get()
         }
         core.keeper.drop(outcome.dropped, of: self)
         if outcome.relation == .newEpoch { core.counters.add(.shiftEpochs) }
         if outcome.missed > 0 { core.counters.add(.shiftMissed, Int64(outcome.missed)) }
         return outcome
     }
+
+    /// Whether its text takes a loop too long.
+    var isLong: Bool { state.withLock { $0.shift.segments.count >= TextDesk.longWindow } }
 
     /// What players get: the origin's text, extended back.
     func playlist(ending: TimeShift.Ending) -> [UInt8] {
@@ -229,5 +223,47 @@ extension ShiftedList.State {
         isUnsaved = true
         let first = shift.segments.first?.number ?? 0
         if let oldest = missing.min(), oldest < first { missing = missing.filter { $0 >= first } }
+    }
+
+    /// Takes in a window of `list`.
+    fileprivate mutating func merge(
+        _ reading: ShiftedList.Reading, _ text: borrowing PlaylistText, _ list: ShiftedList,
+        _ surroundings: TimeShift.Surroundings, _ core: ProxyCore
+    ) throws(PlaylistError) -> ShiftedList.Outcome {
+        if reading.generation != 0 { generation = reading.generation }
+        var outcome = ShiftedList.Outcome()
+        let isFirst = shift.segments.isEmpty
+        isComplete = isFirst && text.kind == .media && text.contains(.endList)
+        isOther = isFirst && (text.kind != .media || isComplete)
+        guard !isOther else {
+            outcome.isShifted = false
+            return outcome
+        }
+        let merge = try shift.merge(reading.body, base: reading.base, in: surroundings)
+        outcome.relation = merge.relation
+        outcome.missed = merge.missed
+        for number in merge.added {
+            guard let segment = shift.segment(number: number) else { continue }
+            let marks = core.marks(of: segment, list.session)
+            if marks != segment.marks { shift.mark(number, marks) }
+        }
+        if let duration = list.session.shift.duration {
+            outcome.dropped = shift.trim(to: duration)
+        }
+        if isFirst || isRestored { lookedTo = shift.windowStart }
+        isRestored = false
+        if merge.relation != .unchanged && merge.relation != .stale { change() }
+        return outcome
+    }
+
+    /// Takes over what a merge changed in a copy; what others have noted meanwhile stays.
+    fileprivate mutating func take(_ merged: Self, lookedTo looked: Int?, hasChanged: Bool) {
+        shift = merged.shift
+        generation = merged.generation
+        isComplete = merged.isComplete
+        isOther = merged.isOther
+        if let looked { lookedTo = looked }
+        isRestored = merged.isRestored
+        if hasChanged { change() }
     }
 }
