@@ -195,7 +195,9 @@ extension Flight {
             return
         }
         if isSniffing { sniff([], isAtEnd: true) }
-        guard state != .ended, !asksForWhole(), !repeatsReload() else { return }
+        guard state != .ended, !asksForWhole(), !readsListsFirst(), !repeatsReload() else {
+            return
+        }
         if writer.offset < promisedEnd {
             // Framed as whole, but shorter than it said elsewhere: broken like any other.
             return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)

@@ -77,6 +77,8 @@ final class Flight {
     var requestTime = WallTime.now()
     /// True once storing failed before anybody was told of the object: the body is passed on only.
     var keepsNothing = false
+    /// The list whose reading elsewhere the end of this flight has waited for.
+    var listsAwaited: UInt64?
     /// True until the first bytes have told whether this is a playlist.
     var isSniffing = false
     /// The first bytes, while they do not tell yet.

@@ -22,8 +22,13 @@ final class FlightTable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
+    let texts: TextDesk
     /// How far stored lists have come, by their generation.
-    var positions = RecentMap<UInt64, LivePosition>(capacity: 1_024)
+    var positions = RecentMap<UInt64, LivePosition?>(capacity: 1_024)
+    /// Wishes that are decided about when a list has been read elsewhere.
+    var reading: [FetchID: TextDesk.Request] = [:]
+    /// The one of them that is being decided about.
+    var readFirst: Set<FetchID> = []
     let health: OriginHealth
     let lines: LineSpeeds
     let log: Logger
@@ -64,6 +69,7 @@ final class FlightTable {
         keys = core.keys
         playlistMemory = core.playlistMemory
         live = core.live
+        texts = core.texts
         health = core.health
         lines = core.lines
         log = core.log
@@ -110,10 +116,14 @@ final class FlightTable {
     func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
-        if let object = currentList(for: request), let facts = ObjectFacts.of(object) {
-            let outcome = FetchOutcome(
-                isCollapsed: true, wasStored: true, status: facts.head.status, notStored: nil)
-            return reply(.object(object, outcome))
+        if let list = currentList(for: request) {
+            if reads(list, firstFor: request, id: id, reply: reply) { return }
+            if answers(list, request) {
+                let outcome = FetchOutcome(
+                    isCollapsed: true, wasStored: true, status: list.facts.head.status,
+                    notStored: nil)
+                return reply(.object(list.object, outcome))
+            }
         }
         let key = request.resource.key
         if request.lane >= .prefetch { concurrency.wake() }
@@ -187,6 +197,7 @@ final class FlightTable {
 
     /// Takes a wish back.
     func cancel(_ id: FetchID) {
+        if let waiting = reading.removeValue(forKey: id) { texts.cancel(waiting) }
         flightOfWish.removeValue(forKey: id)?.remove(id)
     }
 

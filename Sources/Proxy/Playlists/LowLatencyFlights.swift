@@ -11,27 +11,95 @@ import URISyntax
 /// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
 /// one list for all who ask for what it has (8216bis 6.2.5.2).
 extension FlightTable {
-    /// How far a stored list has come; nil for one that cannot be read.
+    /// How far a stored list has come; nil for one that cannot be read, and for a long one that has not
+    /// been read elsewhere.
     ///
     /// Blocks for the page cache only: a list is read when it has just come.
     func position(of object: StoredObject, _ resource: Resource) -> LivePosition? {
         if let known = positions[object.generation] { return known }
-        guard let facts = ObjectFacts.of(object), facts.head.isPlaylist, object.isComplete,
-            let total = object.total, let text = try? readBody(of: object, count: Int(total))
+        guard object.total ?? 0 < TextDesk.longText, let reading = reading(of: object, resource)
         else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = settings.playlistLimits
-        options.inheritedVariables = playlistMemory.variables(of: resource.session.id)
-        guard let made = LivePosition(text, options: options) else { return nil }
+        guard let made = reading.position else { return nil }
         positions[object.generation] = made
         return made
     }
 
-    /// A stored list that answers a request although nobody asked the origin for it now.
+    /// Has a long list read elsewhere, if that was not done yet.
+    ///
+    /// - Parameters:
+    ///   - object: the list.
+    ///   - resource: what it was asked for as.
+    ///   - then: called on this loop when `position(of:_:)` knows.
+    /// - Returns: what to withdraw this by; nil where there is nothing to wait for.
+    func readPosition(
+        of object: StoredObject, _ resource: Resource,
+        then: @escaping (FlightTable) -> Void
+    ) -> TextDesk.Request? {
+        let generation = object.generation
+        guard let total = object.total, total >= TextDesk.longText, positions[generation] == nil,
+            let reading = reading(of: object, resource)
+        else { return nil }
+        let bound = LoopBound((self, then), to: loop)
+        let key = TextDesk.Key(generation: generation, product: .position)
+        return texts.make(key, bytes: Int(total), { reading.position }) { position in
+            bound.enqueue { pair, _ in
+                pair.0.positions[generation] = .some(position)
+                pair.1(pair.0)
+            }
+        }
+    }
+
+    private func reading(of object: StoredObject, _ resource: Resource) -> PositionReading? {
+        guard let facts = ObjectFacts.of(object), facts.head.isPlaylist, object.isComplete else {
+            return nil
+        }
+        var options = PlaylistRewriter.Options()
+        options.limits = settings.playlistLimits
+        options.inheritedVariables = playlistMemory.variables(of: resource.session.id)
+        return PositionReading(object: object, options: options)
+    }
+
+    /// Reads how far a list has come before a request for it is decided about, where that takes long.
+    ///
+    /// - Returns: true where `fetch` is called again.
+    func reads(
+        _ list: CurrentList, firstFor request: FetchRequest, id: FetchID,
+        reply: @escaping @Sendable (FetchReply) -> Void
+    ) -> Bool {
+        guard !readFirst.contains(id) else { return false }
+        let waiting = readPosition(of: list.object, request.resource) { table in
+            guard table.reading.removeValue(forKey: id) != nil else { return }
+            table.readFirst.insert(id)
+            table.fetch(request, id: id, reply: reply)
+            table.readFirst.remove(id)
+        }
+        reading[id] = waiting
+        return waiting != nil
+    }
+
+    /// Whether a stored list answers a request although nobody asked the origin for it now.
     ///
     /// It does where it has what the directives ask for, and the origin is known to have nothing
     /// newer: it came just now, or a request for the very next part is being held.
-    func currentList(for request: FetchRequest) -> StoredObject? {
+    func answers(_ list: CurrentList, _ request: FetchRequest) -> Bool {
+        let resource = request.resource
+        guard let position = position(of: list.object, resource) else { return false }
+        if let directives = resource.live.delivery, !position.satisfies(directives) { return false }
+        if list.pending.contains(where: position.isNext) { return true }
+        let age = loop.wallNow - list.facts.head.responseTime
+        return request.terms.isDelivery && age >= .zero && age < position.step
+    }
+
+    /// A stored list that may answer a request.
+    struct CurrentList {
+        let object: StoredObject
+        let facts: ObjectFacts
+        /// Of the requests for it that run.
+        let pending: [DeliveryDirectives]
+    }
+
+    /// The stored list that may answer a request; nil for one that is not about a list.
+    func currentList(for request: FetchRequest) -> CurrentList? {
         let resource = request.resource
         let isReload = request.revalidates && resource.role == .playlist && resource.kind == nil
         guard request.terms.isDelivery || isReload, resource.policy != .refresh else { return nil }
@@ -41,13 +109,21 @@ extension FlightTable {
         let pending = (flights[resource.key] ?? []).compactMap { flight in
             flight.state == .ended ? nil : flight.resource.live.delivery
         }
-        guard request.terms.isDelivery || !pending.isEmpty,
-            let position = position(of: object, resource)
+        guard request.terms.isDelivery || !pending.isEmpty else { return nil }
+        return CurrentList(object: object, facts: facts, pending: pending)
+    }
+}
+
+/// A list that is to be read for how far it has come; any thread may do that.
+private struct PositionReading: Sendable {
+    let object: StoredObject
+    let options: PlaylistRewriter.Options
+
+    /// Nil for a list that cannot be read; blocks for the page cache.
+    var position: LivePosition? {
+        guard let total = object.total, let text = try? readBody(of: object, count: Int(total))
         else { return nil }
-        if let directives = resource.live.delivery, !position.satisfies(directives) { return nil }
-        if pending.contains(where: position.isNext) { return object }
-        let age = loop.wallNow - facts.head.responseTime
-        return request.terms.isDelivery && age >= .zero && age < position.step ? object : nil
+        return LivePosition(text, options: options)
     }
 }
 
@@ -61,6 +137,32 @@ extension Flight {
             return table.live.longestHold(of: resource.listKey)
         }
         return resource.live.longestHold
+    }
+
+    /// Has long lists read elsewhere before the end of a blocking reload is decided about: the one that
+    /// came, and the one that is stored.
+    ///
+    /// - Returns: true where `finish` is called again.
+    func readsListsFirst() -> Bool {
+        guard terms.isDelivery, isPlaylist, let object, let writer else { return false }
+        if object.total == nil { object.markBodyEnd(writer.offset) }
+        guard listsAwaited != object.generation else { return false }
+        listsAwaited = object.generation
+        let lists = [object, table.store.peek(resource.key)].compactMap { $0 }
+        let unread = Unread()
+        for list in lists {
+            let waiting = table.readPosition(of: list, resource) { [self] _ in
+                unread.count -= 1
+                if unread.count == 0, state == .filling { finish() }
+            }
+            if waiting != nil { unread.count += 1 }
+        }
+        return unread.count > 0
+    }
+
+    /// How many lists are still being read.
+    private final class Unread {
+        var count = 0
     }
 
     /// Asks again for a list that came before its time: an origin that does not know the
