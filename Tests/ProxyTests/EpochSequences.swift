@@ -67,7 +67,7 @@ struct EpochSequences {
         guard let taken = ledger.lists[list] else { return "the list is forgotten" }
         if relation != .same {
             let ledger = ledger
-            places.take(reading, keys: names.keys, of: (list, taken)) { ledger.epoch(of: $0) }
+            _ = places.take(reading, keys: names.keys, of: (list, taken)) { ledger.epoch(of: $0) }
         }
         if relation == .reset, let former, taken.epoch == .first || taken.epoch == former.epoch {
             return "the epoch goes from \(former.epoch.number) to \(taken.epoch.number)"

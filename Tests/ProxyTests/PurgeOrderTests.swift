@@ -1,8 +1,8 @@
-/// Orders of purges as their file keeps them.
 import Posix
 @testable import Proxy
 import Testing
 
+/// Orders of purges as their file keeps them.
 @Suite struct PurgeOrderTests {
     @Test func `orders are read as they were written`() {
         let time = WallTime(nanoseconds: 1_700_000_000_000_000_000)

@@ -1,4 +1,3 @@
-/// The threads for long texts: what they share, drop and refuse.
 @testable import Proxy
 import Posix
 import Reactor
@@ -7,6 +6,7 @@ import Store
 import Synchronization
 import Testing
 
+/// The threads for long texts: what they share, drop and refuse.
 @Suite struct `Tasks on long texts` {
     private let counters = Counters()
     private let desk: TextDesk

@@ -1,9 +1,9 @@
-/// Stories of texts of megabytes: no loop that serves others is held while one is read and rewritten.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of texts of megabytes: no loop that serves others is held while one is read and rewritten.
 extension Stories {
     @Suite struct LongTextStories {}
 }

@@ -1,9 +1,9 @@
-/// Stories of purges that the daemon does not live to finish.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of purges that the daemon does not live to finish.
 extension Stories {
     struct PurgeResumeTests {
         @Test(arguments: [SIGKILL, SIGTERM])

@@ -1,9 +1,9 @@
-/// Stories of files in the cache folder that nobody of ours has written.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Testing
 
+/// Stories of files in the cache folder that nobody of ours has written.
 extension Stories {
     struct StateFileTests {
         private static let names = [

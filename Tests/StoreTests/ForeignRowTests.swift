@@ -1,4 +1,3 @@
-/// An index whose rows this program cannot have written.
 import GRDB
 import GRDBSQLite
 import Posix
@@ -6,6 +5,7 @@ import Testing
 
 @testable import Store
 
+/// An index whose rows this program cannot have written.
 @Suite struct ForeignRowTests {
     @Test func `states that are too long are neither read nor kept, and the others count`() throws {
         let folder = try TemporaryFolder()

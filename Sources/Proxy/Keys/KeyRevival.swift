@@ -216,7 +216,7 @@ private struct RevivalSearch: Sendable {
     }
 
     private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
-        ObjectKey(sha256Of: core.keyText(url, session: session, role: role))
+        ObjectKey(core.cacheKey(url, session: session, role: role))
     }
 
     private func list() -> Found? {
@@ -248,7 +248,12 @@ private struct RevivalSearch: Sendable {
                 guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
                     facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
                 else { return nil }
-                return example.moved(to: url, role: .playlist, keyText: row.url)
+                return example.changing {
+                    $0.url = url
+                    $0.role = .playlist
+                    $0.cacheKey = CacheKey(text: row.url)
+                    $0.live = .none
+                }
             }
     }
 

@@ -1,4 +1,4 @@
-/// The threads on which long texts are read and rewritten, so that no event loop is held by one.
+// The threads on which long texts are read and rewritten, so that no event loop is held by one.
 import HLS
 import Posix
 import Reactor

@@ -1,4 +1,4 @@
-/// Small files that the daemon keeps beside its objects, read with a bound.
+// Small files that the daemon keeps beside its objects, read with a bound.
 import Glibc
 import Logging
 import Posix
