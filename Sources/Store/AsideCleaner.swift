@@ -29,14 +29,14 @@ final class AsideCleaner: Sendable {
 
     private let folder: StoreFolder
     private let index: ObjectIndex
-    private let ledger: DiskLedger
+    private let usage: DiskUsage
     private let log: Logger
     private let state = Mutex(State())
 
-    init(folder: StoreFolder, index: ObjectIndex, ledger: DiskLedger, log: Logger) {
+    init(folder: StoreFolder, index: ObjectIndex, usage: DiskUsage, log: Logger) {
         self.folder = folder
         self.index = index
-        self.ledger = ledger
+        self.usage = usage
         self.log = log
     }
 
@@ -49,7 +49,7 @@ final class AsideCleaner: Sendable {
             let rest = AsideFolder(
                 path: found.path, objects: found.objects * min(parts, 256) / 256,
                 bytes: found.bytes / 256 * Int64(min(parts, 256)))
-            ledger.charge(rest.bytes)
+            usage.charge(rest.bytes)
             add(rest)
         }
         if (try? index.hasSetAside()) == true { start() }
@@ -150,7 +150,7 @@ final class AsideCleaner: Sendable {
     }
 
     private func release(bytes: Int64) {
-        ledger.release(bytes)
+        usage.release(bytes)
         state.withLock { $0.left.bytes -= bytes }
     }
 

@@ -12,9 +12,9 @@ extension ObjectStore {
     package func statistics() -> StoreStatistics {
         var statistics = StoreStatistics()
         core.counters.fill(&statistics)
-        statistics.objects = core.ledger.objectCount
-        statistics.bytes = core.ledger.used
-        statistics.budgetBytes = core.ledger.budget
+        statistics.objects = core.usage.objectCount
+        statistics.bytes = core.usage.used
+        statistics.budgetBytes = core.usage.budget
         statistics.openObjects = core.table.count
         statistics.deletion = core.cleaner.left
         return statistics
@@ -23,9 +23,9 @@ extension ObjectStore {
     /// The room on the disk and what is taken of it; asks the file system (statvfs(3)).
     package func space() -> StoreSpace {
         StoreSpace(
-            used: core.ledger.used, budget: core.ledger.budget,
+            used: core.usage.used, budget: core.usage.budget,
             minFree: core.configuration.minFreeBytes, free: freeBytes(at: core.folder.path),
-            objects: core.ledger.objectCount, pinnedTitles: core.pins.count)
+            objects: core.usage.objectCount, pinnedTitles: core.pins.count)
     }
 
     // MARK: Listing

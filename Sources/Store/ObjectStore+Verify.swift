@@ -11,7 +11,7 @@ extension ObjectStore {
     package func verify(_ each: (VerifyProgress) -> Void) -> VerifyReport {
         var report = VerifyReport()
         var progress = VerifyProgress()
-        progress.objectsToCheck = core.ledger.objectCount
+        progress.objectsToCheck = core.usage.objectCount
         for byte in UInt8.min...UInt8.max {
             let folder = core.folder.objectsFolder(of: byte)
             for file in (try? listFolder(folder)) ?? [] {

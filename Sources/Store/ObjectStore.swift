@@ -54,8 +54,8 @@ package final class ObjectStore: Sendable {
         channel.connect(room: core)
         do {
             let totals = try index.totals()
-            core.ledger.charge(totals.bytes)
-            core.ledger.countObjects(totals.objects)
+            core.usage.charge(totals.bytes)
+            core.usage.countObjects(totals.objects)
         } catch {
             throw .index(folder: path, reason: "\(error)")
         }
@@ -247,9 +247,9 @@ package final class ObjectStore: Sendable {
     /// - Returns: false when it is known that nothing can be freed. True is no promise: it holds
     ///   nothing back.
     package func reserve(_ bytes: Int64) -> Bool {
-        guard bytes <= core.ledger.budget else { return false }
-        if core.ledger.used + bytes <= core.ledger.budget { return true }
-        let wasStuck = core.ledger.isStuck
+        guard bytes <= core.usage.budget else { return false }
+        if core.usage.used + bytes <= core.usage.budget { return true }
+        let wasStuck = core.usage.isStuck
         core.channel.askEviction(bytes: bytes)
         return !wasStuck
     }

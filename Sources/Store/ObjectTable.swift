@@ -40,7 +40,7 @@ struct TableShard: Sendable {
     private var clock: UInt64 = 0
     /// How each key was used, since the store thread last asked.
     var uses: [ObjectKey: Use] = [:]
-    /// Keys whose file the ledger knows for certain, while index and folder are being compared; nil
+    /// Keys whose file the usage knows for certain, while index and folder are being compared; nil
     /// afterwards, when it knows all of them.
     var settled: Set<ObjectKey>? = []
     /// Keys that begin with this byte or a smaller one have been compared.

@@ -44,7 +44,7 @@ struct StoreMail: Sendable {
 ///
 /// Its lock is the innermost one: nothing is called under it.
 final class StoreChannel: Sendable {
-    let ledger: DiskLedger
+    let usage: DiskUsage
     let configuration: StoreConfiguration
     let counters = StoreCounters()
 
@@ -67,7 +67,7 @@ final class StoreChannel: Sendable {
 
     init(configuration: StoreConfiguration) {
         self.configuration = configuration
-        ledger = DiskLedger(budget: configuration.budgetBytes)
+        usage = DiskUsage(budget: configuration.budgetBytes)
     }
 
     func connect(room: StoreCore) {

@@ -18,16 +18,16 @@ extension StoreCore {
     /// - Returns: false where there is no room in the budget or on the disk; nothing is counted then.
     func obtain(_ bytes: Int64) -> Bool {
         if take(bytes) {
-            if ledger.isOverBudget, !ledger.isStuck { channel.askEviction(bytes: 0) }
+            if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
             return true
         }
-        let wasStuck = ledger.isStuck
+        let wasStuck = usage.isStuck
         channel.askEviction(bytes: bytes)
-        guard bytes <= ledger.budget, !wasStuck, channel.worker != nil else { return false }
+        guard bytes <= usage.budget, !wasStuck, channel.worker != nil else { return false }
         for _ in 0..<Self.patience {
             usleep(500)
             if take(bytes) { return true }
-            if ledger.isStuck { return false }
+            if usage.isStuck { return false }
         }
         return false
     }
@@ -39,7 +39,7 @@ extension StoreCore {
 
     /// As `obtain`, without waiting.
     func take(_ bytes: Int64) -> Bool {
-        hasRoomOnDisk(bytes) && ledger.tryCharge(bytes)
+        hasRoomOnDisk(bytes) && usage.tryCharge(bytes)
     }
 
     /// What may be taken without asking the file system again.
@@ -147,7 +147,7 @@ extension StoreCore {
         _ header: ObjectHeader, _ description: ObjectDescription
     ) throws(SystemError) -> StoredObject? {
         let total = description.expectsWholeBody ? header.total ?? 0 : 0
-        guard total <= ledger.budget else { return nil }
+        guard total <= usage.budget else { return nil }
         let longest = (fileSizeLimit() ?? .max) - header.bodyOffset
         guard header.total ?? 0 <= longest else { return nil }
         let isCounted = total > 0 && total <= configuration.preallocationLimit
@@ -165,13 +165,13 @@ extension StoreCore {
                     file.number, offset: header.bodyOffset, length: total)
             }
         } catch {
-            ledger.release(charge)
+            usage.release(charge)
             try? removeFile(path)
             throw error
         }
         if isReservable, !isReserved {
             let left = Footprint.bytes(header: header.bodyOffset, present: 0)
-            ledger.release(charge - left)
+            usage.release(charge - left)
             charge = left
         }
         let parts = StoredObject.Parts(
@@ -192,7 +192,7 @@ extension StoreCore {
         var header = header
         header.claim(body, epoch: folder.epoch)
         let charge = Footprint.bytes(header: header.bodyOffset, present: Int64(body.count))
-        guard header.isComplete, charge <= ledger.budget, obtain(charge) else { return nil }
+        guard header.isComplete, charge <= usage.budget, obtain(charge) else { return nil }
         let path = folder.newPath(header.generation)
         let file = try makeNewFile(path, charged: charge)
         do throws(SystemError) {
@@ -203,7 +203,7 @@ extension StoreCore {
             bytes += body
             try write(bytes, to: file.number, at: 0)
         } catch {
-            ledger.release(charge)
+            usage.release(charge)
             try? removeFile(path)
             throw error
         }
@@ -224,7 +224,7 @@ extension StoreCore {
             try makeFolder(folder.newFolder)
             return try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
         } catch {
-            ledger.release(charged)
+            usage.release(charged)
             throw error
         }
     }

@@ -21,7 +21,7 @@ final class StoreCore: Sendable {
     /// Tells objects that are to be purged, and are not found any more; nil for none.
     let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
 
-    var ledger: DiskLedger { channel.ledger }
+    var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }
     var configuration: StoreConfiguration { channel.configuration }
 
@@ -29,7 +29,7 @@ final class StoreCore: Sendable {
         folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger
     ) throws(SystemError) {
         pins = try PinFile(folder: folder, log: log)
-        cleaner = AsideCleaner(folder: folder, index: index, ledger: channel.ledger, log: log)
+        cleaner = AsideCleaner(folder: folder, index: index, usage: channel.usage, log: log)
         self.folder = folder
         self.index = index
         self.channel = channel
@@ -124,7 +124,7 @@ final class StoreCore: Sendable {
         keepOnly(header.spans, of: file, bodyOffset: header.bodyOffset, total: header.total)
     }
 
-    /// Makes ledger and index agree with a file that has not been compared since the start.
+    /// Makes usage and index agree with a file that has not been compared since the start.
     private func settle(_ header: ObjectHeader) {
         let key = header.key
         let isUnsettled = table.withShard(of: key) { shard in
@@ -141,10 +141,10 @@ final class StoreCore: Sendable {
             isComplete: header.isComplete, created: header.created,
             lastUsed: row?.lastUsed ?? header.created)
         guard found != row else { return }
-        ledger.charge(found.bytes - (row?.bytes ?? 0))
+        usage.charge(found.bytes - (row?.bytes ?? 0))
         channel.noteRow(.adopt(found), of: key)
         guard row == nil else { return }
-        ledger.countObjects(1)
+        usage.countObjects(1)
         counters.adoptedObjects.add(1, ordering: .relaxed)
     }
 
@@ -162,7 +162,7 @@ final class StoreCore: Sendable {
     /// Takes a file that was purged as it was found out of the books.
     private func forgetHidden(_ key: ObjectKey) {
         guard let row = row(of: key) else { return }
-        ledger.release(row.bytes)
+        usage.release(row.bytes)
         noteRemoval(of: key)
     }
 
@@ -171,7 +171,7 @@ final class StoreCore: Sendable {
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
         guard let row = row(of: key) else { return }
-        ledger.release(row.bytes)
+        usage.release(row.bytes)
         noteRemoval(of: key)
     }
 
@@ -190,7 +190,7 @@ final class StoreCore: Sendable {
     /// Notes that a key's name is gone; the key's name is locked.
     func noteRemoval(of key: ObjectKey) {
         table.withShard(of: key) { _ = $0.settled?.insert(key) }
-        ledger.countObjects(-1)
+        usage.countObjects(-1)
         counters.removals.add(1, ordering: .releasing)
         channel.noteRow(.delete, of: key)
         channel.noteName(of: key)
@@ -218,7 +218,7 @@ final class StoreCore: Sendable {
                 return shard.remove(key.name)
             }
             if only != nil, open == nil { return nil }
-            // Read from disk if need be: its size must leave the ledger.
+            // Read from disk if need be: its size must leave the usage.
             guard let object = open ?? load(key, hides: false) else { return nil }
             do throws(SystemError) {
                 try removeFile(folder.objectPath(key))
@@ -262,7 +262,7 @@ final class StoreCore: Sendable {
         guard table.withShard(of: key, { $0.isUnsettled(key) }), let row = row(of: key) else {
             return
         }
-        ledger.release(row.bytes)
+        usage.release(row.bytes)
         noteRemoval(of: key)
     }
 
@@ -292,7 +292,7 @@ final class StoreCore: Sendable {
                 } ?? known
             old?.state.withLock { $0.place = .unlinked }
             if old == nil {
-                ledger.countObjects(1)
+                usage.countObjects(1)
             } else {
                 counters.removals.add(1, ordering: .releasing)
             }

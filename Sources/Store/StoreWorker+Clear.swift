@@ -68,7 +68,7 @@ extension StoreWorker {
         cleared.removal.objects = totals.objects - cleared.kept.count
         cleared.removal.bytes = size
         cleared.bytesLeft = size - known.reduce(0) { $0 + ($1?.bytes ?? 0) }
-        core.ledger.countObjects(cleared.kept.count - core.ledger.objectCount)
+        core.usage.countObjects(cleared.kept.count - core.usage.objectCount)
         core.counters.removals.add(1, ordering: .releasing)
         do {
             try core.index.setAside(butFor: cleared.kept.map(\.key))
@@ -94,7 +94,7 @@ extension StoreWorker {
 
     /// Retention knows nothing but what was kept.
     private func beginAnew(with kept: [IndexRow]) {
-        policy = core.configuration.makePolicy(core.ledger.budget)
+        policy = core.configuration.makePolicy(core.usage.budget)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
         reloadPins()
     }

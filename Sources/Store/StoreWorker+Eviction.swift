@@ -32,7 +32,7 @@ extension StoreWorker {
     }
 
     private func stopEvicting(_ isStuck: Bool) {
-        core.ledger.isStuck = isStuck
+        core.usage.isStuck = isStuck
         wantedBytes = nil
         isEvicting = false
     }
@@ -59,7 +59,7 @@ extension StoreWorker {
 
     /// Bytes over the budget, or short of the free space that must stay.
     private func shortage(_ wanted: Int64) -> Int64 {
-        let over = core.ledger.used + wanted - (core.ledger.budget - core.ledger.headroom)
+        let over = core.usage.used + wanted - (core.usage.budget - core.usage.headroom)
         guard let free = freeBytes(at: core.folder.path) else { return over }
         // As if a figure beyond any disk were just that.
         return max(over, min(core.configuration.minFreeBytes, 1 << 60) + wanted - free)
@@ -85,7 +85,7 @@ extension StoreWorker {
             }
             core.noteRemoval(of: key)
             guard let open else {
-                core.ledger.release(latest.bytes)
+                core.usage.release(latest.bytes)
                 return (nil, latest.bytes)
             }
             return open.state.withLock { state in

@@ -60,7 +60,7 @@ extension StoreWorker {
             try syncData(file.number)
             try write(encoded.bytes, to: file.number, at: 0)
         } catch {
-            core.ledger.release(charge)
+            core.usage.release(charge)
             try? removeFile(path)
             throw error
         }

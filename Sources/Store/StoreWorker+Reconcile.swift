@@ -38,7 +38,7 @@ extension StoreWorker {
         comparison?.report.wasClosedCleanly = core.folder.wasClean
         comparison?.report.isIndexRebuilt = isRebuilt
         comparison?.report.orphans = leftovers
-        comparison?.found.reserveCapacity(core.ledger.objectCount)
+        comparison?.found.reserveCapacity(core.usage.objectCount)
         reloadPins()
         compareMore(loop)
     }
@@ -123,7 +123,7 @@ extension StoreWorker {
         core.table.withName(of: row.key) {
             guard core.table.withShard(of: row.key, { $0.isUnsettled(row.key) }) else { return }
             core.noteRemoval(of: row.key)
-            core.ledger.release(row.facts.bytes)
+            core.usage.release(row.facts.bytes)
             core.counters.droppedRows.add(1, ordering: .relaxed)
         }
     }
@@ -148,13 +148,13 @@ extension StoreWorker {
         core.log.info(
             "index and folder agree",
             metadata: [
-                "objects": "\(core.ledger.objectCount)", "bytes": "\(core.ledger.used)",
+                "objects": "\(core.usage.objectCount)", "bytes": "\(core.usage.used)",
                 "clean": "\(report.wasClosedCleanly)", "rebuilt": "\(report.isIndexRebuilt)",
                 "kept": "\(report.kept)", "adopted": "\(report.adopted)",
                 "dropped": "\(report.dropped)", "damaged": "\(report.damaged)",
                 "orphans": "\(report.orphans)",
             ])
-        if core.ledger.isOverBudget { core.channel.askEviction(bytes: 0) }
+        if core.usage.isOverBudget { core.channel.askEviction(bytes: 0) }
         if report.kept > 10_000 { giveBackFreeMemory() }
     }
 }

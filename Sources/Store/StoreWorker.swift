@@ -61,7 +61,7 @@ final class StoreWorker {
     init(core: StoreCore, syncer: Syncer) {
         self.core = core
         self.syncer = syncer
-        policy = core.configuration.makePolicy(core.ledger.budget)
+        policy = core.configuration.makePolicy(core.usage.budget)
     }
 
     /// Looks at what other threads left, and before long again.
@@ -165,7 +165,7 @@ final class StoreWorker {
         core.table.trimAll()
         mayTrim = false
         // What was in use at the last attempt may be idle now.
-        if core.ledger.isOverBudget, !isEvicting {
+        if core.usage.isOverBudget, !isEvicting {
             _ = settleFinished()
             commitDue(at: loop.now)
             wantedBytes = wantedBytes ?? 0
@@ -276,7 +276,7 @@ final class StoreWorker {
     /// Begins at nothing in the folder that is there now; what is open can be read to its end.
     private func moveIn() throws {
         try core.folder.takeAnew()
-        core.ledger.startAnew()
+        core.usage.startAnew()
         core.counters.removals.add(1, ordering: .releasing)
         core.table.withEachShard { shard in
             for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }
@@ -291,7 +291,7 @@ final class StoreWorker {
         uses = [:]
         usesSince = nil
         comparison = nil
-        policy = core.configuration.makePolicy(core.ledger.budget)
+        policy = core.configuration.makePolicy(core.usage.budget)
         try core.index.openAnew(core.folder)
         try core.pins.writeAgain()
     }

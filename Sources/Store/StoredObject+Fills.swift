@@ -69,7 +69,7 @@ extension StoredObject {
             return Footprint.bytes(header: bodyOffset, spans: spans) - state.charge
         }
         guard missing > 0, isOfThisEra, let room = channel.room else { return }
-        let ahead = max(missing, min(1 << 20, channel.ledger.budget / 64 / 4096 * 4096))
+        let ahead = max(missing, min(1 << 20, channel.usage.budget / 64 / 4096 * 4096))
         let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
         guard got > 0 else {
             // A budget without room says nothing of the disk; a disk without room takes nobody's.
@@ -231,9 +231,9 @@ extension StoredObject {
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
         guard countsForBudget, isOfThisEra, needed > state.charge else { return }
-        channel.ledger.charge(needed - state.charge)
+        channel.usage.charge(needed - state.charge)
         state.charge = needed
-        if channel.ledger.isOverBudget, !channel.ledger.isStuck { channel.askEviction(bytes: 0) }
+        if channel.usage.isOverBudget, !channel.usage.isStuck { channel.askEviction(bytes: 0) }
     }
 }
 

@@ -67,7 +67,7 @@ package final class StoredObject: Sendable {
         newPath = parts.newPath
         isStored = parts.place == .current
         countsForBudget = parts.countsForBudget
-        era = channel.ledger.era
+        era = channel.usage.era
         self.descriptor = descriptor
         self.channel = channel
         var initial = ObjectState(
@@ -92,11 +92,11 @@ package final class StoredObject: Sendable {
     }
 
     /// True while the folder is the one that the object was made in.
-    var isOfThisEra: Bool { era == channel.ledger.era }
+    var isOfThisEra: Bool { era == channel.usage.era }
 
     /// Takes bytes out of the books, unless these were closed meanwhile.
     func giveBack(_ bytes: Int64) {
-        if isOfThisEra { channel.ledger.release(bytes) }
+        if isOfThisEra { channel.usage.release(bytes) }
     }
 
     // MARK: Facts

@@ -16,7 +16,7 @@ import URISyntax
 
 struct EpochSequences {
     private var readings: FuzzedReadings
-    private var ledger = EpochLedger()
+    private var epochs = EpochTable()
     private var places = LivePlaces()
     private var generation: UInt64 = 0
     private var now: Int64 = 1_800_000_000
@@ -34,7 +34,7 @@ struct EpochSequences {
         guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
         for list in readings.mediaPlaylists() {
             let key = keys[readings.happens(oneIn: 4) ? 1 : 0]
-            let wasLive = ledger.lists[key] != nil
+            let wasLive = epochs.lists[key] != nil
             if let reading = try? LiveReading(
                 list, base: base, wasLive: wasLive, options: PlaylistRewriter.Options())
             {
@@ -42,7 +42,7 @@ struct EpochSequences {
             }
             if let fault = positionFault(list) { return fault }
             if readings.happens(oneIn: 4), let fault = restartFault() { return fault }
-            if readings.happens(oneIn: 6) { ledger.adopt(keys[0], as: keys[1]) }
+            if readings.happens(oneIn: 6) { epochs.adopt(keys[0], as: keys[1]) }
         }
         return nil
     }
@@ -50,8 +50,8 @@ struct EpochSequences {
     // MARK: Epochs
 
     private mutating func take(_ reading: LiveReading, of list: ObjectKey) -> String? {
-        let former = ledger.lists[list]
-        let known = ledger.knownNames(of: list, version: 0)
+        let former = epochs.lists[list]
+        let known = epochs.knownNames(of: list, version: 0)
         let names = WindowNames(reading, known: known) { url, _ in ObjectKey(sha256Of: url.text) }
         if names.keys.count != reading.names.count { return "names are lost" }
         // Clocks jump, and readings arrive late.
@@ -60,14 +60,14 @@ struct EpochSequences {
         let requested = WallTime(seconds: now)
         let received = requested + .seconds(Int64(readings.choose(3)))
         generation += 1
-        let relation = ledger.take(
+        let relation = epochs.take(
             reading, generation: generation, .init(requested: requested, received: received),
             at: (list, names, 0)
         ).relation
-        guard let taken = ledger.lists[list] else { return "the list is forgotten" }
+        guard let taken = epochs.lists[list] else { return "the list is forgotten" }
         if relation != .same {
-            let ledger = ledger
-            _ = places.take(reading, keys: names.keys, of: (list, taken)) { ledger.epoch(of: $0) }
+            let epochs = epochs
+            _ = places.take(reading, keys: names.keys, of: (list, taken)) { epochs.epoch(of: $0) }
         }
         if relation == .reset, let former, taken.epoch == .first || taken.epoch == former.epoch {
             return "the epoch goes from \(former.epoch.number) to \(taken.epoch.number)"
@@ -79,16 +79,16 @@ struct EpochSequences {
 
     private func findFault(
         _ reading: LiveReading, _ names: WindowNames,
-        of list: (key: ObjectKey, known: EpochLedger.List),
+        of list: (key: ObjectKey, known: EpochTable.List),
         isTaken: Bool
     ) -> String? {
         let id = (list.key, list.known.epoch)
         for (name, key) in zip(reading.names, names.keys) {
-            if isTaken, ledger.since(key) == nil { return "a name of the window is not known" }
+            if isTaken, epochs.since(key) == nil { return "a name of the window is not known" }
             guard isTaken, let place = name.position, !name.isHint, !name.isSection else {
                 continue
             }
-            let found = places.find(place, role: name.role, in: id) { ledger.epoch(of: $0) }
+            let found = places.find(place, role: name.role, in: id) { epochs.epoch(of: $0) }
             guard case .url = found else { return "\(place) is not found" }
         }
         return nil
@@ -97,9 +97,9 @@ struct EpochSequences {
     // MARK: Restarts
 
     private mutating func restartFault() -> String? {
-        var next = EpochLedger()
-        for (key, list) in ledger.lists {
-            guard let restored = EpochLedger.List(encoded: list.encoded) else {
+        var next = EpochTable()
+        for (key, list) in epochs.lists {
+            guard let restored = EpochTable.List(encoded: list.encoded) else {
                 return "\(String(decoding: list.encoded, as: UTF8.self)) is not read again"
             }
             if restored.encoded != list.encoded { return "what is kept changes when it is read" }
@@ -108,10 +108,10 @@ struct EpochSequences {
         // What another version, or a damaged disk, left behind.
         let numbers = (0..<7 + readings.choose(8)).map { _ in readings.edge() }
         let text = (["\(1 + readings.choose(2))"] + numbers).joined(separator: " ")
-        if let list = EpochLedger.List(encoded: Array(text.utf8)) {
+        if let list = EpochTable.List(encoded: Array(text.utf8)) {
             if readings.happens(oneIn: 2) { next.restore(list, key: keys[0]) }
         }
-        ledger = next
+        epochs = next
         places = LivePlaces()
         return nil
     }

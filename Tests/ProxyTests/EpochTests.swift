@@ -9,7 +9,7 @@ import URISyntax
 /// Since when names of live lists stand for what they stand for, reading by reading.
 @Suite struct `Epochs of names` {
     private let list = ObjectKey(sha256Of: "list")
-    private var ledger = EpochLedger()
+    private var epochs = EpochTable()
     private var generation: UInt64 = 0
     /// Names that are taken in at a time; nil for all.
     private var piece: Int?
@@ -30,7 +30,7 @@ import URISyntax
                 Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
                 options: PlaylistRewriter.Options()))
         let window = WindowNames(
-            reading, known: ledger.knownNames(of: list ?? self.list, version: 0)
+            reading, known: epochs.knownNames(of: list ?? self.list, version: 0)
         ) { url, _ in ObjectKey(sha256Of: url.text) }
         return (reading, window)
     }
@@ -40,30 +40,30 @@ import URISyntax
     private mutating func read(
         _ first: Int, _ names: [String], at time: Int64, head: String = "",
         of list: ObjectKey? = nil
-    ) throws -> EpochLedger.Relation {
+    ) throws -> EpochTable.Relation {
         let (reading, window) = try self.reading(first, names, head: head, of: list)
         generation += 1
         let at = WallTime(seconds: 1_800_000_000 + time)
-        let times = EpochLedger.Times(requested: at, received: at)
+        let times = EpochTable.Times(requested: at, received: at)
         let place = (list ?? self.list, window, UInt64(0))
         guard let piece else {
-            return ledger.take(reading, generation: generation, times, at: place).relation
+            return epochs.take(reading, generation: generation, times, at: place).relation
         }
-        var taking = ledger.begin(reading, generation: generation, times, at: place)
-        while ledger.goOn(&taking, names: piece) {
-            #expect(!ledger.knows(list ?? self.list, generation: generation))
+        var taking = epochs.begin(reading, generation: generation, times, at: place)
+        while epochs.goOn(&taking, names: piece) {
+            #expect(!epochs.knows(list ?? self.list, generation: generation))
         }
-        #expect(ledger.end(taking) == nil)
-        #expect(ledger.knows(list ?? self.list, generation: generation))
+        #expect(epochs.end(taking) == nil)
+        #expect(epochs.knows(list ?? self.list, generation: generation))
         return taking.relation
     }
 
     private func since(_ name: String) -> Int64? {
-        ledger.since(Self.key(name)).map { $0.seconds - 1_800_000_000 }
+        epochs.since(Self.key(name)).map { $0.seconds - 1_800_000_000 }
     }
 
     private func epoch(_ name: String) -> Int64 {
-        let number = ledger.epoch(of: Self.key(name)).number
+        let number = epochs.epoch(of: Self.key(name)).number
         return number == 0 ? 0 : Int64(number) - 1_800_000_000
     }
 
@@ -101,14 +101,14 @@ import URISyntax
         try read(0, ["a", "b"], at: 0)
         let (reading, window) = try self.reading(1, ["b", "c"])
         let at = WallTime(seconds: 1_800_000_001)
-        var taking = ledger.begin(
-            reading, generation: 99, EpochLedger.Times(requested: at, received: at),
+        var taking = epochs.begin(
+            reading, generation: 99, EpochTable.Times(requested: at, received: at),
             at: (list, window, 0))
-        #expect(ledger.goOn(&taking, names: 1))
+        #expect(epochs.goOn(&taking, names: 1))
         #expect(try read(2, ["c", "d"], at: 2) == .goesOn)
-        while ledger.goOn(&taking, names: 1) {}
-        #expect(ledger.end(taking) == nil)
-        #expect(ledger.lists[list]?.start == 2)
+        while epochs.goOn(&taking, names: 1) {}
+        #expect(epochs.end(taking) == nil)
+        #expect(epochs.lists[list]?.start == 2)
         #expect(try read(3, ["d", "e"], at: 3) == .goesOn)
         #expect(since("d") == 2 && epoch("d") == 0)
     }
@@ -192,11 +192,11 @@ import URISyntax
     @Test mutating func `what a run knew of a list is told to the next`() throws {
         try read(10, ["a", "b"], at: 0)
         try read(0, ["a", "b"], at: 5)
-        let kept = try #require(ledger.lists[list])
-        let restored = try #require(EpochLedger.List(encoded: kept.encoded))
+        let kept = try #require(epochs.lists[list])
+        let restored = try #require(EpochTable.List(encoded: kept.encoded))
         #expect(restored == kept)
-        ledger = EpochLedger()
-        ledger.restore(restored, key: list)
+        epochs = EpochTable()
+        epochs.restore(restored, key: list)
         try read(1, ["b", "c"], at: 6)
         #expect(epoch("b") == 5 && since("b") == 6 && epoch("c") == 5)
     }

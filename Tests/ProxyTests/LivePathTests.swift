@@ -44,7 +44,7 @@ import URISyntax
     /// The memory of one list, and the paths that it gave.
     private struct Reader {
         private let list = ObjectKey(sha256Of: "list")
-        private var ledger = EpochLedger()
+        private var epochs = EpochTable()
         private var generation: UInt64 = 0
 
         /// The links of a reading: what stands where, by the URL's file name, the tag and the number.
@@ -55,14 +55,14 @@ import URISyntax
             let base = try AbsoluteURL(base)
             let reading = try #require(try LiveReading(bytes, base: base, options: .init()))
             let window = WindowNames(
-                reading, known: ledger.knownNames(of: list, version: 0)
+                reading, known: epochs.knownNames(of: list, version: 0)
             ) { url, _ in ObjectKey(sha256Of: url.text) }
             generation += 1
             let now = WallTime(seconds: 1_800_000_000 + seconds)
-            _ = ledger.take(
+            _ = epochs.take(
                 reading, generation: generation, .init(requested: now, received: now),
                 at: (list, window, 0))
-            let known = try #require(ledger.lists[list])
+            let known = try #require(epochs.lists[list])
             let names = LiveNames(
                 list: (list.listName, known.epoch),
                 sections: Dictionary(
@@ -136,18 +136,18 @@ import URISyntax
     }
 
     @Test func `sections are kept over a restart, and old heads are still read`() throws {
-        var list = EpochLedger.List()
+        var list = EpochTable.List()
         list.epoch = Epoch(number: 7)
         (list.start, list.end) = (3, 9)
         list.dates = [8: 1_000]
         list.sections = [LiveSection(number: 3, name: 5), LiveSection(number: 8, name: .max)]
-        #expect(EpochLedger.List(encoded: list.encoded) == list)
+        #expect(EpochTable.List(encoded: list.encoded) == list)
         list.dates = [:]
-        #expect(EpochLedger.List(encoded: list.encoded) == list)
-        let old = try #require(EpochLedger.List(encoded: Array("1 7 3 9 6 0 5 8 1000".utf8)))
+        #expect(EpochTable.List(encoded: list.encoded) == list)
+        let old = try #require(EpochTable.List(encoded: Array("1 7 3 9 6 0 5 8 1000".utf8)))
         #expect(old.dates == [8: 1_000] && old.sections.isEmpty && old.epoch.number == 7)
         for text in ["", "2 7 3 9 6 0 5", "3 7 3 9 6 0 5 0 0 0", "2 7 3 9 6 0 5 0 0 0 4"] {
-            let read = EpochLedger.List(encoded: Array(text.utf8))
+            let read = EpochTable.List(encoded: Array(text.utf8))
             #expect(read == nil || read?.sections.isEmpty == true, "\(text)")
         }
     }

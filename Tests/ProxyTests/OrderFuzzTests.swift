@@ -91,9 +91,9 @@ import URISyntax
                 for (name, value) in order.settings { #expect(copy.set(name, value) == nil) }
                 #expect(copy == order)
             }
-            let arguments = HandArguments(query)
+            let arguments = AdministrationQuery(query)
             _ = arguments.number("limit", in: 1...1_000, default: 100)
-            _ = arguments["older-than"].flatMap(HandArguments.duration)
+            _ = arguments["older-than"].flatMap(AdministrationQuery.duration)
             if let place = arguments["after"].flatMap(TitlePlace.init) {
                 #expect(TitlePlace(place.text)?.text == place.text)
             }

@@ -164,12 +164,12 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("0s", 0),
     ])
     func `lengths of time are read`(_ text: String, _ seconds: Int64) {
-        #expect(HandArguments.duration(text)?.nanoseconds == seconds * 1_000_000_000)
+        #expect(AdministrationQuery.duration(text)?.nanoseconds == seconds * 1_000_000_000)
     }
 
     @Test(arguments: ["", "d", "30", "-1d", "1.5h", "1y", "1 d", "999999999w", "+1d"])
     func `anything else is no length of time`(_ text: String) {
-        #expect(HandArguments.duration(text) == nil)
+        #expect(AdministrationQuery.duration(text) == nil)
     }
 
     @Test(arguments: [
@@ -179,6 +179,6 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("no url", "h", false),
     ])
     func `hosts are compared as a whole`(_ url: String, _ host: String, _ isSame: Bool) {
-        #expect(TitleHands.isHost(host, of: url) == isSame)
+        #expect(StoreAdministration.isHost(host, of: url) == isSame)
     }
 }

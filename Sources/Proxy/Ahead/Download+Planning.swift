@@ -72,10 +72,10 @@ extension Download {
         _ url: AbsoluteURL, variables: [String: String],
         _ then: @escaping @Sendable (Download, OwnPlaylist) -> Void
     ) {
-        var wish = OwnPlaylist.Wish(url: url, session: session, variables: variables)
-        wish.lane = .background
+        var wanted = OwnPlaylist.Request(url: url, session: session, variables: variables)
+        wanted.lane = .background
         let bound = LoopBound(self, to: table.loop)
-        table.core.read(wish) { [run] result in
+        table.core.read(wanted) { [run] result in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .planning else { return }
                 switch result {

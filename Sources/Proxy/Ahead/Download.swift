@@ -169,12 +169,12 @@ final class Download {
         let piece = plan.pieces[index]
         let resource = table.core.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
-        var wish = BackgroundFetch.Wish(resource: resource)
-        wish.range = piece.range
-        wish.lane = .background
+        var wanted = BackgroundFetch.Request(resource: resource)
+        wanted.range = piece.range
+        wanted.lane = .background
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes
-        running[index] = table.core.flights.bring(wish) { [run] end in
+        running[index] = table.core.flights.bring(wanted) { [run] end in
             bound.enqueue { download, _ in
                 guard download.run == run else { return }
                 download.ended(index, end)

@@ -37,13 +37,13 @@ struct DownloadExport {
     }
 
     /// Answers `GET /api/export`; blocks on the disk.
-    static func answer(_ query: String, core: ProxyCore) -> HandAnswer {
-        guard let text = HandArguments(query)["title"] else { return .missing("title") }
+    static func answer(_ query: String, core: ProxyCore) -> AdministrationAnswer {
+        guard let text = AdministrationQuery(query)["title"] else { return .missing("title") }
         let catalogue = TitleCatalogue(
             store: core.store, sessions: core.sessions, keys: core.keys,
             limits: core.settings.playlistLimits)
-        let hands = TitleHands(catalogue: catalogue) { core.originURL($0) }
-        switch hands.find(text) {
+        let administration = StoreAdministration(catalogue: catalogue) { core.originURL($0) }
+        switch administration.find(text) {
         case .failure(let refusal): return .failure(refusal.status, refusal.reason)
         case .success(let titles):
             guard let title = titles.first(where: { $0.entryKey != nil }), let key = title.entryKey
@@ -56,7 +56,7 @@ struct DownloadExport {
         }
     }
 
-    private mutating func answer(_ title: Title, _ key: ObjectKey) -> HandAnswer {
+    private mutating func answer(_ title: Title, _ key: ObjectKey) -> AdministrationAnswer {
         guard let object = core.store.peek(key), let facts = ObjectFacts.of(object) else {
             return .failure(.conflict, "the title's entry is not kept any more")
         }

@@ -9,8 +9,8 @@ extension DownloadOrder {
     /// - Parameters:
     ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
     ///   - origin: the origin's URL that a text means.
-    /// - Throws: `TitleHands.Refusal` with what is wrong.
-    init(query: String, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
+    /// - Throws: `StoreAdministration.Refusal` with what is wrong.
+    init(query: String, origin: StoreAdministration.OriginURL) throws(StoreAdministration.Refusal) {
         let items = QueryItem.items(of: query)
         guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
             throw .missing("url")
@@ -22,14 +22,14 @@ extension DownloadOrder {
             if item.rawName.hasPrefix("h_") {
                 entry += "&\(item.rawName)=\(item.rawValue ?? "")"
             } else if let fault = set(item.rawName, item.value()) {
-                throw TitleHands.Refusal(status: .badRequest, reason: fault)
+                throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
             }
         }
         // The same rules for headers as when a player starts.
         switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
         case .entry(let entry): headers = entry.headers
         case .refused(let status, let reason):
-            throw TitleHands.Refusal(status: status, reason: reason)
+            throw StoreAdministration.Refusal(status: status, reason: reason)
         default: throw .noURL
         }
     }

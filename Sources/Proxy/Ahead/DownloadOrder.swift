@@ -16,7 +16,7 @@ struct DownloadOrder: Sendable, Equatable {
 
     /// Which renditions of a kind.
     enum Languages: Sendable, Equatable {
-        /// The one that a player without wishes takes; for subtitles none.
+        /// The one that a player without requests takes; for subtitles none.
         case standard
         case none
         case all

@@ -17,11 +17,11 @@ extension Feed {
     /// Brings the first bytes of an item; what they are decides how it is read.
     func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
         let resource = core.resource(url, session, role: nil, forwarding: agent)
-        var wish = BackgroundFetch.Wish(resource: resource, range: 0..<Self.firstLook)
-        wish.yields = content != planner.active
+        var wanted = BackgroundFetch.Request(resource: resource, range: 0..<Self.firstLook)
+        wanted.yields = content != planner.active
         core.counters.add(.aheadFetches)
         let bound = LoopBound(self, to: driver.loop)
-        looks[content] = core.flights.bring(wish) { end in
+        looks[content] = core.flights.bring(wanted) { end in
             bound.enqueue { feed, _ in feed.looked(at: resource, content, end) }
         }
     }

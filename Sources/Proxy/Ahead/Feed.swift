@@ -162,11 +162,11 @@ final class Feed {
         // A file that is played from its entry has no role from any playlist.
         let role = piece.role == .media ? nil : piece.role
         let resource = core.resource(piece.url, session, role: role, forwarding: agent)
-        var wish = BackgroundFetch.Wish(resource: resource, range: piece.range)
-        wish.yields = yields
+        var wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
+        wanted.yields = yields
         core.counters.add(.aheadFetches)
         let bound = LoopBound(self, to: driver.loop)
-        fetches[id] = core.flights.bring(wish) { end in
+        fetches[id] = core.flights.bring(wanted) { end in
             bound.enqueue { feed, _ in feed.ended(id, content, end) }
         }
     }
@@ -222,11 +222,11 @@ final class Feed {
         _ next: @escaping @Sendable (Feed, OwnPlaylist) -> Void
     ) {
         guard let session = sessions[content] else { return }
-        var wish = OwnPlaylist.Wish(url: url, session: session)
-        wish.variables = variables
-        wish.forwardedFields = agent
+        var wanted = OwnPlaylist.Request(url: url, session: session)
+        wanted.variables = variables
+        wanted.forwardedFields = agent
         let bound = LoopBound(self, to: driver.loop)
-        core.read(wish) { result in
+        core.read(wanted) { result in
             bound.enqueue { feed, _ in
                 guard !feed.isOver else { return }
                 switch result {

@@ -83,7 +83,7 @@ final class LookaheadDriver {
         guard !feedsTake(resource) else { return }
         let id = ListID(session: resource.session.id.number, url: resource.url)
         // Feeds read the lists of their items themselves.
-        guard core.tap.runsAhead else {
+        guard core.lookahead.runsAhead else {
             generations[id] = nil
             return planner.forget(id)
         }
@@ -149,10 +149,10 @@ final class LookaheadDriver {
         }
         let resource = core.resource(
             piece.url, example.session, role: piece.role, forwarding: example.forwardedFields)
-        let wish = BackgroundFetch.Wish(resource: resource, range: piece.range)
+        let wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
         core.counters.add(.aheadFetches)
         let bound = LoopBound(self, to: loop)
-        fetches[id] = core.flights.bring(wish) { end in
+        fetches[id] = core.flights.bring(wanted) { end in
             bound.enqueue { driver, _ in
                 driver.ended(id, AheadResult(end, size: piece.range.map { Int64($0.count) }))
             }

@@ -53,7 +53,7 @@ extension OriginExchange {
         if let playlist {
             count(how.disposition)
             let drawn = drawn.flatMap { $0.generation == object.generation ? $0.list : nil }
-            core.tap.list(resource, object, drawn, exchange, core)
+            core.lookahead.list(resource, object, drawn, exchange, core)
             return servePlaylist(playlist, of: object, facts, how)
         }
         serveMedia(object, facts, how)
@@ -257,7 +257,7 @@ extension OriginExchange {
         countBytes(how)
         // The reader first: what was fetched ahead for it must not end before it is known.
         let body = body(of: object, from: start, to: end)
-        core.tap.read(resource, from: start, exchange, core)
+        core.lookahead.read(resource, from: start, exchange, core)
         exchange.respond(head, body: body)
     }
 
@@ -279,9 +279,9 @@ extension OriginExchange {
     /// Counts the bytes of an answer once it is out.
     func countBytes(_ how: Serving) {
         let isHit = if case .hit = how.disposition { true } else { false }
-        let told = core.tap.isOn ? (resource, exchange) : nil
+        let told = core.lookahead.isOn ? (resource, exchange) : nil
         exchange.onFinish = { [core] outcome in
-            if outcome.ending == .aborted, let told { core.tap.left(told.0, told.1, core) }
+            if outcome.ending == .aborted, let told { core.lookahead.left(told.0, told.1, core) }
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }

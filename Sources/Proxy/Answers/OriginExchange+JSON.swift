@@ -43,7 +43,7 @@ extension OriginExchange {
     /// Whether JSON that was opened as an entry is too long to be judged on a loop, and was not yet.
     func mustBeJudged(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         mayBeEntry(object, facts) && object.isComplete && facts.isTextOfHLS == nil
-            && object.total ?? 0 >= TextDesk.longText
+            && object.total ?? 0 >= TextWorker.longText
     }
 
     /// Judges such JSON elsewhere, then goes on.

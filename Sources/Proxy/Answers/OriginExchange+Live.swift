@@ -69,9 +69,9 @@ extension OriginExchange {
     ) {
         let bound = LoopBound(self, to: exchange.loop)
         exchange.loop.schedule(after: list.facts.reuse) { _ in
-            bound.enqueue { conductor, _ in
-                guard conductor.exchange.isAlive else { return }
-                conductor.serve(
+            bound.enqueue { this, _ in
+                guard this.exchange.isAlive else { return }
+                this.serve(
                     object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
             }
         }
@@ -106,7 +106,7 @@ extension ProxyCore {
         guard resource.role != .json, let head = ObjectFacts.of(object)?.head else { return }
         let place = LiveMemory.Place(
             list: resource.listKey, generation: object.generation,
-            times: EpochLedger.Times(requested: head.requestTime, received: head.responseTime),
+            times: EpochTable.Times(requested: head.requestTime, received: head.responseTime),
             keyVersion: keys.version)
         guard !live.knows(place),
             let reading = try LiveReading(

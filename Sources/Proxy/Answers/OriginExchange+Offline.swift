@@ -35,7 +35,7 @@ extension OriginExchange {
                 return askForOfflineForm(object, facts)
             }
             guard isOriginDown else { return goOn(object, facts) }
-            noteWish()
+            noteMissing()
             guard Freshness.mayServeStale(question(facts, list)) else {
                 return askForOfflineForm(object, facts)
             }
@@ -59,8 +59,8 @@ extension OriginExchange {
         }
     }
 
-    private func question(about object: StoredObject) -> OfflineDesk.Question {
-        OfflineDesk.Question(
+    private func question(about object: StoredObject) -> OfflineWorker.Question {
+        OfflineWorker.Question(
             resource: resource, object: object,
             variables: core.playlistMemory.variables(of: resource.session.id))
     }
@@ -119,13 +119,13 @@ extension OriginExchange {
         guard let mark = core.health.mark(of: resource.url.origin), mark.state == .down else {
             return false
         }
-        noteWish()
+        noteMissing()
         fail(mark.refusal(of: resource.url, now: exchange.loop.now))
         return true
     }
 
     /// Somebody wants something of an origin that does not answer: it is asked for longer.
-    private func noteWish() {
+    private func noteMissing() {
         core.health.want(resource.url.origin, now: exchange.loop.now)
     }
 }
@@ -165,15 +165,15 @@ extension OriginExchange {
             if lacking?.isEmpty == true { facts.noteKeptWhole(losses: losses) }
             let goOn: @Sendable () -> Void = {
                 bound.enqueue { known, _ in
-                    let (conductor, facts, playlist, how) = known
-                    guard conductor.exchange.isAlive else { return }
-                    conductor.hasOriginsWord = true
-                    conductor.offline = nil
-                    if lacking?.isEmpty != true, conductor.takesOfflineForm(facts) {
-                        conductor.startOffline(object, facts)
+                    let (this, facts, playlist, how) = known
+                    guard this.exchange.isAlive else { return }
+                    this.hasOriginsWord = true
+                    this.offline = nil
+                    if lacking?.isEmpty != true, this.takesOfflineForm(facts) {
+                        this.startOffline(object, facts)
                     } else {
-                        conductor.noteAnswers(of: lacking ?? [], facts, losses: losses)
-                        conductor.serve(object, facts, playlist: playlist, as: how)
+                        this.noteAnswers(of: lacking ?? [], facts, losses: losses)
+                        this.serve(object, facts, playlist: playlist, as: how)
                     }
                 }
             }
@@ -198,7 +198,7 @@ extension OriginExchange {
         guard core.health.state(of: resource.url.origin) > .up,
             Freshness.mayServeStale(question(facts, playlist))
         else { return false }
-        noteWish()
+        noteMissing()
         return true
     }
 }

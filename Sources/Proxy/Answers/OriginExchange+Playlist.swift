@@ -68,7 +68,7 @@ extension OriginExchange {
         _ object: StoredObject, _ facts: ObjectFacts,
         then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
     ) {
-        let isLong = (object.total ?? 0) >= TextDesk.longText
+        let isLong = (object.total ?? 0) >= TextWorker.longText
         let isShiftLong = core.isShiftLong(resource)
         guard !isShiftLong, !isLong || knowsForm(of: object) else {
             return prepareElsewhere(object, facts, then)
@@ -93,7 +93,7 @@ extension OriginExchange {
         TextPreparation(
             core: core, resource: resource, asked: asked.listKey, object: object, facts: facts,
             key: rewriteKey, prefix: linkPrefix, host: linkPrefix(isAbsolute: true), cut: cut,
-            draws: core.tap.draws(resource, generation: object.generation, exchange),
+            draws: core.lookahead.draws(resource, generation: object.generation, exchange),
             now: exchange.loop.now)
     }
 
@@ -108,17 +108,17 @@ extension OriginExchange {
             return then(.success(prepared.playlist))
         }
         let preparation = preparation(of: object, facts)
-        let key = TextDesk.Key.Product.rewritten(
+        let key = TextWorker.Key.Product.rewritten(
             preparation.key, host: preparation.host, resource: resource.key,
             cut: preparation.cut?.number ?? 0)
         let (resource, cut) = (resource, cut)
-        makeElsewhere(key, of: object, { preparation.make() }) { conductor, outcome in
+        makeElsewhere(key, of: object, { preparation.make() }) { this, outcome in
             if case .success(let made) = outcome {
-                conductor.prepared = Prepared(
+                this.prepared = Prepared(
                     generation: object.generation, resource: resource, cut: cut,
                     playlist: made.playlist)
             }
-            conductor.take(outcome, then)
+            this.take(outcome, then)
         }
     }
 
@@ -144,11 +144,11 @@ extension OriginExchange {
     ///   - orElse: called instead where too many texts wait; nil answers that with a failure.
     ///   - then: takes it.
     func makeElsewhere<Value: Sendable>(
-        _ product: TextDesk.Key.Product, of object: StoredObject?,
+        _ product: TextWorker.Key.Product, of object: StoredObject?,
         _ make: @escaping @Sendable () -> Value, orElse: (() -> Void)? = nil,
         _ then: @escaping (OriginExchange, Value) -> Void
     ) {
-        let key = TextDesk.Key(generation: object?.generation ?? 0, product: product)
+        let key = TextWorker.Key(generation: object?.generation ?? 0, product: product)
         let bound = LoopBound((self, then), to: exchange.loop)
         let request = core.texts.make(key, bytes: Int(object?.total ?? 0), make) { value in
             bound.enqueue { pair, _ in
@@ -185,13 +185,13 @@ extension OriginExchange {
             facts.keep(made, for: key, within: budget)
             return made
         }
-        guard playlist.bytes.count >= TextDesk.longText else {
+        guard playlist.bytes.count >= TextWorker.longText else {
             return send(playlist, coded: compress(), facts, how)
         }
         makeElsewhere(
             .compressed(key), of: object, compress,
             orElse: { self.send(playlist, coded: nil, facts, how) },
-            { conductor, coded in conductor.send(playlist, coded: coded, facts, how) })
+            { this, coded in this.send(playlist, coded: coded, facts, how) })
     }
 
     /// Sends a text, in its gzip form if there is one.

@@ -85,21 +85,21 @@ extension OriginExchange {
     ///   - index: stored variants that the origin may point to.
     func fetchMissing(isAlone: Bool, about index: VariantIndex? = nil) {
         guard resource.policy != .offline else { return failOffline() }
-        var wish = missingRequest
-        if request.method == .head { wish.terms.method = .head }
-        wish.terms.conditions = ownConditions
-        let isConditional = !wish.terms.conditions.isEmpty
-        wish.terms.isAlone = isAlone || isConditional || request.method == .head
+        var missing = missingRequest
+        if request.method == .head { missing.terms.method = .head }
+        missing.terms.conditions = ownConditions
+        let isConditional = !missing.terms.conditions.isEmpty
+        missing.terms.isAlone = isAlone || isConditional || request.method == .head
         if let index, !isConditional, request.method == .get {
-            wish.terms.tags = index.variants.filter { !$0.tag.isEmpty }
+            missing.terms.tags = index.variants.filter { !$0.tag.isEmpty }
             // A part cannot be asked for on a condition that speaks of the whole.
-            if !wish.terms.tags.isEmpty {
-                wish = FetchRequest(
-                    resource: wish.resource, wanted: .whole, revalidates: true,
-                    delivery: wish.delivery, lane: wish.lane, terms: wish.terms)
+            if !missing.terms.tags.isEmpty {
+                missing = FetchRequest(
+                    resource: missing.resource, wanted: .whole, revalidates: true,
+                    delivery: missing.delivery, lane: missing.lane, terms: missing.terms)
             }
         }
-        fetch(wish)
+        fetch(missing)
     }
 
     /// The client's conditions, byte for byte.

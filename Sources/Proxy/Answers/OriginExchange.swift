@@ -25,7 +25,7 @@ final class OriginExchange {
     /// What the request itself asks for.
     let asked: Resource
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
-    @exclusivity(unchecked) private(set) var wish: FetchID?
+    @exclusivity(unchecked) private(set) var pendingFetch: FetchID?
     /// What is stored and may serve if the origin does not work.
     @exclusivity(unchecked) var fallback: StoredObject?
     @exclusivity(unchecked) var staleReason: Freshness.StaleReason?
@@ -58,7 +58,7 @@ final class OriginExchange {
     }
     /// That budget, once an origin was asked.
     private(set) var spent: OriginBudget?
-    /// Kept alive by the wish's reply and the exchange's callbacks.
+    /// Kept alive by the fetch's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
 
     init(core: ProxyCore, exchange: Exchange, resource: Resource) {
@@ -209,7 +209,7 @@ final class OriginExchange {
             ))
     }
 
-    /// The wish for what is not stored.
+    /// The fetch for what is not stored.
     var missingRequest: FetchRequest {
         let wanted = wantedOfMissing
         var lane = Lane.playback
@@ -266,23 +266,23 @@ final class OriginExchange {
 
     func fetch(_ wanted: FetchRequest) {
         let id = FetchID()
-        wish = id
+        pendingFetch = id
         let bound = LoopBound(self, to: exchange.loop)
         var wanted = wanted
         wanted.budget = budget
         if resource.kind != nil {
             wanted.terms.interim = { head in
-                bound.enqueue { conductor, _ in conductor.exchange.sendInterim(head) }
+                bound.enqueue { this, _ in this.exchange.sendInterim(head) }
             }
         }
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         core.flights.fetch(wanted, id: id) { reply in
-            bound.enqueue { conductor, _ in conductor.hear(reply) }
+            bound.enqueue { this, _ in this.hear(reply) }
         }
     }
 
     private func hear(_ reply: FetchReply) {
-        wish = nil
+        pendingFetch = nil
         exchange.onCancel = nil
         guard exchange.isAlive else {
             if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }

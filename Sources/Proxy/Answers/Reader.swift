@@ -26,7 +26,7 @@ final class Reader: BodySource {
     /// The file that is read from, beside the object's own; held while it is sent.
     private var part: SharedDescriptor?
     private var waiterID: UInt64?
-    private var wish: FetchID?
+    private var pendingFetch: FetchID?
     private var isBroken = false
     /// Set when the origin said that the body, whose length nobody knew, ends where this reader is.
     private(set) var isAtEnd = false
@@ -123,7 +123,7 @@ final class Reader: BodySource {
         isOver = true
         wake = nil
         if let waiterID { object.cancelWait(waiterID) }
-        if let wish { core.flights.cancel(wish) }
+        if let pendingFetch { core.flights.cancel(pendingFetch) }
         leave()
     }
 
@@ -215,7 +215,7 @@ final class Reader: BodySource {
     }
 
     private func askForFlight(_ hole: Hole) {
-        guard wish == nil else { return }
+        guard pendingFetch == nil else { return }
         lastAsked = (hole.endedFills, offset)
         var stop = end
         if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
@@ -227,21 +227,21 @@ final class Reader: BodySource {
         ask(request) { reader, reply in reader.hear(reply) }
     }
 
-    /// Asks for a flight; what a former wish would still bring is not wanted any more.
+    /// Asks for a flight; what a former fetch would still bring is not wanted any more.
     func ask(
         _ request: FetchRequest, _ hear: @escaping @Sendable (Reader, FetchReply) -> Void
     ) {
-        if let wish { core.flights.cancel(wish) }
+        if let pendingFetch { core.flights.cancel(pendingFetch) }
         let id = FetchID()
-        wish = id
+        pendingFetch = id
         let bound = LoopBound(self, to: loop)
         var request = request
         if budget == nil { budget = OriginBudget(now: loop.now) }
         request.budget = budget
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { reader, _ in
-                guard reader.wish == id else { return }
-                reader.wish = nil
+                guard reader.pendingFetch == id else { return }
+                reader.pendingFetch = nil
                 hear(reader, reply)
             }
         }
@@ -256,7 +256,7 @@ final class Reader: BodySource {
         case .notModified, .head: breakOff(FillEnd.representationChanged)
         case .object:
             // The bytes may have come here before this word of them: the reader then waits at the
-            // next hole, for which it could not ask while a wish was open.
+            // next hole, for which it could not ask while a fetch was open.
             guard isWaiting, lastAsked?.offset != offset,
                 case .hole(let hole) = object.state(at: offset)
             else { return }

@@ -35,19 +35,19 @@ final class RepeatedHit {
     @exclusivity(unchecked) private var second: Int64 = 0
 
     /// - Parameters:
-    ///   - conductor: of the exchange that was answered.
+    ///   - this: of the exchange that was answered.
     ///   - facts: those of the stored response that was used.
     ///   - playlist: its form, if it is a playlist.
     ///   - content: what followed the head.
     ///   - makeHead: makes the head for a time.
     init(
-        _ conductor: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
+        _ this: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
         content: Content,
         makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
     ) {
-        core = conductor.core
-        resource = conductor.resource
-        rules = conductor.core.keys.version
+        core = this.core
+        resource = this.resource
+        rules = this.core.keys.version
         self.facts = facts
         self.playlist = playlist
         self.content = content
@@ -61,12 +61,12 @@ final class RepeatedHit {
         guard core.keys.version == rules, let object = core.store.peek(resource.key),
             object.attachment === facts, object.isComplete
         else { return false }
-        let conductor = OriginExchange(core: core, exchange: exchange, resource: resource)
-        guard case .fresh(let ttl)? = conductor.freshnessAgain(object, facts, playlist) else {
+        let this = OriginExchange(core: core, exchange: exchange, resource: resource)
+        guard case .fresh(let ttl)? = this.freshnessAgain(object, facts, playlist) else {
             return false
         }
         let how = OriginExchange.Serving(disposition: .hit, ttl: ttl)
-        conductor.count(.hit)
+        this.count(.hit)
         let head = head(exchange.loop.wallNow, how)
         switch content {
         case .none:
@@ -74,9 +74,9 @@ final class RepeatedHit {
             exchange.respond(head, body: .none)
         case .text(let bytes):
             core.store.noteRead(object, bytes: max(1, object.total ?? 1))
-            conductor.deliver(bytes, head, how)
+            this.deliver(bytes, head, how)
         case .part(let start, let end):
-            conductor.deliver(object, head, from: start, to: end, how)
+            this.deliver(object, head, from: start, to: end, how)
         }
         return true
     }

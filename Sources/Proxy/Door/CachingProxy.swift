@@ -204,7 +204,7 @@ package final class CachingProxy: RequestHandler {
 
     /// Finds the target of a link in a long list on another thread.
     private func find(_ link: RewrittenLink, in list: StoredObject, _ exchange: Exchange) {
-        let key = TextDesk.Key(
+        let key = TextWorker.Key(
             generation: list.generation, product: .target(link.handle, link.place))
         let bound = LoopBound((self, exchange), to: exchange.loop)
         let request = core.texts.make(key, bytes: Int(list.total ?? 0)) { [core] in

@@ -14,18 +14,19 @@ package struct StatusSource: Sendable {
     package let startedAt: Monotonic
     package let connections: @Sendable () -> Int
     /// Answers what reads or changes the store.
-    package let desk: TitleDesk
+    package let administration: AdministrationWorker
     /// Answers what is about downloads.
-    package let downloads: DownloadDesk
+    package let downloads: DownloadService
 
     package init(
-        version: String, startedAt: Monotonic, desk: TitleDesk, downloads: DownloadDesk,
+        version: String, startedAt: Monotonic, administration: AdministrationWorker,
+        downloads: DownloadService,
         connections: @escaping @Sendable () -> Int
     ) {
         self.downloads = downloads
         self.version = version
         self.startedAt = startedAt
-        self.desk = desk
+        self.administration = administration
         self.connections = connections
     }
 }
@@ -53,28 +54,28 @@ final class OwnPages {
                 self.answer(
                     exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
             }
-        case (let path, _) where WhyHands.answers(path):
-            if TitleHands.changes(request.method), isForeign(request) {
+        case (let path, _) where WhyAnswers.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
             explain(request, exchange)
         case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
-            if TitleHands.changes(request.method), isForeign(request) {
+            if StoreAdministration.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
             askKeeper(request, exchange)
-        case (let path, _) where TitleHands.answers(path):
-            if TitleHands.changes(request.method), isForeign(request) {
+        case (let path, _) where StoreAdministration.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
-            askDesk(request, exchange)
-        case (let path, _) where FeedDesk.answers(path):
-            if TitleHands.changes(request.method), isForeign(request) {
+            askAdministration(request, exchange)
+        case (let path, _) where FeedService.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
-            core.feedDesk.answer(exchange, core, replying(to: exchange))
-        case (let path, _) where DownloadDesk.answers(path):
-            if TitleHands.changes(request.method), isForeign(request) {
+            core.feedService.answer(exchange, core, replying(to: exchange))
+        case (let path, _) where DownloadService.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
                 return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
             }
             askDownloads(request, exchange)
@@ -95,11 +96,11 @@ final class OwnPages {
 
     /// Answers about keys and decisions on the thread that decides what of a list can be played.
     private func explain(_ request: RequestHead, _ exchange: Exchange) {
-        let hands = WhyHands(core.whyContext)
+        let answers = WhyAnswers(core.whyContext)
         let now = exchange.loop.wallNow
         let reply = replying(to: exchange)
         let isTaken = core.offline.perform {
-            reply(hands.answer(request.method, request.target, now: now))
+            reply(answers.answer(request.method, request.target, now: now))
         }
         if !isTaken {
             refuse(exchange, .serviceUnavailable, "too many requests like this wait; ask again")
@@ -151,8 +152,8 @@ final class OwnPages {
 
     // MARK: Titles
 
-    private func askDesk(_ request: RequestHead, _ exchange: Exchange) {
-        status.desk.answer(request.method, request.target, replying(to: exchange))
+    private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
+        status.administration.answer(request.method, request.target, replying(to: exchange))
     }
 
     private func askDownloads(_ request: RequestHead, _ exchange: Exchange) {
@@ -160,7 +161,7 @@ final class OwnPages {
     }
 
     /// Takes an answer from another thread to the exchange that waits for it.
-    private func replying(to exchange: Exchange) -> @Sendable (HandAnswer) -> Void {
+    private func replying(to exchange: Exchange) -> @Sendable (AdministrationAnswer) -> Void {
         let bound = LoopBound((self, exchange), to: exchange.loop)
         return { answer in
             bound.enqueue { pair, _ in

@@ -38,9 +38,9 @@ package final class ProxyCore: Sendable {
     /// Which origins do not answer just now.
     let health = OriginHealth()
     /// Makes playlists that are true without the network.
-    let offline: OfflineDesk
+    let offline: OfflineWorker
     /// Reads and rewrites long texts.
-    let texts: TextDesk
+    let texts: TextWorker
     let live: LiveMemory
     let revival = Revival()
     let ahead = AheadGauge()
@@ -49,10 +49,10 @@ package final class ProxyCore: Sendable {
     /// Where playlists are read that no player asked for.
     let aheadThread: LoopThread
     /// Tells what runs ahead of players what these do.
-    let tap: LookaheadTap
-    let feedDesk = FeedDesk()
+    let lookahead: LookaheadObserver
+    let feedService = FeedService()
     /// What may have brought the daemon down.
-    package let crashes: CrashLedger
+    package let crashes: CrashHistory
     let timeShift: TimeShiftTable
     /// Goes on with what is watched later, and records.
     package let keeper: TimeShiftThread
@@ -91,12 +91,13 @@ package final class ProxyCore: Sendable {
         routes = Mutex(Router(mounts: settings.mounts))
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
-        tap = LookaheadTap(thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
+        lookahead = LookaheadObserver(
+            thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
         timeShift = TimeShiftTable(folder: store.folderPath, log: log)
-        crashes = CrashLedger(folder: store.folderPath, log: log)
+        crashes = CrashHistory(folder: store.folderPath, log: log)
         keeper = try TimeShiftThread()
-        offline = try OfflineDesk()
-        texts = try TextDesk(counters: counters)
+        offline = try OfflineWorker()
+        texts = try TextWorker(counters: counters)
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         flights = try Flights(
             core: FlightCore(
@@ -133,7 +134,7 @@ package final class ProxyCore: Sendable {
         let router = Router(mounts: mounts)
         routes.withLock { $0 = router }
         keys.replace(replacement)
-        tap.runsAhead = settings.mayLookAhead(replacement)
+        lookahead.runsAhead = settings.mayLookAhead(replacement)
     }
 
     // MARK: Who we are
@@ -150,7 +151,7 @@ package final class ProxyCore: Sendable {
         }
         let ports = addresses.map(\.port)
         own.withLock { $0 = Own(hosts: hosts, authorities: authorities, ports: ports) }
-        feedDesk.restore(self)
+        feedService.restore(self)
     }
 
     /// Whether a Host value is one that this daemon is known by.

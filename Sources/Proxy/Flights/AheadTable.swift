@@ -17,10 +17,10 @@ final class AheadTable {
     }
 
     func start(
-        _ wish: BackgroundFetch.Wish, _ number: UInt64, in table: FlightTable,
+        _ wanted: BackgroundFetch.Request, _ number: UInt64, in table: FlightTable,
         done: @escaping @Sendable (BackgroundFetch.End) -> Void
     ) {
-        let task = AheadTask(wish, table: table) { [self] end in
+        let task = AheadTask(wanted, table: table) { [self] end in
             if tasks.removeValue(forKey: number) != nil { gauge.add(-1) }
             done(end)
         }
@@ -36,7 +36,7 @@ final class AheadTable {
 
     func setYields(_ yields: Bool, _ number: UInt64) {
         guard let task = tasks[number] else { return }
-        task.wish.yields = yields
+        task.wanted.yields = yields
         setNeedsSettle(task.table)
     }
 
@@ -51,7 +51,7 @@ final class AheadTable {
             willSettle = false
             let isBusy = table.hasPlayback
             let pause = table.concurrency.hear(playersWait: isBusy)
-            for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wish.lane)) }
+            for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wanted.lane)) }
             guard let pause else { return }
             loop.schedule(after: pause) { [weak self, weak table] _ in
                 if let table { self?.setNeedsSettle(table) }

@@ -11,10 +11,10 @@ import URISyntax
 
 /// Lives on the upstream loop, in `AheadTable`.
 final class AheadTask {
-    var wish: BackgroundFetch.Wish
+    var wanted: BackgroundFetch.Request
     unowned let table: FlightTable
     private let done: (BackgroundFetch.End) -> Void
-    private var wishID: FetchID?
+    private var fetchID: FetchID?
     /// True while it is to start once no player waits any more.
     private var isHeld = false
     private var isOver = false
@@ -30,15 +30,15 @@ final class AheadTask {
     static let finishWithin = Interval.milliseconds(100)
 
     init(
-        _ wish: BackgroundFetch.Wish, table: FlightTable,
+        _ wanted: BackgroundFetch.Request, table: FlightTable,
         done: @escaping (BackgroundFetch.End) -> Void
     ) {
-        self.wish = wish
+        self.wanted = wanted
         self.table = table
         self.done = done
     }
 
-    private var first: Int64 { wish.range?.lowerBound ?? 0 }
+    private var first: Int64 { wanted.range?.lowerBound ?? 0 }
 
     // MARK: Looking
 
@@ -57,8 +57,8 @@ final class AheadTask {
 
     /// What there is now, and how many of the wanted bytes.
     private func look() -> (Finding, present: Int64) {
-        let resource = wish.resource
-        let nothing = Finding.missing(nil, from: first, to: wish.range?.upperBound)
+        let resource = wanted.resource
+        let nothing = Finding.missing(nil, from: first, to: wanted.range?.upperBound)
         guard let object = table.store.peek(resource.key), !object.isDiscarded,
             let facts = ObjectFacts.of(object)
         else { return (nothing, 0) }
@@ -68,7 +68,7 @@ final class AheadTask {
         case .text: return (.present, object.presentBytes)
         case .media: break
         }
-        let last = [wish.range?.upperBound, object.total].compactMap { $0 }.min()
+        let last = [wanted.range?.upperBound, object.total].compactMap { $0 }.min()
         let spans = object.spans
         let asked = first..<max(first, last ?? spans.end)
         let missing = spans.holes(in: asked).reduce(Int64(0)) { $0 + Int64($1.count) }
@@ -87,13 +87,13 @@ final class AheadTask {
         guard case .missing(let object, let start, let end) = finding else {
             return finish { .stored($0) }
         }
-        guard wish.resource.policy != .offline else {
+        guard wanted.resource.policy != .offline else {
             return fail(
                 ProxyFailure(
                     .us, .gatewayTimeout,
-                    "\(wish.resource.url.redacted) is not stored, and its policy is offline"))
+                    "\(wanted.resource.url.redacted) is not stored, and its policy is offline"))
         }
-        if wish.yields, table.isHeldBack(wish.lane) {
+        if wanted.yields, table.isHeldBack(wanted.lane) {
             isHeld = true
             return
         }
@@ -104,11 +104,11 @@ final class AheadTask {
 
     private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
         var request = FetchRequest(
-            resource: wish.resource, wanted: .span(start: start, end: end), object: object,
-            delivery: .completion, lane: wish.lane)
+            resource: wanted.resource, wanted: .span(start: start, end: end), object: object,
+            delivery: .completion, lane: wanted.lane)
         request.isAhead = true
         let id = FetchID()
-        wishID = id
+        fetchID = id
         setActive(true)
         // The reply comes on this loop, as everything here.
         let bound = LoopBound(self, to: table.loop)
@@ -118,8 +118,8 @@ final class AheadTask {
     }
 
     private func hear(_ reply: FetchReply, _ id: FetchID) {
-        guard !isOver, wishID == id else { return }
-        wishID = nil
+        guard !isOver, fetchID == id else { return }
+        fetchID = nil
         setActive(false)
         switch reply {
         case .failure(let failure): return fail(failure)
@@ -140,13 +140,13 @@ final class AheadTask {
     /// Stops for players, or goes on.
     func makeWay(_ isBusy: Bool) {
         guard !isOver else { return }
-        let waits = isBusy && wish.yields
+        let waits = isBusy && wanted.yields
         if isHeld {
             guard !waits else { return }
             isHeld = false
             return act(on: look().0)
         }
-        guard let wishID, let flight = table.flight(of: wishID), flight.isAhead else { return }
+        guard let fetchID, let flight = table.flight(of: fetchID), flight.isAhead else { return }
         if waits { flight.transfer?.pause() } else { flight.transfer?.resume() }
         setActive(!waits)
     }
@@ -155,18 +155,18 @@ final class AheadTask {
 
     func cancel() {
         guard !isOver else { return }
-        if let wishID {
-            self.wishID = nil
-            if let flight = table.flight(of: wishID), flight.isOnlyAhead {
-                flight.waiters.removeAll { $0.id == wishID }
-                table.forget(wishID)
+        if let fetchID {
+            self.fetchID = nil
+            if let flight = table.flight(of: fetchID), flight.isOnlyAhead {
+                flight.waiters.removeAll { $0.id == fetchID }
+                table.forget(fetchID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
                 // Readers hold what it fills although nobody else waited for it.
-                if let flight = table.flight(of: wishID), flight.object != nil {
+                if let flight = table.flight(of: fetchID), flight.object != nil {
                     flight.isHandedOut = true
                 }
-                table.cancel(wishID)
+                table.cancel(fetchID)
             }
         }
         finish { .cancelled($0) }
@@ -176,7 +176,7 @@ final class AheadTask {
         fail(
             ProxyFailure(
                 .origin, .badGateway,
-                "\(wish.resource.url.redacted) cannot be kept in the store: \(reason)"))
+                "\(wanted.resource.url.redacted) cannot be kept in the store: \(reason)"))
     }
 
     private func fail(_ failure: ProxyFailure) {

@@ -15,7 +15,7 @@ import URISyntax
 /// Any thread may hold and cancel it; letting it go changes nothing.
 final class BackgroundFetch: Sendable {
     /// What is to be brought.
-    struct Wish: Sendable {
+    struct Request: Sendable {
         let resource: Resource
         /// The bytes that are wanted; nil for the whole body.
         ///
@@ -63,7 +63,7 @@ final class BackgroundFetch: Sendable {
         self.flights = flights
     }
 
-    /// Takes the wish back; never blocks.
+    /// Takes the request back; never blocks.
     ///
     /// A transfer that nobody else wants ends at once, unless the rest of it is about to arrive;
     /// `cancelled` follows if the fetch had not ended yet.
@@ -81,16 +81,16 @@ extension Flights {
     /// Starts a fetch that no player asked for.
     ///
     /// - Parameters:
-    ///   - wish: what to bring.
+    ///   - wanted: what to bring.
     ///   - done: called once, on the upstream loop, and not at all where the daemon stops; it must
     ///     not block.
     /// - Returns: what it can be cancelled by.
     func bring(
-        _ wish: BackgroundFetch.Wish, done: @escaping @Sendable (BackgroundFetch.End) -> Void
+        _ wanted: BackgroundFetch.Request, done: @escaping @Sendable (BackgroundFetch.End) -> Void
     ) -> BackgroundFetch {
-        precondition(wish.lane >= .prefetch, "playback is for players")
+        precondition(wanted.lane >= .prefetch, "playback is for players")
         let fetch = BackgroundFetch(self)
-        onLoop { [number = fetch.number] in $0.ahead.start(wish, number, in: $0, done: done) }
+        onLoop { [number = fetch.number] in $0.ahead.start(wanted, number, in: $0, done: done) }
         return fetch
     }
 

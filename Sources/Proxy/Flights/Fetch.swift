@@ -123,7 +123,7 @@ enum Delivery: Sendable {
     case completion
 }
 
-/// One wish for bytes from an origin.
+/// A request for bytes from an origin.
 struct FetchRequest: Sendable {
     let resource: Resource
     let wanted: Wanted
@@ -139,7 +139,7 @@ struct FetchRequest: Sendable {
     /// The budget of the player request that it is made for; nil gives it one of its own.
     var budget: OriginBudget?
 
-    /// What HTTP's rules add to a wish.
+    /// What HTTP's rules add to a request.
     struct Terms: Sendable {
         /// HEAD asks for the head alone.
         var method = HTTPMethod.get
@@ -188,7 +188,7 @@ struct FetchOutcome: Sendable {
     var hold: Readers.Hold?
 }
 
-/// Names a wish, so that it can be taken back.
+/// Names a request, so that it can be taken back.
 struct FetchID: Hashable, Sendable {
     private static let last = Atomic<UInt64>(0)
     private let number: UInt64

@@ -171,7 +171,7 @@ final class Flight {
         return start
     }
 
-    /// Whether a wish is served by waiting for this flight.
+    /// Whether a request is served by waiting for this flight.
     func covers(_ request: FetchRequest) -> Bool {
         guard state != .ended, refusal == nil, request.revalidates == revalidates, !isOpaque else {
             return false

@@ -10,7 +10,7 @@ import Store
 import Upstream
 import URISyntax
 
-/// Starts flights, lets wishes join them, and knows the sessions' cookies.
+/// Starts flights, lets requests join them, and knows the sessions' cookies.
 final class FlightTable {
     let loop: EventLoop
     let client: UpstreamClient
@@ -22,17 +22,17 @@ final class FlightTable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
-    let texts: TextDesk
+    let texts: TextWorker
     /// How far stored lists have come, by their generation.
     var positions = RecentMap<UInt64, LivePosition?>(capacity: 1_024)
     /// Wishes that are decided about when a list has been read elsewhere.
-    var reading: [FetchID: TextDesk.Request] = [:]
+    var reading: [FetchID: TextWorker.Request] = [:]
     /// The one of them that is being decided about.
     var readFirst: Set<FetchID> = []
     let health: OriginHealth
     let lines: LineSpeeds
     let log: Logger
-    /// Made with the first failure or wish.
+    /// Made with the first failure or request.
     private(set) lazy var probes = OriginProbes(health, table: self)
     private(set) lazy var inquiries = OriginInquiries(table: self)
     private(set) var flights: [ObjectKey: [Flight]] = [:]
@@ -42,7 +42,7 @@ final class FlightTable {
     let bodies = try? BodyWriter()
     private var buffersAreUsed = false
     private var bufferTimer: TimerID?
-    private var flightOfWish: [FetchID: Flight] = [:]
+    private var flightOfFetch: [FetchID: Flight] = [:]
     /// Nil until a request has to be passed through.
     private(set) var openPassthroughs: PassthroughTable?
     /// What was given up after all attempts, and when.
@@ -112,7 +112,7 @@ final class FlightTable {
 
     // MARK: Wishes
 
-    /// Joins a flight that serves the wish, or starts one.
+    /// Joins a flight that serves the request, or starts one.
     func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
@@ -146,7 +146,7 @@ final class FlightTable {
         let waiting = Flight.Waiting(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
             start: request.wanted.start, budget: request.budget, reply: reply)
-        flightOfWish[id] = flight
+        flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiting, lane: request.lane)
         if let pause {
@@ -158,7 +158,7 @@ final class FlightTable {
         }
     }
 
-    /// What came in while the wish was on its way here from another thread: asking for it again
+    /// What came in while the request was on its way here from another thread: asking for it again
     /// would fetch the same bytes twice.
     private func stored(for request: FetchRequest) -> StoredObject? {
         let resource = request.resource
@@ -187,18 +187,18 @@ final class FlightTable {
     /// Those that fetch a key's resource.
     func flights(of key: ObjectKey) -> [Flight] { flights[key] ?? [] }
 
-    /// The one that a wish waits for.
-    func flight(of id: FetchID) -> Flight? { flightOfWish[id] }
+    /// The one that a request waits for.
+    func flight(of id: FetchID) -> Flight? { flightOfFetch[id] }
 
-    /// Forgets a wish that was answered.
+    /// Forgets a request that was answered.
     func forget(_ id: FetchID) {
-        flightOfWish[id] = nil
+        flightOfFetch[id] = nil
     }
 
-    /// Takes a wish back.
+    /// Takes a request back.
     func cancel(_ id: FetchID) {
         if let waiting = reading.removeValue(forKey: id) { texts.cancel(waiting) }
-        flightOfWish.removeValue(forKey: id)?.remove(id)
+        flightOfFetch.removeValue(forKey: id)?.remove(id)
     }
 
     /// Forgets a flight that has ended.

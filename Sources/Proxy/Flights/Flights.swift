@@ -1,4 +1,4 @@
-// The upstream loop as the threads of the server see it: its start, its end, wishes sent to it.
+// The upstream loop as the threads of the server see it: its start, its end, requests sent to it.
 import HTTP
 import Logging
 import Posix
@@ -18,7 +18,7 @@ struct FlightCore: Sendable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
-    let texts: TextDesk
+    let texts: TextWorker
     let health: OriginHealth
     let log: Logger
     let ahead: AheadGauge
@@ -82,7 +82,7 @@ package final class Flights: Sendable {
         enqueue { $0.inquiries.ask(urls, reply: reply) }
     }
 
-    /// Takes a wish back; its reply may still be on its way.
+    /// Takes a request back; its reply may still be on its way.
     func cancel(_ id: FetchID) {
         enqueue { $0.cancel(id) }
     }

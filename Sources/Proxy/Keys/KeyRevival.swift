@@ -156,10 +156,10 @@ final class RevivalAttempt {
         _ list: Resource, depth: Int,
         _ done: @escaping ((object: StoredObject, list: Resource)?) -> Void
     ) {
-        let wish = FetchRequest(
+        let request = FetchRequest(
             resource: list, wanted: .whole, object: nil, revalidates: true, delivery: .completion,
             lane: .express)
-        exchange.ask(wish) { [self] reply in
+        exchange.ask(request) { [self] reply in
             switch reply {
             case .object(let object, _): done((object, list))
             case .failure(let failure):

@@ -46,10 +46,10 @@ final class Passthrough {
         let request = transferRequest()
         let bound = LoopBound(self, to: exchange.loop)
         // The body is asked for, with 100 Continue if need be, once the origin takes it.
-        upload?.whenWanted { bound.enqueue { conductor, _ in conductor.passBody() } }
+        upload?.whenWanted { bound.enqueue { this, _ in this.passBody() } }
         exchange.onFinish = { [self] outcome in finish(outcome) }
         core.flights.passThrough(request, id: id, into: download) { event in
-            bound.enqueue { conductor, _ in conductor.hear(event) }
+            bound.enqueue { this, _ in this.hear(event) }
         }
     }
 
@@ -75,7 +75,7 @@ final class Passthrough {
             case .bytes(let bytes):
                 let bound = LoopBound(self, to: exchange.loop)
                 let hasRoom = bytes.withUnsafeBytes { raw in
-                    upload.write(raw) { bound.enqueue { conductor, _ in conductor.passBody() } }
+                    upload.write(raw) { bound.enqueue { this, _ in this.passBody() } }
                 }
                 if !hasRoom { return }
             case .wait:

@@ -4,7 +4,7 @@ import Posix
 
 /// What a reading of a live list is, next to the one before: by dates where there are any, else by
 /// numbers and the time that has passed. Pure.
-extension EpochLedger.List {
+extension EpochTable.List {
     /// Takes over what a reading shows.
     mutating func note(_ reading: LiveReading, at received: WallTime) {
         sections = LiveSection.named(
@@ -20,7 +20,7 @@ extension EpochLedger.List {
     }
 }
 
-extension EpochLedger {
+extension EpochTable {
     /// What a reading is, next to what was known of its list.
     static func relation(
         of reading: LiveReading, at received: WallTime, to former: List?

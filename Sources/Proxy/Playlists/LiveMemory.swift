@@ -13,9 +13,9 @@ import URISyntax
 /// Any thread may use it; the heads of lists are kept across restarts.
 final class LiveMemory: Sendable {
     private struct State {
-        var ledger = EpochLedger()
+        var epochs = EpochTable()
         var lists: [ObjectKey: ListFacts] = [:]
-        var saved: [ObjectKey: (list: EpochLedger.List, at: WallTime)] = [:]
+        var saved: [ObjectKey: (list: EpochTable.List, at: WallTime)] = [:]
         var places = LivePlaces()
     }
 
@@ -48,13 +48,13 @@ final class LiveMemory: Sendable {
         for (id, blob) in store.loadSessions()
         where id.count == 37 && id.starts(with: Self.prefix) {
             guard let key = ObjectKey(bytes: Array(id.dropFirst(Self.prefix.count))),
-                let list = EpochLedger.List(encoded: blob),
+                let list = EpochTable.List(encoded: blob),
                 now - list.received < Self.keepInterval
             else {
                 store.removeSession(id: id)
                 continue
             }
-            state.ledger.restore(list, key: key)
+            state.epochs.restore(list, key: key)
             state.places.note(key, named: key)
         }
         self.state = Mutex(state)
@@ -65,25 +65,25 @@ final class LiveMemory: Sendable {
     /// The epoch in which a name is asked for now, by its key without an epoch.
     func epoch(of name: ObjectKey) -> Epoch {
         guard isUsed.load(ordering: .acquiring) else { return .first }
-        return state.withLock { $0.ledger.epoch(of: name) }
+        return state.withLock { $0.epochs.epoch(of: name) }
     }
 
     /// Since when a name stands for what it does; nil where no live list names it.
     func since(_ name: ObjectKey) -> WallTime? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
-        return state.withLock { $0.ledger.since(name) }
+        return state.withLock { $0.epochs.since(name) }
     }
 
     /// What is known of a list; nil for one that is none, or was not read for long.
-    func list(_ key: ObjectKey) -> EpochLedger.List? {
-        state.withLock { $0.ledger.lists[key] }
+    func list(_ key: ObjectKey) -> EpochTable.List? {
+        state.withLock { $0.epochs.lists[key] }
     }
 
     /// What a live list says of a name that it announces, or that grows by parts; nil for all others.
     func terms(of name: ObjectKey) -> LiveTerms? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { state in
-            guard let list = state.ledger.list(naming: name), let facts = state.lists[list] else {
+            guard let list = state.epochs.list(naming: name), let facts = state.lists[list] else {
                 return nil
             }
             let isHint = facts.hints.contains(name)
@@ -103,17 +103,17 @@ final class LiveMemory: Sendable {
     /// The epochs of the names in a list's last window, without those that are in their first.
     func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard isUsed.load(ordering: .acquiring) else { return [:] }
-        let (epochs, ledger) = state.withLock { state -> ([AbsoluteURL: Epoch]?, EpochLedger?) in
-            state.ledger.count(in: list) > Self.mostAtOnce
-                ? (nil, state.ledger) : (state.ledger.epochs(in: list), nil)
+        let (epochs, table) = state.withLock { state -> ([AbsoluteURL: Epoch]?, EpochTable?) in
+            state.epochs.count(in: list) > Self.mostAtOnce
+                ? (nil, state.epochs) : (state.epochs.epochs(in: list), nil)
         }
         // Of a long list from a copy: nobody else may have to wait for that.
-        return epochs ?? ledger?.epochs(in: list) ?? [:]
+        return epochs ?? table?.epochs(in: list) ?? [:]
     }
 
     /// What the last reading of a list was, next to the one before.
-    func relation(of list: ObjectKey) -> EpochLedger.Relation? {
-        state.withLock { $0.ledger.relation(of: list) }
+    func relation(of list: ObjectKey) -> EpochTable.Relation? {
+        state.withLock { $0.epochs.relation(of: list) }
     }
 
     // MARK: Links
@@ -128,7 +128,7 @@ final class LiveMemory: Sendable {
     /// - Returns: nil for a list that is none of a live stream, nor was.
     func names(in list: ObjectKey, named asked: ObjectKey, isShifted: Bool) -> LiveNames? {
         state.withLock { state in
-            guard let known = state.ledger.lists[list] else { return nil }
+            guard let known = state.epochs.lists[list] else { return nil }
             if asked != list { state.places.note(list, named: asked) }
             guard !isShifted else {
                 return LiveNames(list: (asked.listName, .first), sections: [:])
@@ -142,12 +142,12 @@ final class LiveMemory: Sendable {
 
     /// Whether the last window of a list had an initialization section.
     func hasMap(_ list: ObjectKey) -> Bool {
-        state.withLock { $0.ledger.lists[list]?.sections.isEmpty == false }
+        state.withLock { $0.epochs.lists[list]?.sections.isEmpty == false }
     }
 
     /// Lets a list go on under another key, as the same stream.
     func adopt(_ former: ObjectKey, as key: ObjectKey) {
-        state.withLock { $0.ledger.adopt(former, as: key) }
+        state.withLock { $0.epochs.adopt(former, as: key) }
     }
 
     /// What the last reading of a list named at a place.
@@ -155,7 +155,7 @@ final class LiveMemory: Sendable {
         state.withLock { state in
             guard let key = state.places.list(named: list.name) else { return .noList }
             return state.places.find(place, role: role, in: (key, list.epoch)) {
-                state.ledger.epoch(of: $0)
+                state.epochs.epoch(of: $0)
             }
         }
     }
@@ -166,14 +166,14 @@ final class LiveMemory: Sendable {
     struct Place: Sendable {
         let list: ObjectKey
         let generation: UInt64
-        let times: EpochLedger.Times
+        let times: EpochTable.Times
         /// Of the rules that keys are made by.
         let keyVersion: UInt64
     }
 
     /// Whether the list in this state was read already.
     func knows(_ place: Place) -> Bool {
-        state.withLock { $0.ledger.knows(place.list, generation: place.generation) }
+        state.withLock { $0.epochs.knows(place.list, generation: place.generation) }
     }
 
     /// Takes in a reading of a list.
@@ -183,7 +183,7 @@ final class LiveMemory: Sendable {
         _ reading: LiveReading, at place: Place, key: (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
         let known = state.withLock {
-            $0.ledger.knownNames(of: place.list, version: place.keyVersion)
+            $0.epochs.knownNames(of: place.list, version: place.keyVersion)
         }
         let names = WindowNames(reading, known: known, key: key)
         var facts = ListFacts(
@@ -200,7 +200,7 @@ final class LiveMemory: Sendable {
             ? takeLong(reading, names, facts, at: place)
             : state.withLock { state in
                 var taking = Self.begin(&state, reading, names, at: place)
-                while state.ledger.goOn(&taking, names: .max) {}
+                while state.epochs.goOn(&taking, names: .max) {}
                 return Self.end(&state, taking, reading, names, facts, at: place)
             }
         if outcome.relation == .reset { counters.add(.epochsBegun) }
@@ -212,9 +212,9 @@ final class LiveMemory: Sendable {
 
     /// What taking in a reading has brought.
     private struct Outcome {
-        let relation: EpochLedger.Relation
+        let relation: EpochTable.Relation
         let removed: ObjectKey?
-        let saved: EpochLedger.List?
+        let saved: EpochTable.List?
         /// Let go of outside the lock.
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
     }
@@ -224,30 +224,30 @@ final class LiveMemory: Sendable {
         _ reading: LiveReading, _ names: WindowNames, _ facts: ListFacts, at place: Place
     ) -> Outcome {
         var taking = state.withLock { Self.begin(&$0, reading, names, at: place) }
-        while state.withLock({ $0.ledger.goOn(&taking, names: Self.mostAtOnce) }) {}
+        while state.withLock({ $0.epochs.goOn(&taking, names: Self.mostAtOnce) }) {}
         return state.withLock { Self.end(&$0, taking, reading, names, facts, at: place) }
     }
 
     private static func begin(
         _ state: inout State, _ reading: LiveReading, _ names: WindowNames, at place: Place
-    ) -> EpochLedger.Taking {
-        state.ledger.begin(
+    ) -> EpochTable.Taking {
+        state.epochs.begin(
             reading, generation: place.generation, place.times,
             at: (place.list, names, place.keyVersion))
     }
 
     private static func end(
-        _ state: inout State, _ taking: EpochLedger.Taking, _ reading: LiveReading,
+        _ state: inout State, _ taking: EpochTable.Taking, _ reading: LiveReading,
         _ names: WindowNames, _ facts: ListFacts, at place: Place
     ) -> Outcome {
-        let forgotten = state.ledger.end(taking)
+        let forgotten = state.epochs.end(taking)
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
         if taking.relation != .same {
             former.facts = state.lists.updateValue(facts, forKey: place.list)
-            let ledger = state.ledger
-            let known = ledger.lists[place.list] ?? EpochLedger.List()
+            let epochs = state.epochs
+            let known = epochs.lists[place.list] ?? EpochTable.List()
             former.window = state.places.take(reading, keys: names.keys, of: (place.list, known)) {
-                ledger.epoch(of: $0)
+                epochs.epoch(of: $0)
             }
         }
         if let forgotten {
@@ -261,8 +261,8 @@ final class LiveMemory: Sendable {
     }
 
     /// The head of a list, where it is time to keep it.
-    private static func due(_ state: inout State, _ place: Place) -> EpochLedger.List? {
-        guard let list = state.ledger.lists[place.list] else { return nil }
+    private static func due(_ state: inout State, _ place: Place) -> EpochTable.List? {
+        guard let list = state.epochs.lists[place.list] else { return nil }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
             last.list.sections.map(\.name) == list.sections.map(\.name),
             place.times.received - last.at < saveInterval

@@ -58,7 +58,7 @@ struct LivePlaces: Sendable {
     /// Notes which list is served where a path names one.
     mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
         // As many as there may be lists, and as many again for what they are called beside.
-        if lists.count >= 2 * EpochLedger.mostLists { lists = [:] }
+        if lists.count >= 2 * EpochTable.mostLists { lists = [:] }
         lists[asked.listName] = list
     }
 
@@ -79,7 +79,7 @@ struct LivePlaces: Sendable {
     /// - Returns: the window before, which is costly to let go of.
     mutating func take(
         _ reading: LiveReading, keys: [ObjectKey],
-        of list: (key: ObjectKey, known: EpochLedger.List), epochOf: (ObjectKey) -> Epoch
+        of list: (key: ObjectKey, known: EpochTable.List), epochOf: (ObjectKey) -> Epoch
     ) -> Window? {
         if lists[list.key.listName] == nil { note(list.key, named: list.key) }
         let first = reading.summary.mediaSequence + reading.summary.skippedSegmentCount

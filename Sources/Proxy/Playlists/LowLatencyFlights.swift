@@ -17,7 +17,7 @@ extension FlightTable {
     /// Blocks for the page cache only: a list is read when it has just come.
     func position(of object: StoredObject, _ resource: Resource) -> LivePosition? {
         if let known = positions[object.generation] { return known }
-        guard object.total ?? 0 < TextDesk.longText, let reading = reading(of: object, resource)
+        guard object.total ?? 0 < TextWorker.longText, let reading = reading(of: object, resource)
         else { return nil }
         guard let made = reading.position else { return nil }
         positions[object.generation] = made
@@ -34,13 +34,13 @@ extension FlightTable {
     func readPosition(
         of object: StoredObject, _ resource: Resource,
         then: @escaping (FlightTable) -> Void
-    ) -> TextDesk.Request? {
+    ) -> TextWorker.Request? {
         let generation = object.generation
-        guard let total = object.total, total >= TextDesk.longText, positions[generation] == nil,
+        guard let total = object.total, total >= TextWorker.longText, positions[generation] == nil,
             let reading = reading(of: object, resource)
         else { return nil }
         let bound = LoopBound((self, then), to: loop)
-        let key = TextDesk.Key(generation: generation, product: .position)
+        let key = TextWorker.Key(generation: generation, product: .position)
         return texts.make(key, bytes: Int(total), { reading.position }) { position in
             bound.enqueue { pair, _ in
                 pair.0.positions[generation] = .some(position)

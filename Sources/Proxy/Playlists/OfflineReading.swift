@@ -9,7 +9,7 @@ import Routing
 import Store
 import URISyntax
 
-/// One look at one session's playlists; used on the desk's thread, and thrown away.
+/// One look at one session's playlists; used on the worker's thread, and thrown away.
 struct OfflineReading {
     /// A kept playlist with what it names.
     struct List {

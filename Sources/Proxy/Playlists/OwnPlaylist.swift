@@ -27,7 +27,7 @@ struct OwnPlaylist: Sendable {
     var isStale = false
 
     /// What is to be read.
-    struct Wish: Sendable {
+    struct Request: Sendable {
         let url: AbsoluteURL
         let session: Session
         /// Those of the multivariant playlist that names it.
@@ -58,15 +58,15 @@ extension ProxyCore {
     /// Reads a playlist for the daemon itself; any thread may call it.
     ///
     /// - Parameters:
-    ///   - wish: what to read.
+    ///   - wanted: what to read.
     ///   - reply: called once on the thread that reads playlists, unless the daemon stops first;
     ///     it must not block for long.
     func read(
-        _ wish: OwnPlaylist.Wish,
+        _ wanted: OwnPlaylist.Request,
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     ) {
         let isTaken = aheadThread.handle.enqueue { loop in
-            PlaylistReading(wish, core: self, loop: loop, reply: reply).start()
+            PlaylistReading(wanted, core: self, loop: loop, reply: reply).start()
         }
         if !isTaken {
             reply(.failure(ProxyFailure(.us, .serviceUnavailable, "the daemon is stopping")))
@@ -78,7 +78,7 @@ extension ProxyCore {
 ///
 /// Bound to the thread that reads playlists.
 private final class PlaylistReading {
-    private let wish: OwnPlaylist.Wish
+    private let wanted: OwnPlaylist.Request
     private let core: ProxyCore
     private let loop: EventLoop
     private let reply: @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
@@ -87,19 +87,19 @@ private final class PlaylistReading {
     private var asked = 0
 
     init(
-        _ wish: OwnPlaylist.Wish, core: ProxyCore, loop: EventLoop,
+        _ wanted: OwnPlaylist.Request, core: ProxyCore, loop: EventLoop,
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     ) {
-        self.wish = wish
+        self.wanted = wanted
         self.core = core
         self.loop = loop
         self.reply = reply
         resource = core.resource(
-            wish.url, wish.session, role: .playlist, forwarding: wish.forwardedFields)
+            wanted.url, wanted.session, role: .playlist, forwarding: wanted.forwardedFields)
     }
 
     func start() {
-        guard !core.isOwn(wish.url) else {
+        guard !core.isOwn(wanted.url) else {
             return fail(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"))
         }
@@ -107,7 +107,7 @@ private final class PlaylistReading {
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
         let question = resource.freshnessQuestion(facts, OriginExchange.facts(found.summary), given)
         if case .stale = Freshness.decide(question) { return renew(object, facts, found) }
-        guard wish.takesFresh || resource.policy == .offline else {
+        guard wanted.takesFresh || resource.policy == .offline else {
             return renew(object, facts, found)
         }
         reply(.success(found))
@@ -125,12 +125,12 @@ private final class PlaylistReading {
 
     /// What is stored for this session.
     private func stored() -> (StoredObject, ObjectFacts)? {
-        for candidate in [resource, resource.kept(for: wish.session)] {
+        for candidate in [resource, resource.kept(for: wanted.session)] {
             guard let object = core.store.peek(candidate.key), let facts = ObjectFacts.of(object),
                 facts.head.isPlaylist, object.isComplete
             else { continue }
             resource = candidate
-            if !facts.isOneViewers || candidate.isKept(for: wish.session) {
+            if !facts.isOneViewers || candidate.isKept(for: wanted.session) {
                 return (object, facts)
             }
         }
@@ -149,7 +149,7 @@ private final class PlaylistReading {
         asked += 1
         var request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: object != nil,
-            delivery: .completion, lane: wish.lane)
+            delivery: .completion, lane: wanted.lane)
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
         core.flights.fetch(request, id: FetchID()) { reply in
@@ -164,7 +164,7 @@ private final class PlaylistReading {
         case .notModified(let object):
             hear(object, isCollapsed: false)
         case .head:
-            fail(ProxyFailure(.origin, .badGateway, "\(wish.url.redacted): no usable answer"))
+            fail(ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no usable answer"))
         case .failure(let failure):
             guard failure.allowsStale, var fallback else { return fail(failure) }
             fallback.isStale = true
@@ -175,11 +175,11 @@ private final class PlaylistReading {
     private func hear(_ object: StoredObject, isCollapsed: Bool) {
         guard let facts = ObjectFacts.of(object), facts.head.isPlaylist else {
             return fail(
-                ProxyFailure(.origin, .badGateway, "\(wish.url.redacted): no playlist came"))
+                ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no playlist came"))
         }
-        if isCollapsed, facts.isOneViewers, !resource.isKept(for: wish.session), asked < 2 {
+        if isCollapsed, facts.isOneViewers, !resource.isKept(for: wanted.session), asked < 2 {
             // It came for another viewer, whose it is alone.
-            resource = resource.kept(for: wish.session)
+            resource = resource.kept(for: wanted.session)
             return ask(about: nil)
         }
         reply(read(object, facts))
@@ -211,7 +211,7 @@ private final class PlaylistReading {
         var options = PlaylistRewriter.Options()
         options.limits = core.settings.playlistLimits
         options.collectsReferences = true
-        options.inheritedVariables = wish.variables
+        options.inheritedVariables = wanted.variables
         do throws(PlaylistError) {
             let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
                 false
@@ -224,7 +224,7 @@ private final class PlaylistReading {
         } catch {
             return .failure(
                 ProxyFailure(
-                    .origin, .badGateway, "\(wish.url.redacted): \(error.description)"))
+                    .origin, .badGateway, "\(wanted.url.redacted): \(error.description)"))
         }
     }
 }

@@ -128,7 +128,7 @@ extension ProxyCore {
     ) -> StoredObject? {
         guard case .unread(let key) = live.find(place, role: role, in: list),
             let object = store.peek(key), object.isComplete,
-            object.total ?? 0 >= TextDesk.longText
+            object.total ?? 0 >= TextWorker.longText
         else { return nil }
         return object
     }

@@ -57,7 +57,7 @@ final class Recording {
     private func readEntry() {
         guard !isStopped, order.state == .running else { return }
         let bound = LoopBound(self, to: loop)
-        core.read(OwnPlaylist.Wish(url: order.choice.url, session: session, lane: .express)) {
+        core.read(OwnPlaylist.Request(url: order.choice.url, session: session, lane: .express)) {
             result in bound.enqueue { recording, _ in recording.hear(result) }
         }
     }
@@ -218,7 +218,7 @@ final class Recording {
         guard order.isMultivariant else { return end(.done, order.reason) }
         let played = Set(lists.map(\.url))
         let bound = LoopBound(self, to: loop)
-        core.read(OwnPlaylist.Wish(url: order.choice.url, session: session)) { result in
+        core.read(OwnPlaylist.Request(url: order.choice.url, session: session)) { result in
             bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
         }
     }

@@ -13,15 +13,17 @@ extension RecordingOrder {
     ///   - query: of the request: `url`, `for`, `name`, and what chooses renditions.
     ///   - now: when it starts.
     ///   - origin: the origin's URL that a text means.
-    /// - Throws: `TitleHands.Refusal` with what is wrong.
-    init(query: String, now: WallTime, origin: TitleHands.OriginURL) throws(TitleHands.Refusal) {
+    /// - Throws: `StoreAdministration.Refusal` with what is wrong.
+    init(query: String, now: WallTime, origin: StoreAdministration.OriginURL)
+        throws(StoreAdministration.Refusal)
+    {
         let items = QueryItem.items(of: query)
         let others = items.filter { $0.rawName != "for" && $0.rawName != "name" }
         var choice = try DownloadOrder(
             query: others.map(\.text).joined(separator: "&"), origin: origin)
         let fixed = ["from", "to", "rate"].filter { name in items.contains { $0.rawName == name } }
         if let name = fixed.first {
-            throw TitleHands.Refusal(
+            throw StoreAdministration.Refusal(
                 status: .badRequest, reason: "there is no setting '\(name)' of a recording")
         }
         // Whoever records has no second chance to fetch a rendition.
@@ -31,7 +33,7 @@ extension RecordingOrder {
             throw .missing("for")
         }
         guard let seconds = WindowLength.seconds(text, longest: Self.longest) else {
-            throw TitleHands.Refusal(
+            throw StoreAdministration.Refusal(
                 status: .badRequest,
                 reason: "for is a length of time up to 7d, such as 30m, 2h or 1h30m, not '\(text)'")
         }

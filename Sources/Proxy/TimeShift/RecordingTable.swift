@@ -112,10 +112,10 @@ final class Recorder {
         }
     }
 
-    // MARK: Hands
+    // MARK: Changing
 
     /// Answers a request under `/api/recordings`; may block on the disk.
-    func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
+    func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = method == .get || method == .head
@@ -138,7 +138,7 @@ final class Recorder {
         }
     }
 
-    private func list() -> HandAnswer {
+    private func list() -> AdministrationAnswer {
         let all =
             running.values.map { ($0.order.started, json($0.order, $0)) }
             + (Array(over.values) + paused.values).map { ($0.started, json($0, nil)) }
@@ -146,12 +146,12 @@ final class Recorder {
         return .value(.ok, .object([.init("recordings", .list(sorted))]))
     }
 
-    private func start(_ query: String) -> HandAnswer {
+    private func start(_ query: String) -> AdministrationAnswer {
         guard running.count < Self.mostRunning else {
             return .failure(
                 .serviceUnavailable, "\(running.count) recordings run already; stop one first")
         }
-        do throws(TitleHands.Refusal) {
+        do throws(StoreAdministration.Refusal) {
             let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [core] in
                 core.originURL($0)
             }
@@ -163,7 +163,7 @@ final class Recorder {
         }
     }
 
-    private func told(_ id: String, _ change: (Recording) -> Void) -> HandAnswer {
+    private func told(_ id: String, _ change: (Recording) -> Void) -> AdministrationAnswer {
         if let recording = running[id] {
             change(recording)
             return .value(.ok, json(recording.order, recording))
@@ -184,7 +184,7 @@ final class Recorder {
     }
 
     /// Removes a recording that is over, with all that was fetched for it alone.
-    private func forget(_ id: String) -> HandAnswer {
+    private func forget(_ id: String) -> AdministrationAnswer {
         guard let order = over[id] ?? paused[id] else {
             let isRunning = running[id] != nil
             return .failure(

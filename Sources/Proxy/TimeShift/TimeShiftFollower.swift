@@ -41,12 +41,12 @@ final class TimeShiftFollower {
     /// Reloads now and from now on.
     func reload() {
         guard !isStopped else { return }
-        let wish = OwnPlaylist.Wish(
+        let wanted = OwnPlaylist.Request(
             url: list.url, session: list.session,
             variables: core.playlistMemory.variables(of: list.session.id),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
-        core.read(wish) { result in bound.enqueue { follower, _ in follower.hear(result) } }
+        core.read(wanted) { result in bound.enqueue { follower, _ in follower.hear(result) } }
     }
 
     private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {

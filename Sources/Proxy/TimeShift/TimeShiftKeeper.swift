@@ -70,7 +70,8 @@ package final class TimeShiftThread: Sendable {
 
     /// Answers a request under `/api/recordings`; `done` is called on the keeper's thread.
     func answer(
-        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+        _ method: HTTPMethod, _ target: String,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         onKeeper { done($0.recorder.answer(method, target)) }
     }

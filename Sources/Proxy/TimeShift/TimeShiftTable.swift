@@ -181,7 +181,7 @@ final class ShiftedList: Sendable {
         let text = try PlaylistText(reading.body)
         let outcome = try merging.withLock { _ throws(PlaylistError) in
             // A long one in a copy: nobody who asks for the state may have to wait for it.
-            guard isLong || reading.body.count >= TextDesk.longText else {
+            guard isLong || reading.body.count >= TextWorker.longText else {
                 return try state.withLock { state throws(PlaylistError) in
                     try state.merge(reading, text, self, surroundings, core)
                 }
@@ -203,7 +203,7 @@ final class ShiftedList: Sendable {
     }
 
     /// Whether its text takes a loop too long.
-    var isLong: Bool { state.withLock { $0.shift.segments.count >= TextDesk.longWindow } }
+    var isLong: Bool { state.withLock { $0.shift.segments.count >= TextWorker.longWindow } }
 
     /// What players get: the origin's text, extended back.
     func playlist(ending: TimeShift.Ending) -> [UInt8] {

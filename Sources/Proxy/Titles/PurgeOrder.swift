@@ -32,7 +32,7 @@ struct PurgeOrder: Equatable, Sendable {
         switch subject {
         case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
         case .titles(let numbers): numbers.contains(entry.title)
-        case .host(let host): TitleHands.isHost(host, of: entry.url) && !isPinned(entry)
+        case .host(let host): StoreAdministration.isHost(host, of: entry.url) && !isPinned(entry)
         case .unusedSince(let time): entry.lastUsed < time && !isPinned(entry)
         }
     }

@@ -51,7 +51,7 @@ final class StorePurge: Sendable {
     }
 
     /// Starts a purge, unless one runs; blocks for a second at most.
-    func start(_ order: PurgeOrder) -> HandAnswer {
+    func start(_ order: PurgeOrder) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         // One that could not be finished by a former run is done with this one.
         let former = file.read() ?? []
@@ -70,7 +70,7 @@ final class StorePurge: Sendable {
         return start({ earlier($0) || now($0) }, patience: Self.patience)
     }
 
-    private static let refusal = HandAnswer.failure(
+    private static let refusal = AdministrationAnswer.failure(
         .conflict, "another purge runs; GET /api/purge tells how far it is")
 
     /// What the orders name; of those of an earlier run only what was stored when they were given.
@@ -90,7 +90,7 @@ final class StorePurge: Sendable {
 
     private func start(
         _ fits: @escaping @Sendable (StoreEntry) -> Bool, patience: Interval
-    ) -> HandAnswer {
+    ) -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
             state = .running(Removal())
@@ -144,7 +144,7 @@ final class StorePurge: Sendable {
     }
 
     /// How far the purge is, or what it removed.
-    var answer: HandAnswer {
+    var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))
         case .running(let removal): .value(.accepted, Self.json("running", removal))

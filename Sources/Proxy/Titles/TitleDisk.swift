@@ -4,11 +4,11 @@ import Retention
 import Store
 
 /// What the store takes on the disk, by kind and by host.
-extension TitleHands {
+extension StoreAdministration {
     /// Hosts beyond this many are told as one.
     private static let mostHosts = 50
 
-    func diskUse() -> HandAnswer {
+    func diskUse() -> AdministrationAnswer {
         let pins = store.pins()
         let titles = Set(pins.map(\.title))
         let keys = Set(pins.flatMap(\.keys))

@@ -25,7 +25,7 @@ final class StoreVerification: Sendable {
     }
 
     /// Starts a check, unless one runs already.
-    func start() -> HandAnswer {
+    func start() -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
             state = .running(nil)
@@ -53,7 +53,7 @@ final class StoreVerification: Sendable {
     }
 
     /// How far the check is, or what it found.
-    var answer: HandAnswer {
+    var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))
         case .running(let progress): .value(.accepted, Self.json(progress))

@@ -108,8 +108,8 @@ final class AdminChannel {
 /// A folder that this process has while no daemon does.
 private final class OpenedStore {
     private let store: ObjectStore
-    private let hands: TitleHands
-    private let why: WhyHands
+    private let administration: StoreAdministration
+    private let why: WhyAnswers
 
     init(_ options: StoreOptions, wasAsked daemon: String?) throws {
         let configuration = try readConfiguration(
@@ -140,7 +140,7 @@ private final class OpenedStore {
         Self.waitForIndex(store)
         let sessions = SessionTable(store: store)
         let keys = KeyTable(settings: configuration.proxy.keys, store: store, counters: Counters())
-        hands = TitleHands(
+        administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
             origin: Self.origin)
@@ -151,7 +151,7 @@ private final class OpenedStore {
         context.guessesOwn = true
         let router = Router(mounts: configuration.proxy.mounts)
         context.router = { router }
-        why = WhyHands(context)
+        why = WhyAnswers(context)
     }
 
     /// Whether a URL is likely one of a daemon of this machine.
@@ -182,9 +182,9 @@ private final class OpenedStore {
     }
 
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
-        let isAboutKeys = WhyHands.answers(String(target.prefix { $0 != "?" }))
+        let isAboutKeys = WhyAnswers.answers(String(target.prefix { $0 != "?" }))
         let answer =
-            isAboutKeys ? why.answer(method, target, now: .now()) : hands.answer(method, target)
+            isAboutKeys ? why.answer(method, target, now: .now()) : administration.answer(method, target)
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
         case .failure(_, let reason):
@@ -194,7 +194,7 @@ private final class OpenedStore {
     }
 
     func close() {
-        hands.stop()
+        administration.stop()
         store.close()
     }
 }

@@ -19,8 +19,8 @@ final class Daemon {
     private let log: Logger
     private let store: ObjectStore
     private let core: ProxyCore
-    private let desk: TitleDesk
-    private let downloads: DownloadDesk
+    private let administration: AdministrationWorker
+    private let downloads: DownloadService
     private let server: HTTPServer
 
     /// Starts everything; blocks until the sockets listen.
@@ -53,27 +53,27 @@ final class Daemon {
             throw ExitCode.failure
         }
         do throws(SystemError) {
-            desk = try TitleDesk(core: core)
-            downloads = try DownloadDesk(
+            administration = try AdministrationWorker(core: core)
+            downloads = try DownloadService(
                 core: core, folder: configuration.cacheFolder + "/downloads",
                 rules: configuration.downloads)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        server = try Self.listen(configuration, core, (desk, downloads))
+        server = try Self.listen(configuration, core, (administration, downloads))
         core.listen(on: server.boundAddresses)
         core.keeper.start(core)
     }
 
     private static func listen(
         _ configuration: DaemonConfiguration, _ core: ProxyCore,
-        _ desks: (titles: TitleDesk, downloads: DownloadDesk)
+        _ services: (titles: AdministrationWorker, downloads: DownloadService)
     ) throws -> HTTPServer {
         let connections = ConnectionCount()
         let status = StatusSource(
-            version: sluiceVersion, startedAt: .now(), desk: desks.titles,
-            downloads: desks.downloads
+            version: sluiceVersion, startedAt: .now(), administration: services.titles,
+            downloads: services.downloads
         ) {
             connections.now
         }
@@ -85,9 +85,9 @@ final class Daemon {
             connections.follow(server)
             return server
         } catch {
-            desks.downloads.stop()
+            services.downloads.stop()
             core.stop()
-            desks.titles.stop()
+            services.titles.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
             if error.code == EADDRINUSE {
@@ -215,7 +215,7 @@ final class Daemon {
         server.stop()
         downloads.stop()
         core.stop()
-        desk.stop()
+        administration.stop()
         core.accessLog?.close()
         store.close()
         log.notice("stopped")

@@ -1,4 +1,4 @@
-// Hands on the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
+// Administration of the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
 // and the commands that open a folder while no daemon runs.
 package import HTTP
 import Numbers
@@ -8,7 +8,7 @@ package import Store
 package import URISyntax
 
 /// What is answered to one request.
-package enum HandAnswer: Sendable {
+package enum AdministrationAnswer: Sendable {
     case value(HTTPStatus, JSONValue)
     /// Refused, and why: for people.
     case failure(HTTPStatus, String)
@@ -18,7 +18,7 @@ package enum HandAnswer: Sendable {
 ///
 /// Every answer blocks on the disk, a long listing for up to two seconds: it is made on a thread
 /// of its own, never on a server loop.
-package final class TitleHands: Sendable {
+package final class StoreAdministration: Sendable {
     /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
 
@@ -66,10 +66,10 @@ package final class TitleHands: Sendable {
     ///   - method: GET or POST.
     ///   - target: path and query as in a request line.
     /// - Returns: the value to send, or why there is none.
-    package func answer(_ method: HTTPMethod, _ target: String) -> HandAnswer {
+    package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         store.catchUp(within: .seconds(2 as Int64))
-        let arguments = HandArguments(request.query ?? "")
+        let arguments = AdministrationQuery(request.query ?? "")
         switch (request.path, method) {
         case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
         case ("/api/df", .get), ("/api/df", .head): return diskUse()
@@ -93,7 +93,7 @@ package final class TitleHands: Sendable {
 
     // MARK: Titles
 
-    private func titles(_ arguments: HandArguments) -> HandAnswer {
+    private func titles(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         guard let limit = arguments.number("limit", in: 1...1_000, default: 100) else {
             return .failure(.badRequest, "limit is a number in 1...1000")
         }
@@ -114,7 +114,7 @@ package final class TitleHands: Sendable {
             ]))
     }
 
-    private func title(_ text: String) -> HandAnswer {
+    private func title(_ text: String) -> AdministrationAnswer {
         switch find(text) {
         case .success(let titles): .value(.ok, titles[0].json)
         case .failure(let refusal): .failure(refusal.status, refusal.reason)
@@ -151,7 +151,7 @@ package final class TitleHands: Sendable {
 }
 
 /// The arguments of a request's query, decoded; of several of one name the first.
-struct HandArguments {
+struct AdministrationQuery {
     private let items: [QueryItem]
 
     init(_ query: String) {

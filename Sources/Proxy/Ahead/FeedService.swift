@@ -10,7 +10,7 @@ import Synchronization
 import URISyntax
 
 /// One for all loops; any thread may use it.
-final class FeedDesk: Sendable {
+final class FeedService: Sendable {
     /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
     /// at once.
     private let entryCounts = Mutex<[String: Int]>([:])
@@ -32,7 +32,8 @@ final class FeedDesk: Sendable {
 
     /// Answers a request; `reply` is called once, on any thread.
     func answer(
-        _ exchange: Exchange, _ core: ProxyCore, _ reply: @escaping @Sendable (HandAnswer) -> Void
+        _ exchange: Exchange, _ core: ProxyCore,
+        _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         let request = exchange.request
         let rest = request.path.dropFirst(Self.path.utf8.count).drop { $0 == "/" }
@@ -43,7 +44,7 @@ final class FeedDesk: Sendable {
             guard request.method == .get || request.method == .head else {
                 return reply(.failure(.methodNotAllowed, "the list of feeds can only be read"))
             }
-            return core.tap.enqueue(core) { driver, _ in
+            return core.lookahead.enqueue(core) { driver, _ in
                 reply(.value(.ok, .list(driver.feeds.values.map(\.state))))
             }
         }
@@ -54,7 +55,7 @@ final class FeedDesk: Sendable {
         switch (parts.count, parts.last ?? "", request.method) {
         case (1, _, .put): put(name, exchange, core, reply)
         case (1, _, .get), (1, _, .head):
-            core.tap.enqueue(core) { driver, _ in
+            core.lookahead.enqueue(core) { driver, _ in
                 guard let feed = driver.feeds[name] else { return reply(Self.unknown(name)) }
                 reply(.value(.ok, feed.state))
             }
@@ -71,12 +72,14 @@ final class FeedDesk: Sendable {
             && name.utf8.allSatisfy { PercentCoding.Allowed.unreserved.contains($0) }
     }
 
-    private static func unknown(_ name: String) -> HandAnswer {
+    private static func unknown(_ name: String) -> AdministrationAnswer {
         .failure(.notFound, "there is no feed \(name); PUT \(path)/\(name) makes one")
     }
 
     /// A swipe: answered from here, whatever the planner is busy with.
-    private func move(_ name: String, _ request: RequestHead, _ core: ProxyCore) -> HandAnswer {
+    private func move(_ name: String, _ request: RequestHead, _ core: ProxyCore)
+        -> AdministrationAnswer
+    {
         let items = request.queryItems
         guard let text = items.first(where: { $0.rawName == "index" })?.value(),
             let index = OutsideNumber.integer(text, in: 0...OutsideNumber.largest)
@@ -97,18 +100,18 @@ final class FeedDesk: Sendable {
             return .failure(
                 .conflict, "the feed \(name) is paused: \(reason), by PUT \(Self.path)/\(name)")
         }
-        core.tap.enqueue(core) { [direction] driver, _ in
+        core.lookahead.enqueue(core) { [direction] driver, _ in
             driver.feeds[name]?.move(to: index, direction)
         }
         return .value(
             .ok, .object([.init("name", .text(name)), .init("index", .number(Int64(index)))]))
     }
 
-    private func remove(_ name: String, _ core: ProxyCore) -> HandAnswer {
+    private func remove(_ name: String, _ core: ProxyCore) -> AdministrationAnswer {
         guard entryCounts.withLock({ $0.removeValue(forKey: name) }) != nil else {
             return Self.unknown(name)
         }
-        core.tap.enqueue(core) { [self] driver, _ in
+        core.lookahead.enqueue(core) { [self] driver, _ in
             driver.feeds.removeValue(forKey: name)?.end()
             paused.withLock { $0[name] = nil }
             core.store.removeSession(id: Self.orderPrefix + Array(name.utf8))
@@ -120,7 +123,7 @@ final class FeedDesk: Sendable {
 
     private func put(
         _ name: String, _ exchange: Exchange, _ core: ProxyCore,
-        _ reply: @escaping @Sendable (HandAnswer) -> Void
+        _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         var agent = Fields()
         if let text = exchange.request.fields.first(.userAgent) { agent.append(.userAgent, text) }
@@ -136,7 +139,7 @@ final class FeedDesk: Sendable {
                 return reply(
                     .failure(.contentTooLarge, "an order has at most \(Self.mostBytes) bytes"))
             }
-            core.tap.enqueue(core) { [self] driver, _ in
+            core.lookahead.enqueue(core) { [self] driver, _ in
                 reply(take(body, name, agent, driver))
             }
         }
@@ -170,7 +173,7 @@ final class FeedDesk: Sendable {
 
     private func take(
         _ body: [UInt8], _ name: String, _ agent: Fields, _ driver: LookaheadDriver
-    ) -> HandAnswer {
+    ) -> AdministrationAnswer {
         let order: FeedOrder
         do throws(FeedOrder.Fault) {
             order = try FeedOrder(parsing: body)
@@ -192,14 +195,14 @@ final class FeedDesk: Sendable {
         let feed = Feed(name, order, driver: driver, agent: agent)
         driver.feeds[name] = feed
         entryCounts.withLock { $0[name] = order.items.count }
-        driver.core.tap.turnOn()
+        driver.core.lookahead.turnOn()
         return feed
     }
 
     /// Takes up what an earlier run of the daemon had; nothing is fetched for it before its client
     /// says where the viewer is.
     func restore(_ core: ProxyCore) {
-        core.tap.enqueue(core) { [self] driver, _ in
+        core.lookahead.enqueue(core) { [self] driver, _ in
             for (id, blob) in core.store.loadSessions() where id.starts(with: Self.orderPrefix) {
                 let name = String(
                     decoding: id.dropFirst(Self.orderPrefix.count), as: UTF8.self)

@@ -9,12 +9,12 @@ import Testing
 /// The threads for long texts: what they share, drop and refuse.
 @Suite struct `Tasks on long texts` {
     private let counters = Counters()
-    private let desk: TextDesk
+    private let worker: TextWorker
 
-    init() throws { desk = try TextDesk(counters: counters) }
+    init() throws { worker = try TextWorker(counters: counters) }
 
-    private static func key(_ generation: UInt64) -> TextDesk.Key {
-        TextDesk.Key(generation: generation, product: .position)
+    private static func key(_ generation: UInt64) -> TextWorker.Key {
+        TextWorker.Key(generation: generation, product: .position)
     }
 
     /// Values that came, and a latch that opens with each.
@@ -41,13 +41,13 @@ import Testing
         private let gates: [Latch]
         let received: Received
 
-        init(_ desk: TextDesk, bytes: Int = 1) throws {
+        init(_ worker: TextWorker, bytes: Int = 1) throws {
             received = try Received()
             gates = [try Latch(), try Latch()]
             let begun = try Latch()
             for (index, gate) in gates.enumerated() {
-                let key = TextDesk.Key(generation: 1_000 + UInt64(index), product: .position)
-                let request = desk.make(key, bytes: bytes) { () -> Int in
+                let key = TextWorker.Key(generation: 1_000 + UInt64(index), product: .position)
+                let request = worker.make(key, bytes: bytes) { () -> Int in
                     begun.open()
                     _ = gate.wait(atMost: .seconds(10))
                     return index
@@ -63,18 +63,18 @@ import Testing
     }
 
     @Test func `requests for the same text share one task, and another text has its own`() throws {
-        let blockers = try Blockers(desk)
+        let blockers = try Blockers(worker)
         let received = try Received()
         let count = Shared(0)
         for _ in 0..<5 {
-            let request = desk.make(Self.key(1), bytes: 1) {
+            let request = worker.make(Self.key(1), bytes: 1) {
                 count.add()
             } reply: {
                 received.take($0)
             }
             #expect(request != nil)
         }
-        let other = desk.make(Self.key(2), bytes: 1) {
+        let other = worker.make(Self.key(2), bytes: 1) {
             7
         } reply: {
             received.take($0)
@@ -83,7 +83,7 @@ import Testing
         blockers.letGo()
         #expect(received.values(6).sorted() == [1, 1, 1, 1, 1, 7])
         #expect(count.value == 1)
-        desk.stop()
+        worker.stop()
         #expect(counters.value(of: .longTexts) == 4)
     }
 
@@ -91,58 +91,58 @@ import Testing
     func `a task that nobody waits for any more is dropped, one that somebody waits for is not`()
         throws
     {
-        let blockers = try Blockers(desk)
+        let blockers = try Blockers(worker)
         let received = try Received()
         let count = Shared(0)
-        let left = desk.make(Self.key(1), bytes: 1) {
+        let left = worker.make(Self.key(1), bytes: 1) {
             count.add()
         } reply: {
             received.take($0)
         }
         let kept = (0..<2).map { _ in
-            desk.make(Self.key(2), bytes: 1) {
+            worker.make(Self.key(2), bytes: 1) {
                 5
             } reply: {
                 received.take($0)
             }
         }
-        desk.cancel(try #require(left))
-        desk.cancel(try #require(kept[0]))
+        worker.cancel(try #require(left))
+        worker.cancel(try #require(kept[0]))
         blockers.letGo()
         #expect(received.values(1) == [5])
-        desk.stop()
+        worker.stop()
         #expect(count.value == 0)
     }
 
     @Test func `more bytes than may wait are refused until some are done`() throws {
-        let blockers = try Blockers(desk, bytes: 100 << 20)
+        let blockers = try Blockers(worker, bytes: 100 << 20)
         let received = try Received()
-        #expect(desk.make(Self.key(1), bytes: 100 << 20, { 1 }, reply: received.take) == nil)
+        #expect(worker.make(Self.key(1), bytes: 100 << 20, { 1 }, reply: received.take) == nil)
         // What is being made already takes no more.
-        let joined = desk.make(
-            TextDesk.Key(generation: 1_000, product: .position), bytes: 100 << 20, { 9 },
+        let joined = worker.make(
+            TextWorker.Key(generation: 1_000, product: .position), bytes: 100 << 20, { 9 },
             reply: received.take)
         #expect(joined != nil)
         blockers.letGo()
         #expect(received.values(1) == [0])
         _ = blockers.received.values(2)
-        #expect(desk.make(Self.key(1), bytes: 300 << 20, { 1 }, reply: received.take) != nil)
+        #expect(worker.make(Self.key(1), bytes: 300 << 20, { 1 }, reply: received.take) != nil)
         #expect(received.values(1) == [0, 1])
-        desk.stop()
+        worker.stop()
     }
 
-    @Test func `a desk that stops finishes what runs and begins nothing more`() throws {
-        let blockers = try Blockers(desk)
+    @Test func `a worker that stops finishes what runs and begins nothing more`() throws {
+        let blockers = try Blockers(worker)
         let count = Shared(0)
         for number in 1...4 {
-            _ = desk.make(Self.key(UInt64(number)), bytes: 1) {
+            _ = worker.make(Self.key(UInt64(number)), bytes: 1) {
                 count.add()
             } reply: { _ in
             }
         }
         let stopped = try Latch()
-        let stopping = try PosixThread(name: "stop") { [desk] in
-            desk.stop()
+        let stopping = try PosixThread(name: "stop") { [worker] in
+            worker.stop()
             stopped.open()
         }
         // It waits for the tasks that run.
@@ -153,16 +153,17 @@ import Testing
         #expect(count.value == 0)
     }
 
-    /// Whether the desk takes nothing any more, after at most ten seconds.
+    /// Whether the worker takes nothing any more, after at most ten seconds.
     private func eventuallyRefused() -> Bool {
         let end = Monotonic.now() + .seconds(10)
         var number: UInt64 = 100
         while Monotonic.now() < end {
             number += 1
-            guard let request = desk.make(Self.key(number), bytes: 1, { 0 }, reply: { _ in }) else {
+            guard let request = worker.make(Self.key(number), bytes: 1, { 0 }, reply: { _ in })
+            else {
                 return true
             }
-            desk.cancel(request)
+            worker.cancel(request)
         }
         return false
     }

@@ -12,7 +12,7 @@ import URISyntax
 /// Takes orders and tells how they stand.
 ///
 /// Any thread may use it.
-package final class DownloadDesk: Sendable {
+package final class DownloadService: Sendable {
     private let core: ProxyCore
     private let thread: LoopThread
     private let table = Mutex<LoopBound<DownloadTable>?>(nil)
@@ -52,7 +52,8 @@ package final class DownloadDesk: Sendable {
 
     /// Answers a request; `done` is called on the downloads' thread.
     func answer(
-        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+        _ method: HTTPMethod, _ target: String,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         let isTaken = thread.handle.enqueue { [self] loop in
             guard let table = table.withLock({ $0 })?.value(on: loop) else {
@@ -65,7 +66,7 @@ package final class DownloadDesk: Sendable {
 
     private static func answer(
         _ request: RequestHead, _ table: DownloadTable,
-        _ done: @escaping @Sendable (HandAnswer) -> Void
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         let isOrder =
             request.method == .post
@@ -75,7 +76,9 @@ package final class DownloadDesk: Sendable {
         order(request.query ?? "", table, done)
     }
 
-    private static func answer(_ request: RequestHead, _ table: DownloadTable) -> HandAnswer {
+    private static func answer(_ request: RequestHead, _ table: DownloadTable)
+        -> AdministrationAnswer
+    {
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = request.method == .get || request.method == .head
         if request.path == "/api/export" {
@@ -98,9 +101,10 @@ package final class DownloadDesk: Sendable {
     }
 
     private static func order(
-        _ query: String, _ table: DownloadTable, _ done: @escaping @Sendable (HandAnswer) -> Void
+        _ query: String, _ table: DownloadTable,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        do throws(TitleHands.Refusal) {
+        do throws(StoreAdministration.Refusal) {
             let core = table.core
             let order = try DownloadOrder(query: query) { core.originURL($0) }
             guard !core.isOwn(order.url) else {
@@ -119,7 +123,7 @@ package final class DownloadDesk: Sendable {
 
     private static func change(
         _ download: Download, _ verb: String, _ table: DownloadTable
-    ) -> HandAnswer {
+    ) -> AdministrationAnswer {
         switch (verb, download.state) {
         case ("pause", .complete), ("resume", .complete):
             return .failure(.conflict, "\(download.name) is complete: there is nothing to \(verb)")

@@ -34,7 +34,7 @@ final class OfflineText: Sendable {
 /// Makes offline forms one after the other.
 ///
 /// Any thread may ask.
-final class OfflineDesk: Sendable {
+final class OfflineWorker: Sendable {
     /// One playlist as one session sees it.
     struct Question: Sendable {
         let resource: Resource
@@ -101,7 +101,7 @@ final class OfflineDesk: Sendable {
         }
     }
 
-    /// Makes a form; `reply` is called once on the desk's thread, with nil where too many wait.
+    /// Makes a form; `reply` is called once on the worker's thread, with nil where too many wait.
     func ask(
         _ question: Question, _ core: ProxyCore, reply: @escaping @Sendable (OfflineForm?) -> Void
     ) {
@@ -127,7 +127,7 @@ final class OfflineDesk: Sendable {
     /// - Parameters:
     ///   - question: the playlist.
     ///   - core: what is asked.
-    ///   - reply: called once on the desk's thread, with one URL for each origin, none where
+    ///   - reply: called once on the worker's thread, with one URL for each origin, none where
     ///     everything is kept, and nil where too many wait.
     func lacking(
         _ question: Question, _ core: ProxyCore,
@@ -152,9 +152,9 @@ final class OfflineDesk: Sendable {
         if !isTaken { reply(nil) }
     }
 
-    /// Runs `body` on the desk's thread, behind what waits.
+    /// Runs `body` on the worker's thread, behind what waits.
     ///
-    /// - Returns: false where too many wait, or the desk is closed.
+    /// - Returns: false where too many wait, or the worker is stopped.
     func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
@@ -166,10 +166,10 @@ final class OfflineDesk: Sendable {
         }
     }
 
-    /// The form of a playlist as of now; for the desk's thread.
+    /// The form of a playlist as of now; for the worker's thread.
     func form(_ question: Question, _ core: ProxyCore) -> OfflineForm { make(question, core) }
 
-    /// Where what a playlist lacks would have to come from; for the desk's thread.
+    /// Where what a playlist lacks would have to come from; for the worker's thread.
     func lacking(_ question: Question, _ core: ProxyCore) -> [AbsoluteURL] {
         let reading = OfflineReading(
             core: core, session: question.resource.session, asksNobody: question.asksNobody)

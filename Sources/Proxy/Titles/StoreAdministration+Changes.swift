@@ -6,12 +6,12 @@ import Store
 import URISyntax
 
 /// Pinning and purging.
-extension TitleHands {
+extension StoreAdministration {
     // MARK: Pins
 
     /// Keeps titles from eviction: what is there of them, what they share with others, and what
     /// will be fetched for them.
-    func pin(_ arguments: HandArguments) -> HandAnswer {
+    func pin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let titles: [Title]
         switch pinnable(arguments) {
         case .success(let found): titles = found
@@ -33,7 +33,7 @@ extension TitleHands {
     }
 
     /// The titles to pin: those found, or the one that a player would start at the URL.
-    private func pinnable(_ arguments: HandArguments) -> Result<[Title], Refusal> {
+    private func pinnable(_ arguments: AdministrationQuery) -> Result<[Title], Refusal> {
         if let text = arguments["title"] { return find(text) }
         guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
         guard let url = origin(text) else { return .failure(.noURL) }
@@ -42,7 +42,7 @@ extension TitleHands {
         return .success(known.isEmpty ? [titles[0]] : known)
     }
 
-    func unpin(_ arguments: HandArguments) -> HandAnswer {
+    func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         guard let text = arguments["title"] ?? arguments["url"] else {
             return .missing("url or title")
         }
@@ -67,7 +67,7 @@ extension TitleHands {
     ///
     /// Pins stay, so that what is fetched again is kept. What is named by its URL or title goes
     /// even if it is pinned; by host or age only the rest does.
-    func purge(_ arguments: HandArguments) -> HandAnswer {
+    func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
             return .failure(
@@ -89,7 +89,7 @@ extension TitleHands {
             let host = ASCII.lowercased(text)
             return purging.start(PurgeOrder(.host(host)))
         default:
-            guard let age = HandArguments.duration(text) else {
+            guard let age = AdministrationQuery.duration(text) else {
                 return .failure(
                     .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
             }
@@ -117,7 +117,7 @@ extension TitleHands {
 
     /// Removes everything but pinned titles at once, and these too with `pinned=true`; the files are
     /// deleted in the background.
-    func clear(_ arguments: HandArguments) -> HandAnswer {
+    func clear(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let sparesPinned: Bool
         switch arguments["pinned"] {
         case nil, "false": sparesPinned = true
@@ -143,7 +143,7 @@ extension TitleHands {
     }
 
     /// What was cleared and is still to be deleted.
-    var clearing: HandAnswer {
+    var clearing: AdministrationAnswer {
         let left = store.deletion
         return .value(
             .ok,
@@ -155,7 +155,7 @@ extension TitleHands {
     }
 }
 
-extension TitleHands.Refusal {
+extension StoreAdministration.Refusal {
     static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
 
     static func missing(_ what: String) -> Self {
@@ -163,8 +163,8 @@ extension TitleHands.Refusal {
     }
 }
 
-extension HandAnswer {
-    static func missing(_ what: String) -> HandAnswer {
+extension AdministrationAnswer {
+    static func missing(_ what: String) -> AdministrationAnswer {
         .failure(.badRequest, "the argument \(what) is missing")
     }
 }

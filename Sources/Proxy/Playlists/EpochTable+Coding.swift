@@ -4,7 +4,7 @@ import Posix
 import Routing
 
 /// What is kept of a live list across restarts, as one line of numbers. Pure.
-extension EpochLedger.List {
+extension EpochTable.List {
     /// Numbers in one line, with a version before them.
     var encoded: [UInt8] {
         let dated = dates.max { $0.key < $1.key }

@@ -18,7 +18,7 @@ import Store
 import URISyntax
 
 /// The names of all live lists of one daemon.
-struct EpochLedger: Sendable {
+struct EpochTable: Sendable {
     /// What a reading was, next to the one before; the raw value is what `why` shows.
     enum Relation: String, Sendable {
         case first

@@ -83,7 +83,7 @@ struct CrashCounts: Sendable, Equatable {
 }
 
 /// The counts and their file; any thread may use it.
-package final class CrashLedger: Sendable {
+package final class CrashHistory: Sendable {
     /// What is counted.
     enum Kind: String {
         case download

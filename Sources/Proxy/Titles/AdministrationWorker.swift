@@ -1,4 +1,4 @@
-// The thread on which hands are laid on the store, so that no server loop waits for the disk.
+// The thread on which blocking work on the store, so that no server loop waits for the disk.
 import HLS
 import HTTP
 package import Posix
@@ -9,11 +9,11 @@ import Synchronization
 import URISyntax
 
 /// Answers requests one after the other, off the loops.
-package final class TitleDesk: Sendable {
+package final class AdministrationWorker: Sendable {
     /// More requests than this are turned away, so that nobody can pile them up.
     private static let mostWaiting = 32
 
-    private let hands: TitleHands
+    private let administration: StoreAdministration
     private let thread: LoopThread
     private let waiting = Atomic<Int>(0)
 
@@ -22,28 +22,29 @@ package final class TitleDesk: Sendable {
         let catalogue = TitleCatalogue(
             store: core.store, sessions: core.sessions, keys: core.keys,
             limits: core.settings.playlistLimits)
-        hands = TitleHands(catalogue: catalogue) { core.originURL($0) }
+        administration = StoreAdministration(catalogue: catalogue) { core.originURL($0) }
         // Before the listeners are there: what was purged is not found from here on.
-        hands.purging.resume(core.log)
+        administration.purging.resume(core.log)
         thread = try LoopThread(name: "titles") { _ in }
     }
 
     /// Ends a purge where it is, finishes what else was begun and ends the thread; blocks.
     package func stop() {
-        hands.stop()
+        administration.stop()
         thread.stopAndJoin()
     }
 
-    /// Answers a request; `done` is called on the desk's thread.
+    /// Answers a request; `done` is called on the worker's thread.
     func answer(
-        _ method: HTTPMethod, _ target: String, _ done: @escaping @Sendable (HandAnswer) -> Void
+        _ method: HTTPMethod, _ target: String,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
             return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
         }
         let isTaken = thread.handle.enqueue { [self] _ in
-            let answer = hands.answer(method, target)
+            let answer = administration.answer(method, target)
             waiting.subtract(1, ordering: .relaxed)
             done(answer)
         }

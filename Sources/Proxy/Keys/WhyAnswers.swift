@@ -59,9 +59,9 @@ package struct WhyContext: Sendable {
 
 extension ProxyCore {
     private func question(about object: StoredObject, _ resource: Resource)
-        -> OfflineDesk.Question
+        -> OfflineWorker.Question
     {
-        OfflineDesk.Question(
+        OfflineWorker.Question(
             resource: resource, object: object,
             variables: playlistMemory.variables(of: resource.session.id))
     }
@@ -86,7 +86,7 @@ extension ProxyCore {
 }
 
 /// Answers requests about keys and decisions; blocks for as long as a lookup in the store does.
-package struct WhyHands: Sendable {
+package struct WhyAnswers: Sendable {
     private let context: WhyContext
 
     package init(_ context: WhyContext) {
@@ -105,7 +105,9 @@ package struct WhyHands: Sendable {
     ///   - target: path and query as in a request line.
     ///   - now: the time that ages are told for.
     /// - Returns: JSON, or what is wrong with the request.
-    package func answer(_ method: HTTPMethod, _ target: String, now: WallTime) -> HandAnswer {
+    package func answer(_ method: HTTPMethod, _ target: String, now: WallTime)
+        -> AdministrationAnswer
+    {
         let request = RequestHead(method: method, target: target)
         let given = { (name: String) in
             request.queryItems.first { $0.rawName == name }?.value()
@@ -120,7 +122,7 @@ package struct WhyHands: Sendable {
         }
     }
 
-    private func explain(_ text: String?, _ now: WallTime) -> HandAnswer {
+    private func explain(_ text: String?, _ now: WallTime) -> AdministrationAnswer {
         guard let text else {
             return .failure(
                 .badRequest, "the argument url is missing: /api/why?url=<percent-encoded URL>")
@@ -132,7 +134,7 @@ package struct WhyHands: Sendable {
         return .value(.ok, WhyReport(subject, context, now: now).json)
     }
 
-    private func forget(_ text: String?) -> HandAnswer {
+    private func forget(_ text: String?) -> AdministrationAnswer {
         guard let text, let origin = try? AbsoluteURL(text).origin else {
             return .failure(
                 .badRequest,

@@ -14,7 +14,7 @@ import Synchronization
 /// |---|---|
 /// | waiting | a thread takes it (`run`); or the last request for it is withdrawn (`cancel`) |
 /// | running | its result is there (`run`); a withdrawn request only gets no reply |
-final class TextDesk: Sendable {
+final class TextWorker: Sendable {
     /// Texts of this many bytes and more are not read on a loop.
     ///
     /// A release build reads and rewrites 12 MB in some 150 ms, so that this much takes 3 to 4 ms:
@@ -65,7 +65,7 @@ final class TextDesk: Sendable {
     private struct State {
         var tasks: [Key: Job] = [:]
         /// Bytes of the tasks of each thread.
-        var load = [Int](repeating: 0, count: TextDesk.threadCount)
+        var load = [Int](repeating: 0, count: TextWorker.threadCount)
         var last: UInt64 = 0
         var isStopped = false
     }
@@ -106,7 +106,7 @@ final class TextDesk: Sendable {
     ///   - key: what is made; equal keys make equal values of one type.
     ///   - bytes: the length of the text.
     ///   - make: makes it; blocks. Only called where no other request for the key waits.
-    ///   - reply: called once with the value, on a thread of the desk; not after `cancel`, nor once
+    ///   - reply: called once with the value, on a thread of the worker; not after `cancel`, nor once
     ///     the daemon stops.
     /// - Returns: what to withdraw the request by; nil where too much waits, and nothing will be called.
     func make<Value: Sendable>(

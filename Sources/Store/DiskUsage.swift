@@ -21,7 +21,7 @@ enum Footprint {
 /// An object at rest counts `Footprint.bytes`; one that is being filled counts what is reserved for
 /// it. Named objects are counted before their bytes are written, so the sum stays within the budget;
 /// the windows of temporary ones are counted when they are there.
-final class DiskLedger: Sendable {
+final class DiskUsage: Sendable {
     let budget: Int64
     /// Eviction keeps this much of the budget free, so that new objects need not wait for it.
     let headroom: Int64

@@ -12,7 +12,7 @@ import Synchronization
 import URISyntax
 
 /// One for all loops; any thread may tell it something.
-final class LookaheadTap: Sendable {
+final class LookaheadObserver: Sendable {
     /// What was told lately, so that a player that asks for one segment in many small ranges, or a
     /// crowd that watches the same one, is not told of a thousand times.
     private struct Lately {
@@ -31,7 +31,7 @@ final class LookaheadTap: Sendable {
         init(_ mark: Int, _ exchange: Exchange) {
             let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
             let seconds = exchange.receivedAt.nanoseconds / 1_000_000_000
-            word = hash & ~0xFFFF | UInt64(seconds / LookaheadTap.pause) & 0xFFFF
+            word = hash & ~0xFFFF | UInt64(seconds / LookaheadObserver.pause) & 0xFFFF
             slot = Int(hash >> 54)
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
 extension Stories {
-    @Suite struct HandsTests {}
+    @Suite struct AdministrationTests {}
 }
 
 extension Story {
@@ -24,7 +24,7 @@ extension Story {
 
 // MARK: Pins
 
-extension Stories.HandsTests {
+extension Stories.AdministrationTests {
     @Test
     func `a pinned title stays when all else has to go`() throws {
         let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
@@ -87,7 +87,7 @@ extension Stories.HandsTests {
 
 // MARK: Clearing
 
-extension Stories.HandsTests {
+extension Stories.AdministrationTests {
     @Test
     func `clear keeps pinned titles unless it is told to take them`() throws {
         let story = try Story()
@@ -125,7 +125,7 @@ extension Stories.HandsTests {
 
 // MARK: Purging
 
-extension Stories.HandsTests {
+extension Stories.AdministrationTests {
     @Test
     func `a purge by title takes that title and nothing else`() throws {
         let story = try Story()
@@ -200,7 +200,7 @@ extension Stories.HandsTests {
 
 // MARK: Without a daemon
 
-extension Stories.HandsTests {
+extension Stories.AdministrationTests {
     @Test
     func `every command works on the folder while no daemon runs`() throws {
         let story = try Story()
@@ -258,7 +258,7 @@ extension Stories.HandsTests {
 
 // MARK: Disk and checks
 
-extension Stories.HandsTests {
+extension Stories.AdministrationTests {
     @Test
     func `df adds up`() throws {
         let story = try Story(["--cache-size", "50MB", "--min-free", "1MB"])
