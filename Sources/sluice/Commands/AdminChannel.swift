@@ -184,7 +184,8 @@ private final class OpenedStore {
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
         let isAboutKeys = WhyAnswers.answers(String(target.prefix { $0 != "?" }))
         let answer =
-            isAboutKeys ? why.answer(method, target, now: .now()) : administration.answer(method, target)
+            isAboutKeys
+            ? why.answer(method, target, now: .now()) : administration.answer(method, target)
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
         case .failure(_, let reason):
