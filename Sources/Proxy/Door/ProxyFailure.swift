@@ -92,7 +92,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// An origin's answer that is neither content nor a redirect.
     package init(originStatus status: HTTPStatus, subject: String) {
         // A 304 that nobody asked for is as little an answer as a 500.
-        let isServerError = !(400..<500).contains(status.rawValue)
+        let isServerError = status.rawValue >= 500 || status == .notModified
         self.init(
             .origin, isServerError ? .badGateway : status,
             "\(subject): the origin answered \(status.rawValue) \(status.reasonPhrase)",
