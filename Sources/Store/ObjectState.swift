@@ -59,7 +59,7 @@ struct ObjectState: Sendable {
     var didFailToStore = false
     var place: Place
     var isDiscarded = false
-    /// Bytes that the usage counts for this object.
+    /// Bytes that the disk usage counts for this object.
     var charge: Int64 = 0
     /// True while blocks beyond the spans are reserved.
     var isPreallocated = false

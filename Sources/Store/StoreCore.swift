@@ -124,7 +124,7 @@ final class StoreCore: Sendable {
         keepOnly(header.spans, of: file, bodyOffset: header.bodyOffset, total: header.total)
     }
 
-    /// Makes usage and index agree with a file that has not been compared since the start.
+    /// Makes disk usage and index agree with a file that has not been compared since the start.
     private func settle(_ header: ObjectHeader) {
         let key = header.key
         let isUnsettled = table.withShard(of: key) { shard in
@@ -218,7 +218,7 @@ final class StoreCore: Sendable {
                 return shard.remove(key.name)
             }
             if only != nil, open == nil { return nil }
-            // Read from disk if need be: its size must leave the usage.
+            // Read from disk if need be: its size must leave the disk usage.
             guard let object = open ?? load(key, hides: false) else { return nil }
             do throws(SystemError) {
                 try removeFile(folder.objectPath(key))

@@ -32,18 +32,23 @@ extension OriginExchange {
 
     private func mayBeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         guard resource.role == nil, resource.kind == nil, facts.head.status == .ok,
-            !facts.head.isPlaylist,
-            object.total ?? 0 <= Self.longestEntry,
+            !facts.head.isPlaylist, object.total ?? 0 <= Self.longestEntry,
+            // Nearly everything is media, and reading a media type costs more than this look.
+            let value = facts.head.fields.valueBytes(.contentType),
+            !value.starts(with: Self.video), !value.starts(with: Self.audio),
             let type = facts.head.fields.first(.contentType).flatMap(MediaType.init)
         else { return false }
         return type.subtype == "json" || type.subtype.hasSuffix("+json")
             || type.subtype == "vnd.apple.steering-list"
     }
 
+    private static let video = Array("video/".utf8)
+    private static let audio = Array("audio/".utf8)
+
     /// Whether JSON that was opened as an entry is too long to be judged on a loop, and was not yet.
     func mustBeJudged(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
-        mayBeEntry(object, facts) && object.isComplete && facts.isTextOfHLS == nil
-            && object.total ?? 0 >= TextWorker.longText
+        object.total ?? 0 >= TextWorker.longText && mayBeEntry(object, facts)
+            && object.isComplete && facts.isTextOfHLS == nil
     }
 
     /// Judges such JSON elsewhere, then goes on.
