@@ -35,19 +35,19 @@ final class RepeatedHit {
     @exclusivity(unchecked) private var second: Int64 = 0
 
     /// - Parameters:
-    ///   - this: of the exchange that was answered.
+    ///   - answered: the exchange whose answer is kept.
     ///   - facts: those of the stored response that was used.
     ///   - playlist: its form, if it is a playlist.
     ///   - content: what followed the head.
     ///   - makeHead: makes the head for a time.
     init(
-        _ this: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
+        _ answered: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
         content: Content,
         makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
     ) {
-        core = this.core
-        resource = this.resource
-        rules = this.core.keys.version
+        core = answered.core
+        resource = answered.resource
+        rules = answered.core.keys.version
         self.facts = facts
         self.playlist = playlist
         self.content = content
@@ -61,12 +61,12 @@ final class RepeatedHit {
         guard core.keys.version == rules, let object = core.store.peek(resource.key),
             object.attachment === facts, object.isComplete
         else { return false }
-        let this = OriginExchange(core: core, exchange: exchange, resource: resource)
-        guard case .fresh(let ttl)? = this.freshnessAgain(object, facts, playlist) else {
+        let repeated = OriginExchange(core: core, exchange: exchange, resource: resource)
+        guard case .fresh(let ttl)? = repeated.freshnessAgain(object, facts, playlist) else {
             return false
         }
         let how = OriginExchange.Serving(disposition: .hit, ttl: ttl)
-        this.count(.hit)
+        repeated.count(.hit)
         let head = head(exchange.loop.wallNow, how)
         switch content {
         case .none:
@@ -74,9 +74,9 @@ final class RepeatedHit {
             exchange.respond(head, body: .none)
         case .text(let bytes):
             core.store.noteRead(object, bytes: max(1, object.total ?? 1))
-            this.deliver(bytes, head, how)
+            repeated.deliver(bytes, head, how)
         case .part(let start, let end):
-            this.deliver(object, head, from: start, to: end, how)
+            repeated.deliver(object, head, from: start, to: end, how)
         }
         return true
     }

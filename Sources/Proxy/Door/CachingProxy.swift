@@ -1,4 +1,4 @@
-// The front door of one server loop: who may ask, what is asked for, who answers.
+// The requests of one server loop: who may ask, what is asked for, who answers.
 import CachePolicy
 import HLS
 package import HTTP
@@ -211,16 +211,16 @@ package final class CachingProxy: RequestHandler {
             Result { () throws(ProxyFailure) in try core.target(of: link) }
         } reply: { found in
             bound.enqueue { pair, _ in
-                let (door, exchange) = pair
+                let (proxy, exchange) = pair
                 exchange.onCancel = nil
                 guard exchange.isAlive else { return }
                 do throws(ProxyFailure) {
                     let found = try found.get()
-                    let page = ForeignPage(of: exchange.request, door.core.settings)
+                    let page = ForeignPage(of: exchange.request, proxy.core.settings)
                     if let failure = page?.fault(at: found.url) { throw failure }
-                    try door.open(link, found, exchange)
+                    try proxy.open(link, found, exchange)
                 } catch {
-                    door.refuse(error, exchange)
+                    proxy.refuse(error, exchange)
                 }
             }
         }
