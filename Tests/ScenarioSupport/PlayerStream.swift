@@ -20,6 +20,8 @@ package final class PlayerStream {
     package private(set) var timeToFirstByte: Duration?
     /// Why the body is not whole; nil while it may be.
     package private(set) var broken: String?
+    /// The longest time that this player has waited in which no byte came.
+    package private(set) var longestSilence = Duration.zero
 
     init(
         _ socket: WireSocket, method: String, reused: Bool,
@@ -42,6 +44,7 @@ package final class PlayerStream {
         while true {
             if timeToFirstByte == nil, socket.input.isEmpty, try socket.fill() == .data {
                 timeToFirstByte = age
+                longestSilence = age
             }
             guard let head = try socket.readHead() else {
                 throw ScenarioFailure("the connection ended without a response")
@@ -128,6 +131,8 @@ package final class PlayerStream {
     }
 
     private func fill(most: Int) throws -> Bool {
+        let waitsSince = age
+        defer { longestSilence = max(longestSilence, age - waitsSince) }
         switch try socket.fill(most: most) {
         case .data: return true
         case .closed:

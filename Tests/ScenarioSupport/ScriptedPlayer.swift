@@ -31,8 +31,8 @@ package final class ScriptedPlayer {
         let body = try stream.readRest()
         return PlayerResponse(
             head: head, body: body, timeToFirstByte: stream.timeToFirstByte ?? .zero,
-            duration: stream.age, broken: stream.broken, reusedConnection: stream.isReused,
-            interims: stream.interims)
+            duration: stream.age, longestSilence: stream.longestSilence, broken: stream.broken,
+            reusedConnection: stream.isReused, interims: stream.interims)
     }
 
     /// Sends a request and returns its response unread; a body gets its `Content-Length`.
@@ -93,6 +93,8 @@ package struct PlayerResponse: Sendable {
     package let timeToFirstByte: Duration
     /// From the sending of the request to the last byte.
     package let duration: Duration
+    /// The longest time in which no byte came.
+    package let longestSilence: Duration
     /// Why the body is not whole; nil when it is.
     package let broken: String?
     package let reusedConnection: Bool

@@ -98,7 +98,7 @@ extension Stories {
                 let next = hop == 8 ? path : "/hop\(hop + 1).ts"
                 story.cdn.setBehaviour(Behaviour(query: "location=\(next)"), for: "/hop\(hop).ts")
             }
-            story.cdn.setBehaviour("status=503&fails=2", for: path)
+            story.cdn.setBehaviour("status=503&fails=2&header=Retry-After:1", for: path)
             let first = Background { try story.get("/hop0.ts") }
             #expect(eventually { story.cdn.requestCount("/hop0.ts") >= 1 })
             let second = Background { try story.get("/hop0.ts") }
@@ -106,6 +106,21 @@ extension Stories {
             #expect(answers.map(\.status) == [502, 200])
             #expect(isContent(answers[1].body, of: path))
             #expect(story.cdn.requestCount() == 30)
+        }
+
+        @Test func `a request that comes while a refused one backs off waits with it`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            origin.answer("/a.ts", .respond(503, [("Retry-After", "2")]))
+            origin.answer("/a.ts", .respond(200, [], Array("media".utf8)))
+            let story = try Story()
+            let url = story.url(for: origin.url("/a.ts"))
+            let first = Background { try story.player().get(url) }
+            #expect(try story.settled("origin_retries_total") { $0 == 1 } == 1)
+            let second = try story.player().get(url)
+            #expect(second.status == 200 && second.text == "media")
+            #expect(try first.value(within: .seconds(20)).text == "media")
+            #expect(origin.requestCount("/a.ts") == 2)
         }
 
         @Test func `nothing is asked once the player of a broken body has left`() throws {

@@ -173,9 +173,7 @@ final class Flight {
 
     /// Whether a request is served by waiting for this flight.
     func covers(_ request: FetchRequest) -> Bool {
-        guard state != .ended, refusal == nil, request.revalidates == revalidates, !isOpaque else {
-            return false
-        }
+        guard state != .ended, request.revalidates == revalidates, !isOpaque else { return false }
         guard request.terms.rest === terms.rest else { return false }
         guard !terms.isAlone, !request.terms.isAlone, !isOutdated else { return false }
         guard request.resource.live.delivery == resource.live.delivery else { return false }
