@@ -98,13 +98,26 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 4: sessions, graph, flights, handlers.
+        // Row 4: what requests, fetches and reports are about: resources and their keys, sessions,
+        // live lists, facts of stored responses, counters.
+        .target(
+            name: "Model",
+            dependencies: [
+                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
+                "Routing", "CachePolicy", "Retention", "Lookahead", "Store", "Upstream",
+                "COpenSSL",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ],
+            swiftSettings: strict),
+
+        // Row 5: flights, handlers.
         .target(
             name: "Proxy",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
-                "Upstream", "COpenSSL", "CZlib",
+                "Upstream", "Model", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -128,7 +141,7 @@ let package = Package(
             dependencies: [
                 "CommandSupport", "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "Store", "Upstream", "Proxy", "CLinux", "CCurl",
+                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Proxy", "CLinux", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -158,7 +171,7 @@ let package = Package(
         // Row 5 too: how the work of parsers and writers grows with their input; `make cost`.
         .executableTarget(
             name: "Cost",
-            dependencies: ["URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Proxy"],
+            dependencies: ["URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Proxy"],
             swiftSettings: strict),
 
         // The sample CDN: an origin with its own HTTP code, so that a fault in ours cannot hide.
@@ -209,8 +222,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Store",
-                "Retention", "Lookahead",
+                "Model", "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy",
+                "Store", "Retention", "Lookahead",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTP
+import Model
 import Proxy
 import Routing
 import URISyntax

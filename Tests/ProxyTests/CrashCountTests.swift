@@ -1,6 +1,7 @@
 import Posix
 import Testing
 
+@testable import Model
 @testable import Proxy
 
 /// When something that ran in crashes is not taken up again.

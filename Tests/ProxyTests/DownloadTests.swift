@@ -2,6 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
+@testable import Model
 @testable import Proxy
 
 /// What is ordered, chosen and planned of a title, without a daemon.

@@ -1,6 +1,7 @@
 import HTTP
 import Testing
 
+@testable import Model
 @testable import Proxy
 
 /// Several ranges in one answer: which parts there are, and what they amount to.

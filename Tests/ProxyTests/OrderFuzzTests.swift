@@ -2,6 +2,7 @@ import HTTP
 import Testing
 import URISyntax
 
+@testable import Model
 @testable import Proxy
 
 /// Random orders and arguments, by seed: whatever comes in is read or refused in words.

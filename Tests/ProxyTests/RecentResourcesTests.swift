@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTP
+@testable import Model
 @testable import Proxy
 import Routing
 import Testing

@@ -16,7 +16,9 @@ extension Stories {
         /// sockets held when a transfer was broken off.
         static let mostBytes = 3 * length + (1 << 20) + (1 << 20)
         /// The longest time without a byte: patience, the last attempt with both of its timeouts, and
-        /// a loaded machine. A body that goes on coming may take longer.
+        /// a loaded machine.
+        ///
+        /// A body that goes on coming may take longer.
         static let longestSilence = Duration.seconds(20)
 
         /// How a player comes by a URL.

@@ -1,3 +1,4 @@
+import Model
 import HLS
 import HTTP
 import Posix

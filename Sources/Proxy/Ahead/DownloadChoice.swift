@@ -1,4 +1,5 @@
 // Which playlists of a multivariant playlist an order means.
+import Model
 import HLS
 import Numbers
 import URISyntax

@@ -1,4 +1,5 @@
 // What a person asked to have downloaded, as a request's arguments and as lines of a file.
+import Model
 import Numbers
 import Routing
 import URISyntax

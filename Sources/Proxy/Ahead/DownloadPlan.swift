@@ -1,4 +1,5 @@
 // What has to be in the store for a download to be whole.
+import Model
 import HLS
 import Numbers
 import URISyntax

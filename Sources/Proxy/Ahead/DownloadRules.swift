@@ -1,3 +1,4 @@
+import Model
 import Numbers
 
 /// What holds for all downloads together.

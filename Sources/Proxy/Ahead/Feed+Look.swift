@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HLS
 import HTTP

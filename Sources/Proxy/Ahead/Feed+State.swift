@@ -1,3 +1,4 @@
+import Model
 import Lookahead
 
 /// What is told of a feed.

@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -284,17 +285,4 @@ final class Feed {
         }
         perform(planner.learned(content, plan, at: now))
     }
-}
-
-extension ProxyFailure {
-    /// Whether asking again would bring the same answer.
-    var isForGood: Bool {
-        if fault == .client { return true }
-        guard let originStatus else { return false }
-        return (400..<500).contains(originStatus.rawValue)
-            && originStatus.rawValue != 408 && originStatus.rawValue != 429
-    }
-
-    /// Whether the origin answered well, with what cannot be used.
-    var isOfContent: Bool { fault == .origin && originStatus == .ok }
 }

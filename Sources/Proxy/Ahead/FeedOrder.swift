@@ -1,5 +1,6 @@
 // What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
 // spent.
+import Model
 import HTTP
 import Lookahead
 import Routing

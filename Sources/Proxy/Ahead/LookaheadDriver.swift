@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -239,15 +240,5 @@ extension ProxyCore {
     /// How many segments from the start of a title of this origin are kept; nil for all.
     func keepHead(of url: AbsoluteURL) -> Int? {
         keys.ahead(of: url.origin).keepHead ?? settings.keepHead
-    }
-}
-
-extension ProxySettings {
-    /// Whether anything may be fetched ahead of any player.
-    ///
-    /// - Parameter keys: the settings of origins that are in force.
-    /// - Returns: false where the mode is off everywhere.
-    func mayLookAhead(_ keys: KeySettings) -> Bool {
-        lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }
 }

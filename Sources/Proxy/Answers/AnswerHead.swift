@@ -1,4 +1,5 @@
 // Response heads towards players.
+import Model
 import CachePolicy
 import HLS
 import HTTP

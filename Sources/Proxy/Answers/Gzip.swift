@@ -1,3 +1,4 @@
+import Model
 import CZlib
 
 /// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.

@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HTTP
 import Routing

@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -75,18 +76,6 @@ extension OriginExchange {
                     object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
             }
         }
-    }
-}
-
-extension LiveMemory {
-    /// Whether a stored object may be what its name stood for before.
-    func isOfFormerEpoch(_ facts: ObjectFacts, _ resource: Resource) -> Bool {
-        guard resource.kind == nil, resource.policy != .offline, resource.role != .playlist,
-            let since = since(resource.nameKey)
-        else { return false }
-        // A player with an old list, or a window that reaches back, wants the former bytes.
-        guard resource.epoch == epoch(of: resource.nameKey) else { return false }
-        return facts.head.responseTime < since
     }
 }
 

@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -218,45 +219,11 @@ extension OriginExchange {
     }
 }
 
-extension Resource {
-    /// The base of a playlist with this resource's user information, which is not stored, and
-    /// which what the playlist names at the same origin needs again.
-    func withUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
-        guard let userinfo = url.userinfoRange, base.origin == url.origin else { return base }
-        var bytes = base.bytes
-        bytes.insert(contentsOf: url.bytes[userinfo] + [0x40], at: base.hostRange.lowerBound)
-        return try AbsoluteURL(bytes: bytes)
-    }
-
-    private func ownKey(_ session: Session) -> CacheKey {
-        CacheKey(url: cacheKey.url, audience: .session(session.id.text))
-    }
-
-    /// Whether the key is the session's own.
-    func isKept(for session: Session) -> Bool { cacheKey == ownKey(session) }
-
-    /// The same resource under a key of the session's own.
-    func kept(for session: Session) -> Resource {
-        changing { $0.cacheKey = ownKey(session) }
-    }
-}
-
 extension PreparedPlaylist {
     /// The gzip form; nil where zlib has no memory.
     fileprivate var compressed: PreparedPlaylist? {
         Gzip.compress(bytes).map {
             PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host)
         }
-    }
-}
-
-extension ProxyFailure {
-    /// Too many long texts wait to be read.
-    static var textsWait: ProxyFailure {
-        var failure = ProxyFailure(
-            .us, .serviceUnavailable,
-            "too many long playlists are being prepared; ask again in a moment")
-        failure.retryAfter = 1
-        return failure
     }
 }

@@ -1,4 +1,5 @@
 // What the access log says of one request, gathered while it is answered.
+import Model
 import CachePolicy
 import HLS
 import HTTP

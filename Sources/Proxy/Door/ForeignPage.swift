@@ -2,6 +2,7 @@
 //
 // A page may play public streams through the daemon; it may not use the daemon to reach a network that
 // it cannot reach itself. Decision 18 gives the reasons.
+import Model
 import CachePolicy
 import HTTP
 import URISyntax
@@ -69,29 +70,4 @@ struct ForeignPage {
         return !["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
             && !host.hasSuffix(".localhost")
     }
-}
-
-extension ProxySettings {
-    /// Whether any origin may have a private address.
-    var reachesPrivate: Bool { allowsPrivate || !privateHosts.isEmpty }
-
-    /// Whether an origin may have a private address.
-    func mayBePrivate(_ host: String) -> Bool {
-        allowsPrivate || privateHosts.contains(HTTP.ASCII.lowercased(host))
-    }
-}
-
-extension StoredHead {
-    /// Whether the origin says that this is a document or program, and no media: what a page of
-    /// another site has no need to read.
-    var isDocument: Bool {
-        guard let type = fields.first(.contentType).flatMap(MediaType.init) else { return false }
-        return Self.documents.contains("\(type.type)/\(type.subtype)")
-    }
-
-    private static let documents: Set<String> = [
-        "text/html", "application/xhtml+xml", "text/xml", "application/xml", "application/json",
-        "text/json", "text/css", "text/javascript", "application/javascript",
-        "application/x-javascript", "application/pdf", "image/svg+xml",
-    ]
 }

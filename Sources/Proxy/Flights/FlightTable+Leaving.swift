@@ -1,3 +1,4 @@
+import Model
 import Posix
 import Reactor
 import Routing

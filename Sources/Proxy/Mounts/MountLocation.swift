@@ -1,3 +1,4 @@
+import Model
 import HTTP
 import Routing
 import URISyntax

@@ -1,4 +1,5 @@
 // The resource behind a playback URL, with what live lists say of it: directives, epoch, growth.
+import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -89,51 +90,4 @@ extension ProxyCore {
             $0.live = terms
         }
     }
-}
-
-extension ObjectKey {
-    init(_ key: CacheKey) { self.init(sha256Of: key.text) }
-}
-
-extension Resource {
-    /// Which of the things that the name has stood for is meant.
-    var epoch: Epoch { cacheKey.epoch }
-
-    /// The key of the name, whatever it stands for.
-    var nameKey: ObjectKey { cacheKey.epoch == .first ? key : ObjectKey(cacheKey.name) }
-
-    /// The key of the list that a delta update is one of; for others their own.
-    var listKey: ObjectKey { cacheKey.skip == nil ? key : ObjectKey(cacheKey.list) }
-
-    /// Whether more of it is still to be made, so that its length is not known.
-    var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }
-
-    /// Whether the same URL leads to this resource whatever happens meanwhile.
-    var isSteady: Bool { live.delivery == nil && live.growth == nil && live.longestHold == nil }
-}
-
-extension AbsoluteURL {
-    /// The URL with query items behind its own; nil where that makes no URL.
-    func adding(_ items: [QueryItem]) -> AbsoluteURL? {
-        guard !items.isEmpty else { return self }
-        var bytes = self.bytes
-        bytes.append(queryRange == nil ? 0x3F : 0x26)
-        bytes.append(contentsOf: items.map(\.text).joined(separator: "&").utf8)
-        return try? AbsoluteURL(bytes: bytes)
-    }
-
-    /// The URL without the delivery directives in its query, which players add to what they were
-    /// given; every other byte stays (8216bis 6.2.5.1).
-    var withoutDirectives: AbsoluteURL {
-        guard hasQueryItem(startingWith: Self.directive), let query = queryRange else {
-            return self
-        }
-        let kept = bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-            .filter { !$0.starts(with: Self.directive) }
-        var shorter = Array(bytes[..<(query.lowerBound - 1)])
-        if !kept.isEmpty { shorter += [0x3F] + Array(kept.joined(separator: [0x26])) }
-        return (try? AbsoluteURL(bytes: shorter)) ?? self
-    }
-
-    private static let directive = Array("_HLS_".utf8)
 }

@@ -3,6 +3,7 @@
 // A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
+import Model
 import HLS
 import Logging
 import Posix
@@ -72,18 +73,6 @@ final class TimeShiftTable: Sendable {
         lists.withLock { lists in
             if lists[key] === list { lists[key] = nil }
         }
-    }
-}
-
-extension Session.Shift {
-    /// How far back lists reach; nil for all that was seen.
-    var duration: Duration? { window.map { .seconds($0) } }
-
-    var limits: TimeShift.Limits {
-        var limits = TimeShift.Limits()
-        // A week of 4 s segments.
-        if recording != nil { limits.segmentCount = 200_000 }
-        return limits
     }
 }
 

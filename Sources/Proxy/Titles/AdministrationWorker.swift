@@ -1,4 +1,5 @@
 // The thread on which blocking work on the store, so that no server loop waits for the disk.
+import Model
 import HLS
 import HTTP
 package import Posix

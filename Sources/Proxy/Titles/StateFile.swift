@@ -1,4 +1,5 @@
 // Small files that the daemon keeps beside its objects, read with a bound.
+import Model
 import Glibc
 import Logging
 import Posix

@@ -1,5 +1,6 @@
 // Administration of the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
 // and the commands that open a folder while no daemon runs.
+package import Model
 package import HTTP
 import Numbers
 import Posix

@@ -1,5 +1,6 @@
 // Purges in the background: started once, asked about as often as one likes, and gone on with by the
 // next run where this one ends before.
+import Model
 import HTTP
 import Logging
 import Posix

@@ -1,4 +1,5 @@
 // A title: what a player started from, with all that was fetched for it.
+package import Model
 package import HLS
 package import Posix
 package import Routing

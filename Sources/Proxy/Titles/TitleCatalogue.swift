@@ -1,3 +1,4 @@
+package import Model
 import CachePolicy
 package import HLS
 import Posix
@@ -7,24 +8,7 @@ package import URISyntax
 
 /// The titles that are kept, computed from what is stored: there is no state of its own that could
 /// be lost or could disagree with the store.
-extension KeyTable {
-    /// The keys under which the entry of a title or a playlist of it may be kept, the likelier
-    /// ones first: for this viewer, for everybody, for this session alone.
-    func entryKeys(_ url: AbsoluteURL, of session: Session) -> [ObjectKey] {
-        let viewer = session.viewer(of: url)
-        var audiences = [CacheKey.Audience.everyone, .session(session.id.text)]
-        if let viewer { audiences.insert(.credentials(viewer), at: 0) }
-        return texts(of: url).sorted().flatMap { text in
-            audiences.map { ObjectKey(CacheKey(url: text, audience: $0)) }
-        }
-    }
-
-    /// The key of a segment, an initialization section or a decryption key.
-    func mediaKey(_ url: AbsoluteURL) -> ObjectKey {
-        ObjectKey(CacheKey(url: key(of: url, in: KeyPlace()).text))
-    }
-}
-
+///
 /// Looks titles up in a store.
 ///
 /// Every method blocks on the disk, for milliseconds a title, and belongs on no server loop.

@@ -1,3 +1,4 @@
+import Model
 import HTTP
 import Posix
 import Retention

@@ -1,4 +1,5 @@
 // What people call a title: what its playlist says, else the telling parts of its URL.
+import Model
 import HLS
 import HTTP
 package import URISyntax

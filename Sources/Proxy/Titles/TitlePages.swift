@@ -1,4 +1,5 @@
 // Listing many titles: the last played first, a page at a time.
+import Model
 import Numbers
 import Posix
 import Routing

@@ -1,4 +1,5 @@
 // One look at one title: its entry, the lists that it names, and what is there of all these name.
+import Model
 import CachePolicy
 import HLS
 import HTTP

@@ -1,4 +1,5 @@
 // The check of every stored byte, in the background: started once, asked about as often as one likes.
+import Model
 import HTTP
 import Posix
 import Reactor

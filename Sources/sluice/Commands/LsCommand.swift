@@ -1,6 +1,7 @@
 import CommandSupport
 import ArgumentParser
 import HTTP
+import Model
 import Proxy
 
 /// `sluice ls`: the titles that are kept.

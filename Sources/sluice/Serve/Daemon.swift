@@ -5,6 +5,7 @@ import Glibc
 import HTTPServer
 import Logging
 import Posix
+import Model
 import Proxy
 import Reactor
 import Store

@@ -1,0 +1,274 @@
+// The key rules in force, what was learnt for them, and what forbids them. Kept across restarts.
+package import CachePolicy
+package import HLS
+package import HTTP
+package import Lookahead
+package import Posix
+package import Store
+package import Synchronization
+package import URISyntax
+
+/// Where a URL is asked for, as far as keys go.
+package struct KeyPlace: Hashable, Sendable {
+    /// Mounts keep their URLs as they are unless the configuration says otherwise.
+    package var isMounted = false
+    package var scope = KeyVetoes.Scope.media
+
+    package init(isMounted: Bool = false, scope: KeyVetoes.Scope = .media) {
+        self.isMounted = isMounted
+        self.scope = scope
+    }
+}
+
+/// The settings of keys and policies; replaced as a whole when the configuration is read again.
+package struct KeySettings: Hashable, Sendable {
+    /// What holds for playback URLs where no origin's settings say otherwise.
+    package var mode = KeyMode.standard
+    package var origins = KeyOrigins()
+    /// The policy of playback URLs.
+    package var policy = Policy.media
+
+    package init() {}
+}
+
+/// The rules of all origins.
+///
+/// Any thread may use it; nothing here blocks on the disk.
+package final class KeyTable: Sendable {
+    /// What holds for one origin in one kind of place.
+    package struct InForce: Sendable {
+        package let rules: [KeyRuleInForce]
+        package let mode: KeyMode
+        package let policy: Policy
+        /// The pattern that gave the policy; nil for the default.
+        package let policyPattern: String?
+        /// Why rules that merge are left out; nil if they are not.
+        package let veto: KeyVetoes.Reason?
+    }
+
+    package struct Question: Hashable {
+        package let origin: Origin
+        package let place: KeyPlace
+    }
+
+    package struct State: Sendable {
+        package var settings: KeySettings
+        package var evidence = KeyEvidence()
+        package var vetoes = KeyVetoes()
+        /// Which URL a key's object was fetched from, as a digest.
+        var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
+        /// Which URL brought which bytes under a merged key, as digests.
+        package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
+            capacity: 8_192)
+        /// Why what came last for a key was not kept.
+        package var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
+        fileprivate var answers: [Question: InForce] = [:]
+        /// The last of them for each place.
+        fileprivate var latest: [Latest] = []
+    }
+
+    /// What holds for an origin, and a URL of it: players ask one origin again and again, and to compare
+    /// URLs takes less than to make an origin of one.
+    fileprivate struct Latest {
+        let place: KeyPlace
+        let url: AbsoluteURL
+        let answer: InForce
+    }
+
+    /// The last answer of an origin that was not kept.
+    package struct Refusal: Sendable {
+        package let reason: Storability.NoStoreReason
+        package let status: HTTPStatus
+        package let at: WallTime
+    }
+
+    package let state: Mutex<State>
+    private let changes = Atomic<UInt64>(0)
+    private let store: ObjectStore
+    private let counters: Counters
+    private static let vetoesName = Array("key-veto".utf8)
+    private static let findingsPrefix = Array("key:".utf8)
+
+    /// Takes over what earlier runs learnt; blocks on the index.
+    package init(settings: KeySettings, store: ObjectStore, counters: Counters) {
+        self.store = store
+        self.counters = counters
+        var made = State(settings: settings)
+        for (id, blob) in store.loadSessions() {
+            let text = String(decoding: blob, as: UTF8.self)
+            if id == Self.vetoesName {
+                made.vetoes.restore(text)
+            } else if id.starts(with: Self.findingsPrefix), id.count == 12 {
+                made.evidence.restore(text)
+            }
+        }
+        state = Mutex(made)
+    }
+
+    /// Grows whenever a URL may have another key than before.
+    package var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// Takes other settings from now on.
+    package func replace(_ settings: KeySettings) {
+        change { $0.settings = settings }
+    }
+
+    private func change<Result: Sendable>(_ body: (inout sending State) -> sending Result) -> Result
+    {
+        let result = state.withLock { state in
+            let result = body(&state)
+            state.answers = [:]
+            state.latest = []
+            return result
+        }
+        changes.add(1, ordering: .releasing)
+        return result
+    }
+
+    // MARK: Asking
+
+    /// The policy of a URL.
+    package func policy(of url: AbsoluteURL, in place: KeyPlace) -> Policy {
+        inForce(for: url, in: place).policy
+    }
+
+    /// What holds ahead of players of an origin; nil leaves it to the settings of all.
+    package func ahead(of origin: Origin) -> (lookAhead: LookaheadMode?, keepHead: Int?) {
+        let origins = state.withLock { $0.settings.origins }
+        guard !origins.isEmpty else { return (nil, nil) }
+        let found = origins.ahead(of: origin)
+        return (found.lookAhead.flatMap { LookaheadMode($0) }, found.keepHead)
+    }
+
+    /// What holds for a URL.
+    package func inForce(for url: AbsoluteURL, in place: KeyPlace) -> InForce {
+        let latest = state.withLock { state -> InForce? in
+            let index = state.latest.indices.first {
+                state.latest[$0].place == place && state.latest[$0].url.sharesAuthority(with: url)
+            }
+            return index.map { state.latest[$0].answer }
+        }
+        if let latest { return latest }
+        let question = Question(origin: url.origin, place: place)
+        return state.withLock { state in
+            let answer = state.answers[question] ?? Self.answer(question, state)
+            if state.answers.count >= 512 { state.answers = [:] }
+            state.answers[question] = answer
+            state.latest.removeAll { $0.place == place }
+            state.latest.append(Latest(place: place, url: url, answer: answer))
+            return answer
+        }
+    }
+
+    /// The key of a URL, and how it came about.
+    package func key(of url: AbsoluteURL, in place: KeyPlace) -> KeyedURL {
+        KeyMaker.key(of: url, rules: inForce(for: url, in: place).rules)
+    }
+
+    /// The key of a resource's name: shared by all sessions, except where credentials may make a
+    /// playlist its viewer's own; user information in a URL counts by its digest.
+    package func cacheKey(
+        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
+    ) -> CacheKey {
+        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
+        return cacheKey(
+            of: url, session: session, role: role, isMounted: isMounted,
+            by: inForce(for: url, in: place))
+    }
+
+    /// As above, by what holds for the URL.
+    package func cacheKey(
+        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
+        by inForce: InForce
+    ) -> CacheKey {
+        var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
+        if !isMounted, role == nil || role == .playlist, let viewer = session.viewer(of: url) {
+            key.audience = .credentials(viewer)
+        }
+        return key
+    }
+
+    /// Every key that a URL's responses may be stored under, wherever it is asked for.
+    package func texts(of url: AbsoluteURL) -> Set<String> {
+        var texts: Set<String> = [url.normalisedForKey]
+        for scope in KeyVetoes.Scope.allCases {
+            for isMounted in [false, true] {
+                texts.insert(key(of: url, in: KeyPlace(isMounted: isMounted, scope: scope)).text)
+            }
+        }
+        return texts
+    }
+
+    private static func answer(_ question: Question, _ state: State) -> InForce {
+        let settings = state.settings.origins.settings(of: question.origin)
+        var policy = settings.policy?.0 ?? state.settings.policy
+        if question.place.isMounted, settings.policy == nil, policy == .media { policy = .rfc }
+        let isPlayback = !question.place.isMounted && policy != .rfc
+        let mode = settings.keys ?? (isPlayback ? state.settings.mode : .off)
+        let name = question.origin.description
+        let veto = state.vetoes[.init(origin: name, scope: question.place.scope)]
+        var rules: [KeyRuleInForce] = []
+        if mode != .off { rules.append(KeyRuleInForce(.signatures, .shipped)) }
+        rules += settings.rules.map { KeyRuleInForce($0, .configured) }
+        if mode == .auto {
+            let names = state.evidence.proposed(for: name)
+            if !names.isEmpty {
+                rules.append(KeyRuleInForce(.drop(names.map { KeyGlob($0) }), .learned))
+            }
+        }
+        if mode != .off {
+            rules += [KeyRuleInForce(.sort, .shipped), KeyRuleInForce(.unique, .shipped)]
+        }
+        if veto != nil { rules.removeAll { $0.rule.merges } }
+        return InForce(
+            rules: rules, mode: mode, policy: policy, policyPattern: settings.policy?.pattern,
+            veto: veto)
+    }
+
+    // MARK: Vetoes
+
+    /// Bars the merging of an origin's URLs for good.
+    package func veto(_ reason: KeyVetoes.Reason, _ url: AbsoluteURL, _ scope: KeyVetoes.Scope) {
+        let place = KeyVetoes.Place(origin: url.origin.description, scope: scope)
+        let text: String? = change { state in
+            state.vetoes.add(reason, place) ? state.vetoes.encoded : nil
+        }
+        guard let text else { return }
+        counters.add(.keyVetoes)
+        store.saveSession(id: Self.vetoesName, blob: Array(text.utf8))
+    }
+
+    /// Forgets vetoes and findings of an origin (`scheme://host[:port]`).
+    package func forget(_ origin: String) {
+        let text: String = change { state in
+            state.vetoes.forget(origin)
+            state.evidence.forget(origin)
+            return state.vetoes.encoded
+        }
+        store.saveSession(id: Self.vetoesName, blob: Array(text.utf8))
+        store.removeSession(id: Self.findingsName(origin))
+    }
+
+    private static func findingsName(_ origin: String) -> [UInt8] {
+        let digest = KeyEvidence.hash(origin)
+        return findingsPrefix + (0..<8).map { UInt8(truncatingIfNeeded: digest >> (8 * $0)) }
+    }
+
+    /// Takes in a finding; other keys hold from now on where it changes what is proposed.
+    package func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) {
+        let saved: (origin: String, text: String)? = state.withLock { state in
+            guard let origin = state.evidence.learn(url, fingerprint) else { return nil }
+            return (origin, state.evidence.encoded(origin))
+        }
+        guard let saved else { return }
+        change { _ in }
+        store.saveSession(id: Self.findingsName(saved.origin), blob: Array(saved.text.utf8))
+    }
+}
+
+extension ResourceRole? {
+    /// What vetoes of this role's resources hold for.
+    package var keyScope: KeyVetoes.Scope {
+        self == .playlist || self == .json ? .playlists : .media
+    }
+}

@@ -1,0 +1,122 @@
+package import CachePolicy
+import HLS
+package import HTTP
+import Posix
+package import Store
+import Synchronization
+import URISyntax
+
+/// What flights tell the key table: answers that forbid a merge, and answers to learn from.
+extension KeyTable {
+    /// Looks at the head of a response of a merged URL before it is stored.
+    ///
+    /// One that may not be stored, or is another representation than the one that another URL
+    /// brought under the same key, has its URLs told apart from then on.
+    ///
+    /// - Parameters:
+    ///   - resource: what was asked for.
+    ///   - head: what came.
+    ///   - total: the length of the representation, as far as known.
+    ///   - former: the object that is there under the key.
+    package func watch(
+        _ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?
+    ) {
+        let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : resource.role.keyScope
+        if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
+        let source = KeyEvidence.hash(resource.url.normalisedForKey)
+        let before = state.withLock { state in
+            let before = state.sources[resource.key]
+            state.sources[resource.key] = source
+            return before
+        }
+        guard !head.isPlaylist, let former, let stored = ObjectFacts.of(former)?.head,
+            !stored.isPlaylist
+        else { return }
+        // Of an object of an earlier run the URL that answered is known; redirects hide the asked.
+        guard before.map({ $0 != source }) ?? Self.isOther(stored, than: resource.url) else {
+            return
+        }
+        if let known = former.total, let total, known != total {
+            return veto(.length, resource.url, scope)
+        }
+        if let known = stored.strongValidator, let now = head.strongValidator, known != now,
+            known.hasPrefix("\"") == now.hasPrefix("\"")
+        {
+            veto(.validator, resource.url, scope)
+        }
+    }
+
+    /// Whether URLs that differ in more than spelling may have this one's key.
+    package func isMerged(_ resource: Resource) -> Bool {
+        guard resource.mayStore else { return false }
+        let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+        return KeyMaker.isMerged(
+            resource.url, rules: inForce(for: resource.url, in: place).rules)
+    }
+
+    private static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
+        guard let from = try? AbsoluteURL(stored.finalURL) else { return false }
+        return from.path == url.path && from.normalisedForKey != url.normalisedForKey
+    }
+
+    /// Notes why a response is not kept, for `why`.
+    package func note(
+        _ reason: Storability.NoStoreReason, _ status: HTTPStatus, _ resource: Resource
+    ) {
+        let refusal = Refusal(reason: reason, status: status, at: .now())
+        state.withLock { $0.refusals[resource.key] = refusal }
+    }
+
+    /// Why the last response for a key was not kept; nil where none was refused lately.
+    package func refusal(_ key: ObjectKey) -> Refusal? {
+        state.withLock { $0.refusals[key] }
+    }
+
+    /// Learns from a whole object that has just been fetched.
+    ///
+    /// Reads its first and last block back, which are in the page cache; a short body that came at
+    /// once is in memory.
+    package func learn(_ resource: Resource, _ object: StoredObject, isMerged: Bool) {
+        guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
+            let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
+        else { return }
+        guard isMerged || resource.url.queryRange != nil,
+            let content = Self.content(of: object, total)
+        else { return }
+        if isMerged { compare(content, resource, resource.role.keyScope) }
+        guard resource.url.queryRange != nil, let validator = head.strongValidator else { return }
+        learn(
+            resource.url,
+            KeyFingerprint(
+                validator: KeyEvidence.hash(validator), length: total, content: content))
+    }
+
+    /// Bars the merge where another URL brought other bytes under the same key.
+    private func compare(_ content: UInt64, _ resource: Resource, _ scope: KeyVetoes.Scope) {
+        let source = KeyEvidence.hash(resource.url.normalisedForKey)
+        let before = state.withLock { state in
+            let before = state.contents[resource.key]
+            state.contents[resource.key] = (source, content)
+            return before
+        }
+        guard let before, before.source != source, before.content != content else { return }
+        veto(.content, resource.url, scope)
+    }
+
+    private static func content(of object: StoredObject, _ total: Int64) -> UInt64? {
+        let count = min(4_096, total)
+        guard let first = block(of: object, from: 0, count: Int(count)) else { return nil }
+        let digest = KeyEvidence.digest(first.span)
+        guard total > count else { return digest }
+        guard let last = block(of: object, from: total - count, count: Int(count)) else {
+            return nil
+        }
+        return digest ^ (KeyEvidence.digest(last.span) &* 3)
+    }
+
+    private static func block(of object: StoredObject, from start: Int64, count: Int) -> [UInt8]? {
+        if let known = object.bytesInMemory(start..<start + Int64(count)) { return known }
+        let bytes = try? object.readBody(from: start, count: count)
+        return bytes?.count == count ? bytes : nil
+    }
+}

@@ -1,0 +1,128 @@
+// What stands where in live lists, for players that drop the query of a link. Pure.
+import CachePolicy
+package import HLS
+package import Routing
+package import Store
+package import URISyntax
+
+/// A list as the path of a link names it.
+package struct LiveListID: Hashable, Sendable {
+    package let name: UInt64
+    package let epoch: Epoch
+
+    package init(name: UInt64, epoch: Epoch) {
+        self.name = name
+        self.epoch = epoch
+    }
+}
+
+/// The last windows of all lists by the places in them, and some of what has left them.
+package struct LivePlaces: Sendable {
+    /// What is known of a place.
+    package enum Finding: Sendable {
+        /// The URL that the last reading named there, and the epoch that this name is in.
+        case url(AbsoluteURL, Epoch)
+        /// The list was read in an earlier run only; where it is stored, its text tells.
+        case unread(ObjectKey)
+        case noPlace
+        case noList
+    }
+
+    private struct Left: Hashable {
+        let list: ObjectKey
+        let epoch: Epoch
+        let role: ResourceRole
+        let place: LivePlace
+    }
+
+    /// A window as it was read, with the names that the paths of its sections show.
+    package struct Window {
+        fileprivate let names: [LiveReading.Name]
+        fileprivate let keys: [ObjectKey]
+        fileprivate let epoch: Epoch
+        fileprivate let sections: [Int: UInt32]
+
+        /// Where a name stands.
+        fileprivate func position(of name: LiveReading.Name) -> LivePlace? {
+            guard name.isSection, let section = sections[name.sequence] else {
+                return name.position
+            }
+            return .section(section)
+        }
+    }
+
+    /// How many places that have left their windows are known.
+    private static let mostLeft = 4_096
+
+    private var windows: [ObjectKey: Window] = [:]
+    /// By the names that paths have for lists: which list is served under it.
+    private var lists: [UInt64: ObjectKey] = [:]
+    private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
+        capacity: LivePlaces.mostLeft)
+
+    /// Notes which list is served where a path names one.
+    package mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
+        // As many as there may be lists, and as many again for what they are called beside.
+        if lists.count >= 2 * EpochTable.mostLists { lists = [:] }
+        lists[asked.listName] = list
+    }
+
+    package func list(named name: UInt64) -> ObjectKey? { lists[name] }
+
+    package mutating func forget(_ list: ObjectKey) {
+        windows[list] = nil
+        lists[list.listName] = nil
+    }
+
+    /// Takes in a window.
+    ///
+    /// - Parameters:
+    ///   - reading: what the list says.
+    ///   - keys: those of its names.
+    ///   - list: the list, as it is known after this reading.
+    ///   - epochOf: gives the epoch that a name is in.
+    /// - Returns: the window before, which is costly to let go of.
+    package mutating func take(
+        _ reading: LiveReading, keys: [ObjectKey],
+        of list: (key: ObjectKey, known: EpochTable.List), epochOf: (ObjectKey) -> Epoch
+    ) -> Window? {
+        if lists[list.key.listName] == nil { note(list.key, named: list.key) }
+        let first = reading.summary.mediaSequence + reading.summary.skippedSegmentCount
+        let former = windows[list.key]
+        if let former {
+            // Numbers rise from name to name.
+            let stays = former.epoch == list.known.epoch
+            let end = stays ? former.names.firstIndex { $0.sequence >= first } : nil
+            let gone = former.names.indices.prefix(end ?? former.names.count)
+            for index in gone.suffix(Self.mostLeft) {
+                let name = former.names[index]
+                guard let place = former.position(of: name), !name.isHint else { continue }
+                left[Left(list: list.key, epoch: former.epoch, role: name.role, place: place)] =
+                    (name.place.url, epochOf(former.keys[index]))
+            }
+        }
+        let named = reading.sections.isEmpty ? [] : list.known.sections
+        windows[list.key] = Window(
+            names: reading.names, keys: keys, epoch: list.known.epoch,
+            sections: Dictionary(
+                named.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 }))
+        return former
+    }
+
+    /// What the last reading of a list named at a place.
+    package func find(
+        _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch),
+        epochOf: (ObjectKey) -> Epoch
+    ) -> Finding {
+        guard let window = windows[list.key] else { return .unread(list.key) }
+        if list.epoch == window.epoch,
+            let index = window.names.lastIndex(where: {
+                $0.role == role && window.position(of: $0) == place
+            })
+        {
+            return .url(window.names[index].place.url, epochOf(window.keys[index]))
+        }
+        let known = left[Left(list: list.key, epoch: list.epoch, role: role, place: place)]
+        return known.map { .url($0.url, $0.epoch) } ?? .noPlace
+    }
+}

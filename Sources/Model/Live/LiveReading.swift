@@ -1,0 +1,150 @@
+// What one reading of a live media playlist says of the names in it: which resource, in which role,
+// at which sequence. Pure.
+package import HLS
+import Posix
+package import Routing
+package import URISyntax
+
+/// A live media playlist as the epochs of its names see it.
+package struct LiveReading {
+    /// One name in the list.
+    package struct Name {
+        /// As the list names it: next to no URL of a long list is ever needed in one piece.
+        package let place: ResourceReference.Place
+        package let role: ResourceRole
+        /// The media sequence number of the segment, or of the part's parent.
+        package let sequence: Int
+        /// The number of the first segment behind the last EXT-X-DISCONTINUITY before it; nil where
+        /// the list shows none.
+        package let run: Int?
+        /// Whether only a part of the resource is meant, so that many places share the name.
+        package let isShared: Bool
+        /// Whether EXT-X-PRELOAD-HINT announces it.
+        package let isHint: Bool
+        /// Where it stands, as the path of its link says; nil where the link is that of its URL.
+        package var position: LivePlace?
+
+        /// Whether EXT-X-MAP names it.
+        package var isSection: Bool { role == .initialization && !isHint && position != nil }
+    }
+
+    /// A resource that grows by parts that are byte ranges of it (8216bis 4.4.4.9).
+    package struct Container: Hashable {
+        /// Where the last listed part ends.
+        package var end: Int64
+        /// Whether it is listed as a whole segment, so that `end` is its length.
+        package var isWhole = false
+    }
+
+    package let summary: PlaylistSummary
+    package let names: [Name]
+    package let containers: [AbsoluteURL: Container]
+    /// When segments begin, in milliseconds since 1970, by their numbers; without those before the
+    /// first that is dated.
+    package let dates: [Int: Int]
+    /// The initialization sections that EXT-X-MAP names.
+    package let sections: [LiveSection]
+
+    /// Reads a media playlist; nil for one that never was a live one.
+    ///
+    /// - Parameters:
+    ///   - text: the playlist.
+    ///   - base: what its references are relative to.
+    ///   - wasLive: whether it was read before it ended. Its last reading tells which resources grow
+    ///     no more, and that nothing is announced.
+    ///   - options: what is known of it beside its text.
+    /// - Throws: what the rewriting would throw.
+    package init?(
+        _ text: [UInt8], base: AbsoluteURL, wasLive: Bool = false,
+        options: PlaylistRewriter.Options
+    ) throws(PlaylistError) {
+        // Lists that have ended are the longest, and say so in their last line.
+        guard wasLive || !Self.endsAtOnce(text) else { return nil }
+        var options = options
+        options.collectsDates = true
+        options.trustsMap = true
+        var builder = Builder()
+        let list = try PlaylistRewriter.rewrite(text, base: base, options: options) {
+            reference, _ in
+            builder.add(reference)
+            return false
+        }
+        guard list.summary.isLive || (wasLive && list.summary.kind == .media) else { return nil }
+        summary = list.summary
+        dates = builder.dates(list.dates)
+        names = builder.names
+        containers = builder.containers
+        sections = builder.sections
+    }
+
+    /// Whether EXT-X-ENDLIST is the last line.
+    private static func endsAtOnce(_ text: [UInt8]) -> Bool {
+        guard let end = text.lastIndex(where: { $0 > 0x20 }),
+            let start = text[..<end].lastIndex(where: { $0 == 0x0A || $0 == 0x0D })
+        else { return false }
+        return text[(start + 1)...end].elementsEqual("#EXT-X-ENDLIST".utf8)
+    }
+
+    private struct Builder {
+        var names: [Name] = []
+        var containers: [AbsoluteURL: Container] = [:]
+        /// The segments by number, with their durations.
+        private var segments: [(sequence: Int, duration: Duration?)] = []
+        private(set) var sections: [LiveSection] = []
+        private var discontinuity: Int?
+        private var run: Int?
+
+        mutating func add(_ reference: ResourceReference) {
+            if reference.tag == .inf {
+                segments.append((reference.mediaSequence, reference.duration))
+            }
+            guard reference.role != .playlist, reference.role != .json else { return }
+            if let known = discontinuity, known != reference.discontinuitySequence {
+                run = reference.mediaSequence
+            }
+            discontinuity = reference.discontinuitySequence
+            let isRange = reference.byteRange != nil || reference.hasRangeStart
+            let isHint = reference.tag == .preloadHint
+            if reference.tag == .part || isHint, isRange {
+                let end = Int64(reference.byteRange?.end ?? 0)
+                let url = reference.url
+                containers[url, default: Container(end: 0)].end =
+                    max(end, containers[url]?.end ?? 0)
+            } else if reference.tag == .inf, !isRange, !containers.isEmpty {
+                containers[reference.url]?.isWhole = true
+            }
+            let position = LivePlace(of: reference)
+            if reference.tag == .map, case .section(let name)? = position,
+                sections.count < LiveSection.mostKept
+            {
+                sections.append(LiveSection(number: reference.mediaSequence, name: name))
+            }
+            names.append(
+                Name(
+                    place: reference.place, role: reference.role,
+                    sequence: reference.mediaSequence, run: run, isShared: isRange || isHint,
+                    isHint: isHint, position: position))
+        }
+
+        /// The dates that are written, and those that follow from durations.
+        func dates(_ written: [(mediaSequence: Int, date: DateTime)]) -> [Int: Int] {
+            var dates: [Int: Int] = [:]
+            guard !written.isEmpty else { return dates }
+            dates.reserveCapacity(segments.count)
+            var rest = written[...]
+            var next: Int?
+            for (sequence, duration) in segments {
+                while let first = rest.first, first.mediaSequence <= sequence {
+                    // Of two before one segment the last one counts.
+                    if first.mediaSequence == sequence { next = first.date.milliseconds }
+                    rest = rest.dropFirst()
+                }
+                guard let start = next else { continue }
+                dates[sequence] = start
+                // Held within the years that are kept and written.
+                next = duration.map { (DateTime(milliseconds: start) + $0).milliseconds }
+            }
+            return dates
+        }
+    }
+}

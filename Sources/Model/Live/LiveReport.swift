@@ -1,0 +1,42 @@
+import HLS
+package import Posix
+import Routing
+import Store
+import Synchronization
+
+/// What `why` tells of live lists: how the last reading went on from the one before, in which epoch a
+/// name is, and since when; and how far a longer window reaches.
+extension LiveMemory {
+    /// The `live` member of a report; JSON's null for what no live list has to do with.
+    ///
+    /// - Parameters:
+    ///   - resource: what is asked about.
+    ///   - now: the time that ages are told for.
+    /// - Returns: an object.
+    package func report(on resource: Resource, now: WallTime) -> JSONValue {
+        let ago = { (time: WallTime) in
+            JSONValue.number(max(0, now.seconds - time.seconds))
+        }
+        if resource.role == .playlist || resource.role == nil,
+            let list = list(resource.listKey)
+        {
+            return .object([
+                .init("reading", .text(relation(of: resource.listKey)?.rawValue ?? "restored")),
+                .init("epoch", .number(Int64(list.epoch.number))),
+                .init("first", .number(Int64(list.start))),
+                .init("last", .number(Int64(list.end - 1))),
+                .init("read-ago", ago(list.received)),
+                .init("given-again", .number(Int64(epochs(in: resource.listKey).count))),
+            ])
+        }
+        guard let since = since(resource.nameKey) else { return .null }
+        let terms = terms(of: resource.nameKey)
+        return .object([
+            .init("epoch", .number(Int64(resource.epoch.number))),
+            .init("current", .number(Int64(epoch(of: resource.nameKey).number))),
+            .init("named-ago", ago(since)),
+            .init("announced", .truth(terms?.longestHold != nil)),
+            .init("grows", .truth(terms?.growth.map { !$0.isWhole } ?? false)),
+        ])
+    }
+}

@@ -1,0 +1,150 @@
+// Who reads what, so that a flight knows when nobody wants its bytes any more.
+import Synchronization
+
+/// The readers of all objects, by generation, since a descriptor may outlive the object's place in
+/// the store.
+///
+/// Any thread may use it.
+package final class Readers: Sendable {
+    /// What one reader still wants.
+    private struct Interest {
+        var position: Int64
+        /// Exclusive; nil for the end of the body.
+        let end: Int64?
+    }
+
+    /// Names one reader.
+    package struct ID: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    /// A reader tells of its progress in steps of this many bytes.
+    package static let step: Int64 = 256 << 10
+
+    /// A flight that waits for readers to come near.
+    private struct Watch {
+        let positions: ClosedRange<Int64>
+        let wake: @Sendable () -> Void
+    }
+
+    private struct Shared {
+        var interests: [UInt64: [ID: Interest]] = [:]
+        /// Few: only flights that are held back have one.
+        var watches: [UInt64: [Watch]] = [:]
+
+        /// Takes out the watches that an event fires; nil stands for a reader that left.
+        mutating func fired(_ generation: UInt64, at position: Int64?) -> [Watch] {
+            guard let waiting = watches[generation] else { return [] }
+            let isFired = { (watch: Watch) in position.map(watch.positions.contains) ?? true }
+            let left = waiting.filter { !isFired($0) }
+            watches[generation] = left.isEmpty ? nil : left
+            return waiting.filter(isFired)
+        }
+    }
+
+    private let shared = Mutex(Shared())
+    private let last = Atomic<UInt64>(0)
+
+    package init() {}
+
+    /// One reader more.
+    package func enter(_ generation: UInt64, from start: Int64, to end: Int64?) -> ID {
+        let id = ID(number: last.add(1, ordering: .relaxed).newValue)
+        let fired = shared.withLock { shared in
+            shared.interests[generation, default: [:]][id] = Interest(position: start, end: end)
+            return shared.fired(generation, at: start)
+        }
+        for watch in fired { watch.wake() }
+        return id
+    }
+
+    /// A reader has come this far.
+    package func move(_ id: ID, of generation: UInt64, to position: Int64) {
+        let fired = shared.withLock { shared in
+            shared.interests[generation]?[id]?.position = position
+            return shared.fired(generation, at: position)
+        }
+        for watch in fired { watch.wake() }
+    }
+
+    /// One reader less.
+    package func leave(_ id: ID, of generation: UInt64) {
+        let fired = shared.withLock { shared in
+            shared.interests[generation]?[id] = nil
+            if shared.interests[generation]?.isEmpty == true { shared.interests[generation] = nil }
+            return shared.fired(generation, at: nil)
+        }
+        for watch in fired { watch.wake() }
+    }
+
+    /// Keeps what lies from an offset on for a reader that is on its way, until it is let go.
+    package func hold(_ generation: UInt64, from start: Int64) -> Hold {
+        Hold(readers: self, generation: generation, id: enter(generation, from: start, to: nil))
+    }
+
+    /// A reader's place before it is there: between the word of an object and its first read, what
+    /// is not kept would otherwise be given up with what the other readers have read.
+    package final class Hold: Sendable {
+        private let readers: Readers
+        private let generation: UInt64
+        private let id: ID
+
+        fileprivate init(readers: Readers, generation: UInt64, id: ID) {
+            self.readers = readers
+            self.generation = generation
+            self.id = id
+        }
+
+        deinit { readers.leave(id, of: generation) }
+    }
+
+    /// The position of the reader that is furthest behind; nil where there is none.
+    package func least(_ generation: UInt64) -> Int64? {
+        shared.withLock { $0.interests[generation]?.values.lazy.map(\.position).min() }
+    }
+
+    /// The number of readers now.
+    package func count(_ generation: UInt64) -> Int {
+        shared.withLock { $0.interests[generation]?.count ?? 0 }
+    }
+
+    /// Whether any reader wants bytes from `watermark` on and is not so far ahead of it that it
+    /// gets a flight of its own.
+    package func isWanted(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Bool
+    {
+        shared.withLock { shared in
+            shared.interests[generation]?.values.contains { reader in
+                (reader.end.map { $0 > watermark } ?? true)
+                    && reader.position <= watermark + distance
+            } ?? false
+        }
+    }
+
+    /// How far the foremost reader has come that lives on a flight at `watermark`; nil for none.
+    package func lead(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Int64? {
+        shared.withLock { shared in
+            shared.interests[generation]?.values.lazy.filter { reader in
+                (reader.end.map { $0 > watermark } ?? true)
+                    && reader.position <= watermark + distance
+            }.map(\.position).max()
+        }
+    }
+
+    /// Calls `wake` once, on any thread, when a reader is at one of `positions`, or one leaves.
+    ///
+    /// Where a reader is there already, or none is left, the call happens at once.
+    package func watch(
+        _ generation: UInt64, for positions: ClosedRange<Int64>,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        let isThere = shared.withLock { shared in
+            let readers = shared.interests[generation]?.values
+            guard let readers, !readers.contains(where: { positions.contains($0.position) }) else {
+                return true
+            }
+            shared.watches[generation, default: []].append(Watch(positions: positions, wake: wake))
+            return false
+        }
+        if isThere { wake() }
+    }
+}

@@ -1,0 +1,79 @@
+// The decision about what is stored for a resource, as values: requests act on it, `why` shows it.
+package import CachePolicy
+import HLS
+package import HTTP
+package import Posix
+package import Store
+
+/// What a stored object is good for in a resource's place.
+package enum StoredUse: Equatable {
+    /// Served as it is or in part.
+    case media
+    /// A playlist or JSON text, read and rewritten for each session.
+    case text
+    /// Not at all; the reason, for people.
+    case unusable(String)
+}
+
+extension Resource {
+    /// What an object that was found under the key is good for.
+    package func use(of object: StoredObject, _ facts: ObjectFacts) -> StoredUse {
+        if facts.head.isPlaylist || role == .json {
+            return object.isComplete ? .text : .unusable("half a text cannot be read")
+        }
+        if role == .playlist { return .unusable("the place is a playlist's, the object is none") }
+        if !object.isComplete, object.total == nil, decodesContent {
+            return .unusable("half a decoded body cannot be taken up again")
+        }
+        return .media
+    }
+
+    /// Whether what is no playlist is reusable for as long as it is kept, told without the question
+    /// that `Freshness` would answer so: nearly every hit is one of those.
+    package var holdsWhileKept: Bool {
+        guard case .media = policy else { return false }
+        switch role {
+        // HTTP decides of these, always or in live streams.
+        case .json?, .key?: return false
+        default: return true
+        }
+    }
+
+    /// The question of what may serve where the origin fails.
+    package func question(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+        -> Freshness.Question
+    {
+        // What playback leaves to HTTP is decoded for one user; others need the shared rules.
+        let rules =
+            facts.head.kind == nil && asked.isShared
+            ? ReuseRules(facts.head, kind: .shared) : facts.rules
+        return Freshness.Question(
+            policy: policy, rules: rules, playlist: playlist, requestFields: asked.fields,
+            now: asked.now)
+    }
+
+    /// The question of what may be used as it is.
+    ///
+    /// Playlists say themselves how long they hold; steering manifests and asset lists do not, and
+    /// change by the minute: HTTP decides.
+    package func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+        -> Freshness.Question
+    {
+        var question = question(facts, playlist, asked)
+        if role == .json, question.policy == .media { question.policy = .rfc }
+        return question
+    }
+}
+
+/// What a decision needs to know of the request and of us.
+package struct Asked {
+    package let fields: Fields
+    package let now: WallTime
+    package let isShared: Bool
+
+    package init(fields: Fields, now: WallTime, isShared: Bool) {
+        self.fields = fields
+        self.now = now
+        self.isShared = isShared
+    }
+}

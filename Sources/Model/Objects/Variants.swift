@@ -1,0 +1,142 @@
+// Variants of one URL in the store: found by what a request selects, noted when a response names
+// the fields that select (RFC 9111 section 4.1).
+package import CachePolicy
+import HTTP
+import Posix
+import Routing
+package import Store
+
+/// The decoded index of an object that stands for its variants; lives as long as it is in memory.
+final class VariantFacts: Sendable {
+    package let index: VariantIndex
+
+    private init(_ index: VariantIndex) {
+        self.index = index
+    }
+
+    /// The index that an object holds; nil where it holds a response.
+    package static func of(_ object: StoredObject) -> VariantFacts? {
+        if let known = object.attachment { return known as? VariantFacts }
+        guard let index = VariantIndex(encoded: object.head) else { return nil }
+        return object.attach(VariantFacts(index)) as? VariantFacts
+    }
+}
+
+extension Resource {
+    /// What the key text of a variant ends with: a digest, since the values are the clients'.
+    func variantMark(_ set: SelectingFields) -> String {
+        let digest = SHA256Digest.of(
+            set.names.joined(separator: ",") + "\n" + set.text(of: forwardedFields))
+        var mark: [UInt8] = []
+        Base64URL.append(Array(digest.prefix(15)), to: &mark)
+        return String(decoding: mark, as: UTF8.self)
+    }
+
+    /// The key that a response which names these fields is stored under for this request.
+    package func cacheKey(selectedBy set: SelectingFields) -> CacheKey {
+        set.isEmpty || set.isAny ? cacheKey.primary : cacheKey.selected(by: variantMark(set))
+    }
+
+    /// The resource by the key that its response was stored under.
+    package func stored(as object: StoredObject) -> Resource {
+        object.url == keyText ? self : changing { $0.cacheKey = CacheKey(text: object.url) }
+    }
+
+    /// Whether a stored response is one that this request selects.
+    package func selects(_ head: StoredHead, in object: StoredObject) -> Bool {
+        let selected = cacheKey(selectedBy: SelectingFields(head.fields))
+        return object.url == (selected == cacheKey ? keyText : selected.text)
+    }
+}
+
+extension CacheKey {
+    /// The key of the variant with this mark.
+    package func selected(by mark: String) -> CacheKey {
+        primary.changing { $0.variant = mark }
+    }
+}
+
+/// What a lookup under HTTP's rules found.
+package enum Selected {
+    case object(StoredObject, ObjectFacts, Resource)
+    /// There are variants, but none that the request selects; those with a tag may be asked about.
+    case otherVariants(VariantIndex, Resource)
+    case nothing
+}
+
+extension ObjectStore {
+    /// Finds what is stored for a request.
+    package func select(_ resource: Resource) -> Selected {
+        guard let object = lookup(resource.key) else { return .nothing }
+        if let facts = ObjectFacts.of(object) { return .object(object, facts, resource) }
+        guard let index = VariantFacts.of(object)?.index, let first = index.sets.first else {
+            return .nothing
+        }
+        var best: (StoredObject, ObjectFacts, Resource)?
+        for set in index.sets {
+            let variant = resource.changing {
+                $0.cacheKey = resource.cacheKey(selectedBy: set)
+            }
+            guard let found = lookup(variant.key), let facts = ObjectFacts.of(found) else {
+                continue
+            }
+            // Of several that fit, the latest (RFC 9111 section 4.1).
+            if let best, best.1.head.responseTime > facts.head.responseTime { continue }
+            best = (found, facts, variant)
+        }
+        if let best { return .object(best.0, best.1, best.2) }
+        if let (object, facts, variant) = preferredLanguage(resource, index) {
+            return .object(object, facts, variant)
+        }
+        return .otherVariants(
+            index, resource.changing { $0.cacheKey = resource.cacheKey(selectedBy: first) })
+    }
+
+    /// Where nothing but the language selects, the variant in the one language that the client
+    /// wants most: the origin has it, so it could choose no better one.
+    private func preferredLanguage(
+        _ resource: Resource, _ index: VariantIndex
+    ) -> (StoredObject, ObjectFacts, Resource)? {
+        guard index.sets.count == 1, index.sets[0].names == ["accept-language"],
+            let language = SelectingFields.preferredLanguage(resource.forwardedFields),
+            let known = index.variants.first(where: { $0.language == language })
+        else { return nil }
+        let variant = resource.changing { $0.cacheKey = $0.cacheKey.selected(by: known.mark) }
+        guard let object = lookup(variant.key), let facts = ObjectFacts.of(object) else {
+            return nil
+        }
+        return (object, facts, variant)
+    }
+
+    /// Notes a variant that was just published; blocks for a small file where it is a new one.
+    package func note(
+        _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
+    ) {
+        let primary = resource.cacheKey.primary.text
+        let key = ObjectKey(sha256Of: primary)
+        var index = VariantIndex()
+        if let known = lookup(key), let facts = VariantFacts.of(known) { index = facts.index }
+        let before = index
+        let mark = CacheKey(text: object.url).variant ?? ""
+        index.note(set, VariantIndex.variant(of: head.fields, mark: mark))
+        guard index != before else { return }
+        let description = ObjectDescription(
+            key: key, url: primary, role: object.role, head: index.encoded, total: 0,
+            created: head.responseTime, isStorable: true)
+        // Where the disk refuses, the variant is not found again: a miss, nothing worse.
+        guard let made = try? create(description) else { return }
+        try? publish(made)
+        finish(made)
+    }
+
+    /// Takes out what is stored under a key, with all its variants.
+    package func removeWithVariants(_ primary: CacheKey) {
+        let key = ObjectKey(primary)
+        if let object = lookup(key), let facts = VariantFacts.of(object) {
+            for variant in facts.index.variants {
+                remove(ObjectKey(primary.selected(by: variant.mark)))
+            }
+        }
+        remove(key)
+    }
+}

@@ -1,0 +1,172 @@
+// What the daemon counts, each counter with its prose: `/metrics` and `sluice stats` print this.
+import Histogram
+package import Logging
+package import Posix
+package import Reactor
+import Synchronization
+
+/// Counters of one daemon; any thread may add.
+package final class Counters: Sendable {
+    /// One counter: its name and what it counts.
+    package enum Name: Int, CaseIterable, Sendable {
+        case requests, hits, partials, misses, collapsed, revalidated, stale, bypassed
+        case clientErrors, originErrors, ownErrors
+        case originRequests, originFailures, originResumes, originRetries
+        case bytesFromOrigin, bytesToPlayers, bytesFromStore
+        case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
+        case originOutages, originProbes, offlineLists
+        case revived, keyVetoes, accessLogDropped
+        case bytesAhead, aheadFetches
+        case epochsBegun, reloadsHeld, reloadsRepeated
+        case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
+        case loopHolds, longTexts
+
+        /// The name in JSON and, after `sluice_`, in the Prometheus text format.
+        package var label: String {
+            switch self {
+            case .requests: "requests_total"
+            case .hits: "hits_total"
+            case .partials: "partial_hits_total"
+            case .misses: "misses_total"
+            case .collapsed: "collapsed_total"
+            case .revalidated: "revalidated_total"
+            case .stale: "stale_total"
+            case .bypassed: "bypassed_total"
+            case .clientErrors: "client_errors_total"
+            case .originErrors: "origin_errors_total"
+            case .ownErrors: "own_errors_total"
+            case .originRequests: "origin_requests_total"
+            case .originFailures: "origin_failures_total"
+            case .originResumes: "origin_resumes_total"
+            case .originRetries: "origin_retries_total"
+            case .bytesFromOrigin: "origin_bytes_total"
+            case .bytesToPlayers: "player_bytes_total"
+            case .bytesFromStore: "hit_bytes_total"
+            case .flightsAbandoned: "flights_abandoned_total"
+            case .playlistsRewritten: "playlists_rewritten_total"
+            case .notStored: "not_stored_total"
+            case .readAheadPauses: "read_ahead_pauses_total"
+            case .originOutages: "origin_outages_total"
+            case .originProbes: "origin_probes_total"
+            case .offlineLists: "offline_lists_total"
+            case .revived: "urls_revived_total"
+            case .keyVetoes: "key_vetoes_total"
+            case .accessLogDropped: "access_log_dropped_total"
+            case .shiftFetched: "time_shift_fetched_total"
+            case .shiftMissed: "time_shift_missed_total"
+            case .shiftEpochs: "time_shift_epochs_total"
+            case .shiftDropped: "time_shift_dropped_total"
+            case .bytesAhead: "ahead_bytes_total"
+            case .aheadFetches: "ahead_fetches_total"
+            case .epochsBegun: "live_epochs_total"
+            case .reloadsHeld: "blocking_reloads_total"
+            case .reloadsRepeated: "blocking_reloads_repeated_total"
+            case .loopHolds: "loop_holds_total"
+            case .longTexts: "long_texts_total"
+            }
+        }
+
+        /// What is counted, in one line.
+        package var help: String {
+            switch self {
+            case .requests: "Requests from players that were routed."
+            case .hits: "Requests answered from the store alone."
+            case .partials: "Requests answered partly from the store, partly from the origin."
+            case .misses: "Requests that started a fetch."
+            case .collapsed: "Requests that joined another request's fetch."
+            case .revalidated: "Requests answered from the store after the origin said 304."
+            case .stale: "Requests answered stale because the origin did not work."
+            case .bypassed: "Requests whose response could not be stored."
+            case .clientErrors: "Answers with an error that the client has to mend."
+            case .originErrors: "Answers with an error of the origin."
+            case .ownErrors: "Answers with an error of this daemon."
+            case .originRequests: "Requests sent to origins, retries and resumptions included."
+            case .originFailures: "Origin requests that failed or were cut short."
+            case .originResumes: "Transfers taken up again in the middle with a range request."
+            case .originRetries: "Requests sent again because nothing had arrived."
+            case .bytesFromOrigin: "Body bytes received from origins."
+            case .bytesToPlayers: "Body bytes sent to players."
+            case .bytesFromStore: "Body bytes sent to players by plain hits."
+            case .flightsAbandoned: "Origin transfers stopped because nobody read them any more."
+            case .playlistsRewritten: "Playlists parsed and rewritten."
+            case .notStored: "Responses streamed without being kept because storing failed."
+            case .readAheadPauses: "Origins held back because their readers were far behind."
+            case .originOutages: "Times that an origin was found to answer nobody."
+            case .originProbes: "Requests that only asked whether an origin answers again."
+            case .offlineLists: "Playlists answered in their offline form."
+            case .revived: "Requests whose token had died and that were found under a new URL."
+            case .keyVetoes: "Origins whose merged URLs were found to differ."
+            case .accessLogDropped: "Lines of the access log that the disk was too slow for."
+            case .shiftFetched: "Resources of live streams fetched for windows and recordings."
+            case .shiftMissed: "Segments of live streams that left before anybody saw them."
+            case .shiftEpochs: "Live playlists of a longer window that began to count anew."
+            case .shiftDropped: "Segments removed because they had left every window."
+            case .bytesAhead: "Body bytes received from origins before any player asked for them."
+            case .aheadFetches: "Resources sent for before any player asked."
+            case .epochsBegun: "Live playlists that began to count anew."
+            case .reloadsHeld: "Blocking playlist reloads sent to origins."
+            case .reloadsRepeated: "Blocking reloads that the origin had not held."
+            case .loopHolds: "Handlers, timers and jobs that held a loop for over 10 ms."
+            case .longTexts: "Tasks on playlists and JSON of 256 KiB and more, done off the loops."
+            }
+        }
+    }
+
+    // Each counter on its own heap cell: loops that add to different ones do not share a line.
+    private final class Cell: Sendable {
+        let value = Atomic<Int64>(0)
+    }
+
+    private let cells = Name.allCases.map { _ in Cell() }
+    /// Time to the first body byte in microseconds, up to a minute.
+    private let firstByte = Mutex(
+        Histogram<UInt32>(
+            lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
+            numberOfSignificantValueDigits: .two))
+
+    /// The longest time that one piece of work held a loop, in nanoseconds; 0 if none was too long.
+    private let longestHold = Atomic<Int64>(0)
+
+    package init() {}
+
+    /// Counts each piece of work that held a loop for too long, and logs it at debug.
+    package func loopHoldObserver(log: Logger) -> LoopHold.Observer {
+        { [self] hold in
+            add(.loopHolds)
+            longestHold.max(hold.duration.nanoseconds, ordering: .relaxed)
+            log.debug(
+                "a loop was held for too long",
+                metadata: [
+                    "work": "\(hold.work)", "ms": "\(hold.duration.nanoseconds / 1_000_000)",
+                ])
+        }
+    }
+
+    /// The longest time that one piece of work held a loop, in whole milliseconds.
+    package var longestLoopHold: Int64 { longestHold.load(ordering: .relaxed) / 1_000_000 }
+
+    /// Adds to a counter.
+    package func add(_ name: Name, _ amount: Int64 = 1) {
+        cells[name.rawValue].value.wrappingAdd(amount, ordering: .relaxed)
+    }
+
+    /// The counter's value now.
+    package func value(of name: Name) -> Int64 {
+        cells[name.rawValue].value.load(ordering: .relaxed)
+    }
+
+    /// Records how long a request waited for its first byte.
+    package func record(firstByte interval: Interval) {
+        let microseconds = UInt64(max(1, min(interval.nanoseconds / 1000, 60_000_000)))
+        _ = firstByte.withLock { $0.record(microseconds) }
+    }
+
+    /// Percentiles of the time to first byte in milliseconds: (50th, 90th, 99th).
+    package var firstBytePercentiles: [(name: String, milliseconds: Double)] {
+        firstByte.withLock { histogram in
+            [("p50", 50.0), ("p90", 90.0), ("p99", 99.0)].map { name, percentile in
+                (name, Double(histogram.valueAtPercentile(percentile)) / 1000)
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// A request that cannot be served: whose fault it is, what was wrong and what to do.
+import Glibc
+package import HTTP
+package import Upstream
+
+/// One failure, ready to be an answer.
+///
+/// Texts hold no secrets: URLs in them are redacted.
+package struct ProxyFailure: Error, Sendable, Equatable {
+    /// Who has to act.
+    package enum Fault: String, Sendable, CaseIterable {
+        case client
+        case origin
+        case us = "daemon"
+    }
+
+    package let fault: Fault
+    /// The status to answer with.
+    package let status: HTTPStatus
+    /// One sentence for a person.
+    package let message: String
+    /// The status the origin gave, if it answered at all.
+    package let originStatus: HTTPStatus?
+    /// True when the origin could not be reached or did not work, so that stale content may serve.
+    package let allowsStale: Bool
+    /// The length of the representation, for a 416.
+    package let total: Int64?
+    /// Seconds after which the origin wants to be asked again, where it said so.
+    package var retryAfter: Int64?
+    /// Whether no page may read the answer, not even its status.
+    package var isHiddenFromPages = false
+    /// What went wrong on the way to the origin, in the words of RFC 9209.
+    package var proxyError: ProxyStatus.ErrorType?
+
+    package init(
+        _ fault: Fault, _ status: HTTPStatus, _ message: String, originStatus: HTTPStatus? = nil,
+        allowsStale: Bool = false, total: Int64? = nil
+    ) {
+        self.fault = fault
+        self.status = status
+        self.message = message
+        self.originStatus = originStatus
+        self.allowsStale = allowsStale
+        self.total = total
+    }
+
+    /// What was to be kept finds no room: a full disk, a small budget, or all of it pinned.
+    package static let noRoom = ProxyFailure(
+        .us, .insufficientStorage,
+        "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
+
+    /// Seconds after which a slot may have come free: a segment or two.
+    private static let slotPause: Int64 = 5
+
+    /// The body of the answer: one line.
+    package var text: String { "\(fault.rawValue) error: \(message)\n" }
+
+    /// What a failed transfer means to the player.
+    package init(_ error: UpstreamError, subject: String) {
+        let message = "\(subject): \(error.message)"
+        switch error.kind {
+        case .addressRefused:
+            self.init(
+                .client, .forbidden, message + "; allow it with --allow-private or --allow-host")
+        case .forbiddenScheme:
+            self.init(.origin, .badGateway, message)
+        case .connectTimeout, .firstByteTimeout, .stalled:
+            self.init(.origin, .gatewayTimeout, message, allowsStale: true)
+        case .queueFull:
+            self.init(.us, .serviceUnavailable, message, allowsStale: true)
+        case .slotTimeout:
+            self.init(.us, .serviceUnavailable, message, allowsStale: true)
+            retryAfter = Self.slotPause
+        case .tls where !error.isRetryable:
+            self.init(
+                .origin, .badGateway,
+                message + "; if you trust this origin, name its certificate with --ca-file",
+                allowsStale: true)
+        default:
+            self.init(.origin, .badGateway, message, allowsStale: true)
+        }
+        proxyError = error.proxyError
+    }
+
+    /// The `Proxy-Status` of the answer; nil where nothing went wrong behind us.
+    package var proxyStatus: ProxyStatus? {
+        let error = status == .loopDetected ? .proxyLoopDetected : proxyError
+        guard error != nil || (fault == .origin && originStatus != nil) else { return nil }
+        return ProxyStatus(proxy: "sluice", error: error, receivedStatus: originStatus)
+    }
+
+    /// An origin's answer that is neither content nor a redirect.
+    package init(originStatus status: HTTPStatus, subject: String) {
+        // A 304 that nobody asked for is as little an answer as a 500.
+        let isServerError = status.rawValue >= 500 || status == .notModified
+        self.init(
+            .origin, isServerError ? .badGateway : status,
+            "\(subject): the origin answered \(status.rawValue) \(status.reasonPhrase)",
+            originStatus: status, allowsStale: isServerError || status.rawValue == 429)
+    }
+}
+
+extension UpstreamError {
+    /// The registered name of this failure (RFC 9209 section 2.3).
+    package var proxyError: ProxyStatus.ErrorType {
+        switch kind {
+        case .resolve: .dnsError
+        case .connect: connectError
+        case .connectTimeout: .connectionTimeout
+        // A handshake that broke may succeed next time; an untrusted certificate will not.
+        case .tls: isRetryable ? .tlsProtocolError : .tlsCertificateError
+        case .firstByteTimeout: .httpResponseTimeout
+        case .stalled: .connectionReadTimeout
+        case .reset: .connectionTerminated
+        case .truncated: .httpResponseIncomplete
+        case .protocolError, .tooManyRedirects, .forbiddenScheme: .httpProtocolError
+        case .addressRefused: .destinationIPProhibited
+        case .tooLarge: .httpResponseBodySize
+        case .headTooLarge:
+            bytesReceived > 0 ? .httpResponseTrailerSectionSize : .httpResponseHeaderSectionSize
+        case .queueFull, .slotTimeout: .connectionLimitReached
+        case .unsupportedEncoding: .httpResponseContentCoding
+        case .cancelled, .preempted, .other: .proxyInternalError
+        }
+    }
+
+    private var connectError: ProxyStatus.ErrorType {
+        switch systemCode {
+        case EHOSTUNREACH, ENETUNREACH: .destinationIPUnroutable
+        case ECONNREFUSED, 0: .connectionRefused
+        default: .destinationUnavailable
+        }
+    }
+}
+
+extension ProxyFailure {
+    /// Too many long texts wait to be read.
+    package static var textsWait: ProxyFailure {
+        var failure = ProxyFailure(
+            .us, .serviceUnavailable,
+            "too many long playlists are being prepared; ask again in a moment")
+        failure.retryAfter = 1
+        return failure
+    }
+}
+
+extension ProxyFailure {
+    /// Whether asking again would bring the same answer.
+    package var isForGood: Bool {
+        if fault == .client { return true }
+        guard let originStatus else { return false }
+        return (400..<500).contains(originStatus.rawValue)
+            && originStatus.rawValue != 408 && originStatus.rawValue != 429
+    }
+
+    /// Whether the origin answered well, with what cannot be used.
+    package var isOfContent: Bool { fault == .origin && originStatus == .ok }
+}

@@ -1,0 +1,155 @@
+// What one player request may cost its origins: requests, bytes and seconds.
+//
+// The budget belongs to the player's request and not to a transfer: every fetch that the request
+// causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
+// revalidation or a search for a URL whose token has expired. A flight that several requests share
+// draws on the budget of the request that started it; once that may ask no more, on the budget of
+// one that joined and may.
+//
+// | what | bound |
+// |---|---|
+// | requests to origins | 24, and one more for each 64 KiB received for the first time |
+// | bytes received again | 1 MiB, and twice what was received for the first time |
+// | failures in a row | `ProxySettings.retries` without a new byte |
+// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
+// | seconds until the answer | `ProxySettings.answerLimit` |
+package import Posix
+package import Store
+import Synchronization
+
+/// The rules, as a value: told what happens, and when.
+package struct OriginAllowance: Sendable {
+    /// The numbers of the table above.
+    package struct Limits: Sendable {
+        package var requests: Int64 = 24
+        /// New bytes that pay for another request.
+        var bytesPerRequest: Int64 = 64 << 10
+        package var repeatedBytes: Int64 = 1 << 20
+        /// Bytes received again that each new byte allows.
+        var repeatedPerNewByte: Int64 = 2
+
+        package init(
+            requests: Int64 = 24, bytesPerRequest: Int64 = 64 << 10, repeatedBytes: Int64 = 1 << 20,
+            repeatedPerNewByte: Int64 = 2
+        ) {
+            self.requests = requests
+            self.bytesPerRequest = bytesPerRequest
+            self.repeatedBytes = repeatedBytes
+            self.repeatedPerNewByte = repeatedPerNewByte
+        }
+
+        /// For what no player waits for: a download may be interrupted often.
+        package static let ahead = Limits(requests: 256)
+    }
+
+    private var limits: Limits
+    /// Requests sent, redirects included.
+    package private(set) var requests: Int64 = 0
+    /// Bytes that were received for the first time.
+    package private(set) var newBytes: Int64 = 0
+    /// Bytes that had been received before.
+    package private(set) var repeatedBytes: Int64 = 0
+    /// Attempts that failed since the last new byte.
+    package private(set) var failuresInARow = 0
+    /// When the last new byte came, or the request began.
+    package private(set) var lastProgress: Monotonic
+    /// When the first request was sent; nil before.
+    package private(set) var firstAskedAt: Monotonic?
+    /// The end of what was received, by resource.
+    private var watermarks: [ObjectKey: Int64] = [:]
+
+    /// A request deals with a handful of resources; beyond that all bytes count as repeated.
+    private static let mostResources = 64
+
+    package init(_ limits: Limits = Limits(), now: Monotonic) {
+        self.limits = limits
+        lastProgress = now
+    }
+
+    /// Whether another request to an origin may be sent.
+    package var mayAsk: Bool {
+        requests < limits.requests + newBytes / limits.bytesPerRequest && mayRepeat
+    }
+
+    /// Whether no more was received again than the budget allows.
+    private var mayRepeat: Bool {
+        repeatedBytes <= limits.repeatedBytes + limits.repeatedPerNewByte * newBytes
+    }
+
+    /// Allows more requests, for a player request that asks for several things at once.
+    package mutating func allow(requests: Int) { limits.requests += Int64(requests) }
+
+    /// Takes one request out of the budget; false, and nothing changes, where none is left.
+    package mutating func takeRequest(now: Monotonic) -> Bool {
+        guard mayAsk else { return false }
+        noteRequest(now: now)
+        return true
+    }
+
+    /// Counts a request that was sent in any case.
+    package mutating func noteRequest(now: Monotonic) {
+        requests += 1
+        if firstAskedAt == nil { firstAskedAt = now }
+    }
+
+    /// Counts bytes of a body.
+    ///
+    /// - Parameters:
+    ///   - bytes: the place of the bytes in the body.
+    ///   - key: whose body it is.
+    ///   - now: when they came.
+    /// - Returns: false where more was received again than the budget allows.
+    package mutating func receive(_ bytes: Range<Int64>, of key: ObjectKey, now: Monotonic) -> Bool
+    {
+        let known = watermarks[key]
+        let isTracked = known != nil || watermarks.count < Self.mostResources
+        let start = isTracked ? max(bytes.lowerBound, known ?? bytes.lowerBound) : bytes.upperBound
+        let fresh = max(0, bytes.upperBound - start)
+        if fresh > 0 {
+            watermarks[key] = bytes.upperBound
+            newBytes += fresh
+            failuresInARow = 0
+            lastProgress = now
+        }
+        repeatedBytes += Int64(bytes.count) - fresh
+        return mayRepeat
+    }
+
+    /// Counts an attempt that failed.
+    ///
+    /// - Returns: how many have failed since the last new byte, this one included.
+    package mutating func fail() -> Int {
+        failuresInARow += 1
+        return failuresInARow
+    }
+
+    /// A list that came before its time is asked for again, as often as time allows: neither the
+    /// request nor the bytes count.
+    package mutating func excuse(_ key: ObjectKey) {
+        failuresInARow = 0
+        requests = max(0, requests - 1)
+        watermarks[key] = nil
+    }
+}
+
+/// The budget that the fetches of one player request share.
+///
+/// Any thread may use it; without a request to an origin it is never made.
+package final class OriginBudget: Sendable {
+    private let allowance: Mutex<OriginAllowance>
+    /// When its request first asked for something.
+    package let begunAt: Monotonic
+
+    package init(_ limits: OriginAllowance.Limits = OriginAllowance.Limits(), now: Monotonic) {
+        begunAt = now
+        allowance = Mutex(OriginAllowance(limits, now: now))
+    }
+
+    package func with<Result: Sendable>(_ body: (inout OriginAllowance) -> Result) -> Result {
+        allowance.withLock { body(&$0) }
+    }
+
+    package var lastProgress: Monotonic { allowance.withLock { $0.lastProgress } }
+    package var requests: Int64 { allowance.withLock { $0.requests } }
+    package var mayAsk: Bool { allowance.withLock { $0.mayAsk } }
+}

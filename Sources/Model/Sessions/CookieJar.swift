@@ -1,0 +1,166 @@
+import HTTP
+import HostNames
+import Numbers
+package import Posix
+package import URISyntax
+
+/// The cookies of one session (RFC 6265): any response may set them, requests carry those in scope.
+///
+/// Time and URLs are passed in as values. Holds at most 50 cookies a host and 300 in all.
+package struct CookieJar {
+    private struct Cookie {
+        var name: String
+        var value: String
+        var domain: String
+        var isHostOnly: Bool
+        var path: String
+        var isSecure: Bool
+        var expires: Int64?
+        var order: Int
+
+        /// Whether both could go with one request under one name.
+        func overlaps(_ other: Cookie) -> Bool {
+            name == other.name && CookieJar.pathMatches(other.path, path)
+                && (CookieJar.matches(domain, other.domain)
+                    || CookieJar.matches(other.domain, domain))
+        }
+    }
+
+    private var cookies: [Cookie] = []
+    private var made = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { cookies.isEmpty }
+
+    /// Takes in one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
+    package mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) {
+        guard var cookie = Self.parse(field, from: url, now: now) else { return }
+        // What was set safely is not changed by what could be forged (RFC 6265bis section 5.7).
+        if url.scheme == .http {
+            if cookie.isSecure || cookies.contains(where: { $0.isSecure && $0.overlaps(cookie) }) {
+                return
+            }
+        }
+        if let index = cookies.firstIndex(where: {
+            $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
+        }) {
+            cookie.order = cookies[index].order
+            cookies.remove(at: index)
+        } else {
+            made += 1
+            cookie.order = made
+        }
+        if let expires = cookie.expires, expires <= now.seconds { return }
+        cookies.append(cookie)
+        bound(domain: cookie.domain)
+    }
+
+    /// The Cookie field for a request to `url`, nil for none (RFC 6265 section 5.4).
+    package mutating func field(for url: AbsoluteURL, now: WallTime) -> String? {
+        guard !cookies.isEmpty else { return nil }
+        cookies.removeAll { $0.expires.map { $0 <= now.seconds } ?? false }
+        let host = url.asciiHost
+        let fitting = cookies.filter { cookie in
+            (cookie.isHostOnly ? host == cookie.domain : Self.matches(host, cookie.domain))
+                && Self.pathMatches(url.path, cookie.path)
+                && (!cookie.isSecure || url.scheme == .https)
+        }
+        guard !fitting.isEmpty else { return nil }
+        let ordered = fitting.sorted {
+            ($0.path.utf8.count, $1.order) > ($1.path.utf8.count, $0.order)
+        }
+        return ordered.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+    }
+
+    private mutating func bound(domain: String) {
+        let ofDomain = cookies.filter { $0.domain == domain }
+        if ofDomain.count > 50, let oldest = ofDomain.min(by: { $0.order < $1.order }) {
+            cookies.removeAll { $0.order == oldest.order }
+        }
+        if cookies.count > 300, let oldest = cookies.min(by: { $0.order < $1.order }) {
+            cookies.removeAll { $0.order == oldest.order }
+        }
+    }
+
+    private static func parse(_ field: String, from url: AbsoluteURL, now: WallTime) -> Cookie? {
+        guard field.utf8.count <= 8_192 else { return nil }
+        let parts = field.split(separator: ";", omittingEmptySubsequences: false)
+        guard let pair = parts.first, let equals = pair.firstIndex(of: "=") else { return nil }
+        let name = trimmed(pair[..<equals])
+        guard !name.isEmpty else { return nil }
+        var cookie = Cookie(
+            name: name, value: trimmed(pair[pair.index(after: equals)...]), domain: url.asciiHost,
+            isHostOnly: true, path: defaultPath(of: url), isSecure: false, expires: nil, order: 0)
+        var maxAge: Int64?
+        for part in parts.dropFirst() {
+            let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = sides.count > 1 ? trimmed(sides[1]) : ""
+            switch HTTP.ASCII.lowercased(trimmed(sides[0])) {
+            case "domain":
+                guard take(domain: value, into: &cookie, host: url.asciiHost) else { return nil }
+            case "path" where value.hasPrefix("/"): cookie.path = value
+            case "secure": cookie.isSecure = true
+            case "max-age": maxAge = OutsideNumber.integer(value, in: Int64.min...Int64.max)
+            case "expires": cookie.expires = date(value) ?? cookie.expires
+            default: break
+            }
+        }
+        if let maxAge { cookie.expires = now.seconds + max(-1, min(maxAge, 400 * 86_400)) }
+        return isOfItsPrefix(cookie) ? cookie : nil
+    }
+
+    /// Whether a cookie keeps what its name promises (RFC 6265bis section 4.1.3).
+    private static func isOfItsPrefix(_ cookie: Cookie) -> Bool {
+        let name = HTTP.ASCII.lowercased(cookie.name)
+        if name.hasPrefix("__secure-") { return cookie.isSecure }
+        guard name.hasPrefix("__host-") else { return true }
+        return cookie.isSecure && cookie.isHostOnly && cookie.path == "/"
+    }
+
+    /// The seconds since 1970 of a date as cookies have it: often with dashes and four digits.
+    private static func date(_ text: String) -> Int64? {
+        HTTPDate.parse(text) ?? HTTPDate.parse(String(text.map { $0 == "-" ? " " : $0 }))
+    }
+
+    /// A domain must cover the host that sets it, and must not be a public suffix.
+    private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
+        let domain = HTTP.ASCII.lowercased(
+            domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
+        // Without a domain, and on a host that is itself a public suffix, it is a host-only cookie.
+        if domain.isEmpty || (domain == host && PublicSuffix.contains(domain)) { return true }
+        guard matches(host, domain), !PublicSuffix.contains(domain) else { return false }
+        cookie.domain = domain
+        cookie.isHostOnly = false
+        return true
+    }
+
+    /// RFC 6265 section 5.1.3; addresses match only themselves.
+    fileprivate static func matches(_ host: String, _ domain: String) -> Bool {
+        if host == domain { return true }
+        return host.hasSuffix("." + domain) && SocketAddress(host: host, port: 0) == nil
+    }
+
+    /// RFC 6265 section 5.1.4.
+    fileprivate static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
+        if path == cookiePath { return true }
+        return path.hasPrefix(cookiePath)
+            && (cookiePath.hasSuffix("/") || path.dropFirst(cookiePath.count).hasPrefix("/"))
+    }
+
+    private static func defaultPath(of url: AbsoluteURL) -> String {
+        let path = url.path
+        guard path.hasPrefix("/"), let last = path.lastIndex(of: "/"), last != path.startIndex
+        else {
+            return "/"
+        }
+        return String(path[..<last])
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> String {
+        var text = text[...]
+        while let first = text.first, first == " " || first == "\t" { text = text.dropFirst() }
+        while let last = text.last, last == " " || last == "\t" { text = text.dropLast() }
+        return String(text)
+    }
+}

@@ -1,0 +1,155 @@
+// Writes the URLs that go into playlists: `/<role>/<handle>/<name>.<ext>`, and for what live lists
+// name `/<role>/<handle of the list>/<place>.<ext>?u=<handle>`.
+package import HLS
+package import Routing
+package import URISyntax
+
+/// Writes the links of one playlist for one session.
+///
+/// A class, because it remembers the beginning of the last link for the links after it; one live list
+/// has its links from one writer.
+package final class LinkWriter {
+    private let session: SessionID
+    private let prefix: [UInt8]
+    private let sign: (([UInt8]) -> [UInt8])?
+    private let handle: (AbsoluteURL, SessionID, Epoch) -> Handle
+    // Read and replaced as a whole, so that accesses cannot overlap.
+    @exclusivity(unchecked) private var folderLinks: FolderLinks?
+    /// The beginning of the last handle in a query.
+    @exclusivity(unchecked) private var originLinks: FolderLinks?
+    /// The handle of the live list in the last link into it, with its role.
+    @exclusivity(unchecked) private var listStem: ListStem?
+
+    /// What the links of one role into one live list start with.
+    private struct ListStem {
+        let role: ResourceRole
+        /// Prefix, role and handle of the list.
+        let bytes: [UInt8]
+        /// How many of these bytes stand before the handle.
+        let start: Int
+    }
+
+    /// - Parameters:
+    ///   - session: what the links belong to.
+    ///   - prefix: what stands before each link: a base path, or scheme, host and base path.
+    ///   - signer: signs the handles; nil when signing is off.
+    ///   - handle: gives the handle of a URL, by name where it is long.
+    package init(
+        session: SessionID, prefix: String, signer: Signer?,
+        handle: @escaping (AbsoluteURL, SessionID, Epoch) -> Handle
+    ) {
+        self.session = session
+        self.prefix = Array(prefix.utf8)
+        sign = signer.map { signer in { signer.sign($0) } }
+        self.handle = handle
+    }
+
+    /// Appends the link to what a playlist names.
+    ///
+    /// `epoch` is the one that the name is in.
+    package func append(
+        _ reference: ResourceReference, in epoch: Epoch = .first, to output: inout [UInt8]
+    ) {
+        // A signature is over the whole handle, so that no two have a beginning in common.
+        if case .joined(let url) = reference.place, sign == nil, url.count <= Handle.longestURL {
+            append(url, reference, in: epoch, to: &output)
+        } else {
+            append(reference.url, reference, in: epoch, to: &output)
+        }
+    }
+
+    /// Appends the link to what stands at a place in a live list.
+    ///
+    /// - Parameters:
+    ///   - reference: what the list names there now.
+    ///   - place: the place.
+    ///   - list: the list's name and epoch.
+    ///   - epoch: the epoch that the name of now is in.
+    ///   - output: where the link goes.
+    package func append(
+        _ reference: ResourceReference, at place: LivePlace,
+        of list: (name: UInt64, epoch: Epoch), in epoch: Epoch, to output: inout [UInt8]
+    ) {
+        let role = reference.role
+        let stem = stem(of: list, role)
+        let handleStart = output.count + stem.start
+        output.append(contentsOf: stem.bytes)
+        output.append(0x2F)
+        place.append(to: &output)
+        let pathEnd = output.count
+        if case .joined(let url) = reference.place {
+            role.appendExtension(
+                for: url, in: url.folder.document, hasMap: reference.hasMap, to: &output)
+            if sign == nil, url.count <= Handle.longestURL {
+                return appendOrigin(url, role, in: epoch, to: &output)
+            }
+        } else {
+            role.appendExtension(for: reference.url, hasMap: reference.hasMap, to: &output)
+        }
+        let path = sign == nil ? [] : Array(output[handleStart..<pathEnd])
+        output.append(contentsOf: Self.originStart)
+        handle(reference.url, session, epoch)
+            .append(to: &output, for: .origin(role, path: path), sign: sign)
+    }
+
+    private static let originStart = Array("?\(LivePlace.argument)=".utf8)
+
+    private func appendOrigin(
+        _ url: JoinedURL, _ role: ResourceRole, in epoch: Epoch, to output: inout [UInt8]
+    ) {
+        if let originLinks, originLinks.fit(url, role, epoch) {
+            return originLinks.appendHandle(of: url, to: &output)
+        }
+        let links = FolderLinks(
+            start: Self.originStart, role: role, session: session, epoch: epoch,
+            folder: url.folder)
+        links.appendHandle(of: url, to: &output)
+        originLinks = links
+    }
+
+    private func stem(of list: (name: UInt64, epoch: Epoch), _ role: ResourceRole) -> ListStem {
+        if let listStem, listStem.role == role { return listStem }
+        var bytes = prefix + [0x2F, role.letter, 0x2F]
+        let start = bytes.count
+        Handle(session: session, target: .list(list.name), epoch: list.epoch)
+            .append(to: &bytes, for: .link(role), sign: sign)
+        let made = ListStem(role: role, bytes: bytes, start: start)
+        listStem = made
+        return made
+    }
+
+    /// The text of the handle alone.
+    package func handleText(of url: AbsoluteURL, for use: HandleUse) -> [UInt8] {
+        var text: [UInt8] = []
+        handle(url, session, .first).append(to: &text, for: use, sign: sign)
+        return text
+    }
+
+    private func append(
+        _ url: JoinedURL, _ reference: ResourceReference, in epoch: Epoch,
+        to output: inout [UInt8]
+    ) {
+        if let folderLinks, folderLinks.fit(url, reference.role, epoch) {
+            return folderLinks.append(url, hasMap: reference.hasMap, to: &output)
+        }
+        let links = FolderLinks(
+            prefix: prefix, role: reference.role, session: session, epoch: epoch,
+            folder: url.folder)
+        links.append(url, hasMap: reference.hasMap, to: &output)
+        folderLinks = links
+    }
+
+    private func append(
+        _ url: AbsoluteURL, _ reference: ResourceReference, in epoch: Epoch,
+        to output: inout [UInt8]
+    ) {
+        let role = reference.role
+        output.append(contentsOf: prefix)
+        output.append(0x2F)
+        output.append(role.letter)
+        output.append(0x2F)
+        handle(url, session, epoch).append(to: &output, for: .link(role), sign: sign)
+        output.append(0x2F)
+        role.appendSafeFileName(for: url, hasMap: reference.hasMap, to: &output)
+    }
+}

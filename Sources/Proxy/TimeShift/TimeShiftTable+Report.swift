@@ -1,0 +1,29 @@
+import HLS
+import Model
+import Posix
+import Routing
+import Synchronization
+
+extension TimeShiftTable {
+    /// The `window` member of a report.
+    ///
+    /// - Parameter resource: what is asked about.
+    /// - Returns: an object; nil for what is no list with a longer window in memory.
+    func report(on resource: Resource) -> JSONValue? {
+        guard resource.session.shift != .none,
+            let list = known(resource.url, of: resource.session.id)
+        else { return nil }
+        return list.state.withLock { state in
+            guard !state.isOther, let first = state.shift.segments.first else { return nil }
+            let own = state.shift.segments.count { $0.number < state.shift.windowStart }
+            return .object([
+                .init("first", .number(Int64(first.number))),
+                .init("segments", .number(Int64(state.shift.segments.count))),
+                .init("behind-origin", .number(Int64(own))),
+                .init("missing", .number(Int64(state.missing.count))),
+                .init("epoch", .number(Int64(state.shift.epoch))),
+                .init("ended", .truth(state.shift.isEnded)),
+            ])
+        }
+    }
+}
