@@ -111,13 +111,24 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5: flights, handlers.
+        // Row 5: what is kept as a person sees it: titles and their administration, and the orders
+        // for downloads, feeds and recordings.
+        .target(
+            name: "Library",
+            dependencies: [
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "Lookahead", "Store", "Model",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // Row 6: flights, handlers.
         .target(
             name: "Proxy",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
-                "Upstream", "Model", "COpenSSL", "CZlib",
+                "Upstream", "Model", "Library", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -141,7 +152,9 @@ let package = Package(
             dependencies: [
                 "CommandSupport", "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Proxy", "CLinux", "CCurl",
+                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Proxy",
+                "CLinux",
+                "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -171,7 +184,9 @@ let package = Package(
         // Row 5 too: how the work of parsers and writers grows with their input; `make cost`.
         .executableTarget(
             name: "Cost",
-            dependencies: ["URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Proxy"],
+            dependencies: [
+                "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Library", "Proxy",
+            ],
             swiftSettings: strict),
 
         // The sample CDN: an origin with its own HTTP code, so that a fault in ours cannot hide.
@@ -222,8 +237,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Model", "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy",
-                "Store", "Retention", "Lookahead",
+                "Model", "Library", "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing",
+                "CachePolicy", "Store", "Retention", "Lookahead",
             ],
             swiftSettings: strict),
         .testTarget(

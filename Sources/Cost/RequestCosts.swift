@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTP
+import Library
 import Model
 import Proxy
 import Routing

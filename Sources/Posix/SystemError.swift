@@ -67,3 +67,8 @@ package enum WriteOutcome: Equatable, Sendable {
     /// The other side is gone (EPIPE, ECONNRESET).
     case closed
 }
+
+extension SystemError {
+    /// Whether the disk or the budget was full (`errno(3)`: ENOSPC, EDQUOT).
+    package var isLackOfRoom: Bool { [ENOSPC, EDQUOT].contains(code) }
+}

@@ -1,6 +1,7 @@
 import Posix
 import Testing
 
+@testable import Library
 @testable import Model
 @testable import Proxy
 

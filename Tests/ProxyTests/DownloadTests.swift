@@ -2,6 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
+@testable import Library
 @testable import Model
 @testable import Proxy
 

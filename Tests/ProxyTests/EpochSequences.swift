@@ -11,6 +11,7 @@ import Store
 import URISyntax
 
 #if canImport(Proxy)
+@testable import Library
 @testable import Model
 @testable import Proxy
 #endif

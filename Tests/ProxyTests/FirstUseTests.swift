@@ -1,3 +1,4 @@
+@testable import Library
 @testable import Model
 @testable import Proxy
 import Testing

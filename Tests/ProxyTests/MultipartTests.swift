@@ -1,6 +1,7 @@
 import HTTP
 import Testing
 
+@testable import Library
 @testable import Model
 @testable import Proxy
 

@@ -8,6 +8,7 @@ import Routing
 import URISyntax
 
 #if canImport(Proxy)
+@testable import Library
 @testable import Model
 @testable import Proxy
 #endif

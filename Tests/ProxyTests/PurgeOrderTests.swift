@@ -1,4 +1,5 @@
 import Posix
+@testable import Library
 @testable import Model
 @testable import Proxy
 import Testing

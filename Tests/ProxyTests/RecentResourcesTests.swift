@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTP
+@testable import Library
 @testable import Model
 @testable import Proxy
 import Routing

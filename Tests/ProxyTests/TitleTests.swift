@@ -1,5 +1,6 @@
 import HLS
 import Posix
+@testable import Library
 @testable import Model
 @testable import Proxy
 import Store

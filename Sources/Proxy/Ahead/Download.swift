@@ -10,6 +10,7 @@
 //     planning, running, checking ──▶ failed ──resume──▶ queued
 //
 // What has come is in the store and nowhere else: a download that is taken up again looks there.
+import Library
 import Model
 import HLS
 import HTTP

@@ -1,4 +1,5 @@
 // A stored title as a folder of files with relative links, which any web server can serve.
+import Library
 import Model
 import CachePolicy
 import HLS

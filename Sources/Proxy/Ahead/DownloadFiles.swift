@@ -2,6 +2,7 @@
 //
 // Beside the store's own folders, `downloads/<title>`: lines of a name and a value, the first
 // `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
+import Library
 import Model
 import Glibc
 import HTTP

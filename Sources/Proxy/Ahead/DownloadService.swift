@@ -1,4 +1,5 @@
 // The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
+package import Library
 import Model
 import HTTP
 import Lookahead

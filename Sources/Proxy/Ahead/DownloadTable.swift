@@ -1,4 +1,5 @@
 // All downloads: which run, what holds them back, what is remembered of them.
+import Library
 import Model
 import CachePolicy
 import Glibc

@@ -1,4 +1,5 @@
 // Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
+import Library
 import Model
 import HTTP
 import HTTPServer

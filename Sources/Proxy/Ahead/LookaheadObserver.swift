@@ -1,4 +1,5 @@
 // Tells the planner of look-ahead what players ask for; costs a request a look into a table.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,4 +1,5 @@
 // Watches the machine for the controllers of concurrency: its network, its load, its battery.
+import Library
 import Model
 import Glibc
 import Logging

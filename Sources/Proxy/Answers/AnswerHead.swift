@@ -1,4 +1,5 @@
 // Response heads towards players.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,4 +1,5 @@
 // Content types of answers: what the place, the origin and the file name say.
+import Library
 import Model
 import HLS
 import HTTP

@@ -1,4 +1,5 @@
 // Several ranges in one answer: `multipart/byteranges` (RFC 9110 section 14.6).
+import Library
 import Model
 import HTTP
 import HTTPServer

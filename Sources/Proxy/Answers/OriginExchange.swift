@@ -1,5 +1,6 @@
 // One request for an origin's resource, from lookup to answer. The file to open for "why was this
 // a miss?": `start` looks up and decides, `hear` takes the flights' reply, `serve` answers.
+import Library
 import Model
 import CachePolicy
 import HLS

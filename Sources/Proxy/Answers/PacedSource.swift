@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import HTTPServer
 import Lookahead
+import Library
 import Model
 import Posix
 import Reactor

@@ -2,6 +2,7 @@
 //
 // Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
 // for one of its own; when that fails for good, the player is made to see a broken body.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,4 +1,5 @@
 // What was asked for lately on one loop: players ask for one URL again and again.
+import Library
 import Model
 import HTTP
 import URISyntax

@@ -1,5 +1,6 @@
 // Hits that come again and again, by the same bytes of a request head: what the first of them found
 // out is kept, and the next ones look only at what may have changed since.
+import Library
 import Model
 import CachePolicy
 import HTTP

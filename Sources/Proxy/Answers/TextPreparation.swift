@@ -1,5 +1,6 @@
 // The making of one rewritten text: everything that it depends on, read from the exchange, so that any
 // thread can make it.
+import Library
 import Model
 import CachePolicy
 import HLS

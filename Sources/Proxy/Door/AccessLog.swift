@@ -19,6 +19,7 @@
 // | TOTAL | the length of the representation |
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
+import Library
 package import Model
 import Glibc
 package import Posix

@@ -1,4 +1,5 @@
 // What the access log says of one request, gathered while it is answered.
+import Library
 import Model
 import CachePolicy
 import HLS

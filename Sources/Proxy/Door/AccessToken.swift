@@ -1,4 +1,5 @@
 // Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
+import Library
 import Model
 import HTTP
 import URISyntax

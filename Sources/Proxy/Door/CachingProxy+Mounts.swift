@@ -1,4 +1,5 @@
 // Requests under a mount: what the store may answer, and what is passed through.
+import Library
 import Model
 import CachePolicy
 import HTTP

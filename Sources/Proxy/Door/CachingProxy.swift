@@ -1,4 +1,5 @@
 // The requests of one server loop: who may ask, what is asked for, who answers.
+import Library
 import Model
 import CachePolicy
 import HLS

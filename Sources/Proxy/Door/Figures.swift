@@ -1,4 +1,5 @@
 // The daemon's figures at one moment, as JSON and in the Prometheus text format.
+import Library
 import Model
 import Posix
 import Store

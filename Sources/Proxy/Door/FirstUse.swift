@@ -1,4 +1,5 @@
 // What a process does once for each of its types, done before anybody waits for it.
+import Library
 import Model
 import HLS
 import HostNames

@@ -2,6 +2,7 @@
 //
 // A page may play public streams through the daemon; it may not use the daemon to reach a network that
 // it cannot reach itself. Decision 18 gives the reasons.
+import Library
 import Model
 import CachePolicy
 import HTTP

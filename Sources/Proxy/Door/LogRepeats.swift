@@ -1,4 +1,5 @@
 // Collapses lines of the log that say the same again and again into a count.
+import Library
 import Model
 import CachePolicy
 import Logging

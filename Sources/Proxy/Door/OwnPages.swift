@@ -1,4 +1,5 @@
 // The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
+package import Library
 import Model
 import HTTP
 import HTTPServer

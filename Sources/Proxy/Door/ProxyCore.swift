@@ -1,4 +1,5 @@
 // Everything that requests share, whichever loop they run on.
+package import Library
 package import Model
 import CachePolicy
 import HLS

@@ -2,6 +2,7 @@
 // everything that players wait for.
 //
 // What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
+import Library
 import Model
 import HLS
 import HTTP

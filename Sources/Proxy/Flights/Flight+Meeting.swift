@@ -3,6 +3,7 @@
 // Without a strong validator the bytes that fill a hole may be of another version than those behind
 // it. So the fill asks for a little more than the hole, keeps the last byte of the hole back, compares
 // what comes behind it with what is stored there, and only then lets readers pass.
+import Library
 import Model
 import CachePolicy
 import HTTP

@@ -3,6 +3,7 @@
 // Without a strong validator two versions of equal length cannot be told apart by their heads. So the
 // rest of such a body is asked for from a little before the first byte that is missing, and what
 // comes is compared with what is there before anything of it is taken.
+import Library
 import Model
 import CachePolicy
 import HTTP

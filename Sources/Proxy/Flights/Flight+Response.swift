@@ -1,4 +1,5 @@
 // What a flight makes of the origin's heads.
+import Library
 import Model
 import CachePolicy
 import HLS

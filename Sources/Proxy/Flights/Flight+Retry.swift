@@ -1,3 +1,4 @@
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,4 +1,5 @@
 // All flights, by what they fetch; lives on the upstream loop.
+import Library
 import Model
 import CachePolicy
 import HLS

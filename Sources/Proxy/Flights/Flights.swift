@@ -1,4 +1,5 @@
 // The upstream loop as the threads of the server see it: its start, its end, requests sent to it.
+import Library
 import Model
 import HTTP
 import Logging

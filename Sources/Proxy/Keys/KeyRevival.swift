@@ -6,6 +6,7 @@
 // store keeps for it · it is fetched past the cache, once for all who wait · each former child is
 // paired with its successor · the request starts over there. A list whose own token is dead is
 // found through its own list in the same way.
+import Library
 import Model
 import CachePolicy
 import HLS

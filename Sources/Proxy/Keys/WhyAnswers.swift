@@ -1,5 +1,6 @@
 // Answers `/api/why` and `/api/keys`: the daemon's pages and the commands that open a folder while no
 // daemon runs ask the same code.
+package import Library
 package import Model
 package import CachePolicy
 package import HLS

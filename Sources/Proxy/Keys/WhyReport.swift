@@ -1,5 +1,6 @@
 // `why`: the whole decision for a URL as it stands now, made by the functions that requests use and
 // told by the names that logs and `Cache-Status` use.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,5 +1,6 @@
 // What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
 // would be about.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -4,6 +4,7 @@
 // Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
 // slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
 // may have been obeyed (RFC 9110 section 9.2.2).
+import Library
 import Model
 import CachePolicy
 import HTTP

@@ -1,4 +1,5 @@
 // The upstream half of a request that is passed through.
+import Library
 import Model
 import HTTP
 import Posix

@@ -1,4 +1,5 @@
 // The resource behind a playback URL, with what live lists say of it: directives, epoch, growth.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,5 +1,6 @@
 // Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
 // index alone, so that the answer is the same whatever the network does.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,5 +1,6 @@
 // The thread on which offline forms are made, so that no server loop waits for the index, and what it
 // made a moment ago.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,5 +1,6 @@
 // Playlists as the daemon reads them for itself: for what runs ahead of players, for downloads and
 // for recordings. With the headers and cookies of a session, from the store where they are fresh.
+import Library
 import Model
 import CachePolicy
 import HLS

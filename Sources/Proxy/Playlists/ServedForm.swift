@@ -1,5 +1,6 @@
 // The one place where a playlist becomes another one before its URIs are rewritten: origin's text,
 // then time shift, then what can be played without the network.
+import Library
 import Model
 import HLS
 import HTTPServer

@@ -1,4 +1,5 @@
 // Says in the log which URIs of a playlist players are not given, once a playlist.
+import Library
 import Model
 import CachePolicy
 import HLS

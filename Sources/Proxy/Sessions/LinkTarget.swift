@@ -1,4 +1,5 @@
 // Where a link out of a playlist leads: what its handles say, or the memory of live lists.
+import Library
 import Model
 import CachePolicy
 import HLS

@@ -5,6 +5,7 @@
 //
 // Its session's playlists are its own: what a player of the recording gets while it runs is the
 // window from its start on, and afterwards the playlists that `write` has left in the store.
+import Library
 import Model
 import CachePolicy
 import HLS

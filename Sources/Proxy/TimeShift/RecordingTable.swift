@@ -1,4 +1,5 @@
 // All recordings: what runs, what has ended, and their books on disk.
+import Library
 import Model
 import Glibc
 import HLS

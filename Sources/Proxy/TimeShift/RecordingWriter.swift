@@ -1,3 +1,4 @@
+import Library
 import Model
 import CachePolicy
 import Glibc
@@ -55,11 +56,6 @@ extension ProxyCore {
         try store.publish(object)
         store.finish(object)
     }
-}
-
-extension SystemError {
-    /// Whether the disk or the budget was full.
-    var isLackOfRoom: Bool { [ENOSPC, EDQUOT].contains(code) }
 }
 
 extension Recording {

@@ -1,4 +1,5 @@
 // Brings the segments of a growing list into the store, with the keys and sections they need.
+import Library
 import Model
 import HLS
 import HTTP

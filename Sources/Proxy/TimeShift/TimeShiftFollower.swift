@@ -1,4 +1,5 @@
 // Goes on with one live playlist as a player would, so that nothing of it is missed.
+import Library
 import Model
 import HLS
 import HTTP

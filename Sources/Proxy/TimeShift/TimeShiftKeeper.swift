@@ -1,5 +1,6 @@
 // Looks after longer windows while nobody asks for them: goes on with their lists for a while,
 // saves them, checks them against the store, and lets go what fell out of them.
+import Library
 import Model
 import HLS
 import HTTP

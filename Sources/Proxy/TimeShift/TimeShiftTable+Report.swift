@@ -1,4 +1,5 @@
 import HLS
+import Library
 import Model
 import Posix
 import Routing

@@ -3,6 +3,7 @@
 // A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
+import Library
 import Model
 import HLS
 import Logging

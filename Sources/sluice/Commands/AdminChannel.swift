@@ -6,6 +6,7 @@ import Glibc
 import HTTP
 import Logging
 import Posix
+import Library
 import Model
 import Proxy
 import Routing

@@ -1,6 +1,7 @@
 import CommandSupport
 import ArgumentParser
 import HTTP
+import Library
 import Model
 import Proxy
 

@@ -3,6 +3,7 @@ import ArgumentParser
 import CachePolicy
 import Logging
 import Posix
+import Library
 import Model
 import Proxy
 import Reactor

@@ -1,5 +1,6 @@
 // Reading the configuration again while the daemon runs.
 import Logging
+import Library
 import Model
 import Proxy
 import Reactor

@@ -5,6 +5,7 @@ import Glibc
 import HTTPServer
 import Logging
 import Posix
+import Library
 import Model
 import Proxy
 import Reactor
@@ -54,7 +55,8 @@ final class Daemon {
             throw ExitCode.failure
         }
         do throws(SystemError) {
-            administration = try AdministrationWorker(core: core)
+            administration = try AdministrationWorker(
+                core.catalogue, log: core.log, origin: core.originURL)
             downloads = try DownloadService(
                 core: core, folder: configuration.cacheFolder + "/downloads",
                 rules: configuration.downloads)

@@ -6,6 +6,7 @@ import HTTPServer
 import Lookahead
 import Logging
 import Posix
+import Library
 import Model
 import Proxy
 import Routing

@@ -1,13 +1,11 @@
 // The thread on which blocking work on the store, so that no server loop waits for the disk.
+package import HTTP
+package import Logging
 import Model
-import HLS
-import HTTP
 package import Posix
 import Reactor
-import Routing
-import Store
 import Synchronization
-import URISyntax
+package import URISyntax
 
 /// Answers requests one after the other, off the loops.
 package final class AdministrationWorker: Sendable {
@@ -19,13 +17,19 @@ package final class AdministrationWorker: Sendable {
     private let waiting = Atomic<Int>(0)
 
     /// Starts the thread.
-    package init(core: ProxyCore) throws(SystemError) {
-        let catalogue = TitleCatalogue(
-            store: core.store, sessions: core.sessions, keys: core.keys,
-            limits: core.settings.playlistLimits)
-        administration = StoreAdministration(catalogue: catalogue) { core.originURL($0) }
+    ///
+    /// - Parameters:
+    ///   - catalogue: the titles of the store that is administered.
+    ///   - log: told what a purge of an earlier run had left to do.
+    ///   - origin: the origin's URL that a text means.
+    /// - Throws: what `pthread_create(3)` fails with.
+    package init(
+        _ catalogue: TitleCatalogue, log: Logger,
+        origin: @escaping @Sendable (String) -> AbsoluteURL?
+    ) throws(SystemError) {
+        administration = StoreAdministration(catalogue: catalogue, origin: origin)
         // Before the listeners are there: what was purged is not found from here on.
-        administration.purging.resume(core.log)
+        administration.purging.resume(log)
         thread = try LoopThread(name: "titles") { _ in }
     }
 
@@ -36,7 +40,7 @@ package final class AdministrationWorker: Sendable {
     }
 
     /// Answers a request; `done` is called on the worker's thread.
-    func answer(
+    package func answer(
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
@@ -50,21 +54,5 @@ package final class AdministrationWorker: Sendable {
             done(answer)
         }
         if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
-    }
-}
-
-extension ProxyCore {
-    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
-    func originURL(_ text: String) -> AbsoluteURL? {
-        guard let url = try? AbsoluteURL(text) else { return nil }
-        guard isOwn(url) else { return url }
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch router.route(head) {
-        case .entry(let entry): return entry.url
-        case .mount(_, let target): return target
-        case .rewritten(let link):
-            return try? target(of: link, isChecked: false).url
-        default: return nil
-        }
     }
 }

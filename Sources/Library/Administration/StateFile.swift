@@ -1,16 +1,16 @@
 // Small files that the daemon keeps beside its objects, read with a bound.
 import Model
 import Glibc
-import Logging
+package import Logging
 import Posix
 
 /// Reads files of the cache folder, which others may have damaged or put there.
-enum StateFile {
+package enum StateFile {
     /// The content of a file; nil where there is none that can be read.
     ///
     /// Blocks on the disk. One that is longer than any that this program writes is not read, which the
     /// log tells; the start goes on without it.
-    static func read(_ path: String, atMost limit: Int, _ log: Logger) -> [UInt8]? {
+    package static func read(_ path: String, atMost limit: Int, _ log: Logger) -> [UInt8]? {
         do throws(SystemError) {
             return try readWhole(path, atMost: limit)
         } catch {

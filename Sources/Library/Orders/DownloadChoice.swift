@@ -1,28 +1,33 @@
 // Which playlists of a multivariant playlist an order means.
 import Model
-import HLS
+package import HLS
 import Numbers
-import URISyntax
+package import URISyntax
 
 /// A media playlist to be downloaded.
-struct ChosenPlaylist: Sendable, Equatable {
-    let url: AbsoluteURL
+package struct ChosenPlaylist: Sendable, Equatable {
+    package let url: AbsoluteURL
     /// What tells it from its neighbours, for people.
-    let label: String
+    package let label: String
+
+    package init(url: AbsoluteURL, label: String) {
+        self.url = url
+        self.label = label
+    }
 }
 
 /// Chooses; pure.
-struct DownloadChoice {
+package struct DownloadChoice {
     /// Why an order cannot be met, for the one who gave it.
-    struct Fault: Error, Equatable {
-        let message: String
+    package struct Fault: Error, Equatable {
+        package let message: String
     }
 
     private let order: DownloadOrder
     private let variants: [PlaylistOutline.Entry]
     private let renditions: [PlaylistOutline.Entry]
 
-    init(_ order: DownloadOrder, _ outline: PlaylistOutline) {
+    package init(_ order: DownloadOrder, _ outline: PlaylistOutline) {
         self.order = order
         variants = outline.entries.filter { $0.kind == .variant && $0.url != nil }
         renditions = outline.entries.filter { $0.kind == .rendition }
@@ -31,7 +36,7 @@ struct DownloadChoice {
     /// The playlists, variant streams first, each once.
     ///
     /// - Throws: `Fault` where the title has not what was ordered; it names what there is.
-    func playlists() throws(Fault) -> [ChosenPlaylist] {
+    package func playlists() throws(Fault) -> [ChosenPlaylist] {
         guard !variants.isEmpty else {
             throw Fault(message: "the playlist names no variant stream")
         }

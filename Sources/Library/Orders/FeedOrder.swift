@@ -2,41 +2,41 @@
 // spent.
 import Model
 import HTTP
-import Lookahead
-import Routing
+package import Lookahead
+package import Routing
 import URISyntax
 
 /// A checked order.
-struct FeedOrder: Sendable {
+package struct FeedOrder: Sendable {
     /// One item of the list.
-    struct Item: Sendable {
+    package struct Item: Sendable {
         /// Nil for one that cannot be asked for.
-        let entry: Entry?
+        package let entry: Entry?
         /// Nil where its kind decides.
-        let weight: Double?
+        package let weight: Double?
         /// What is wrong with it.
-        var fault: String?
+        package var fault: String?
         /// A number that equal items share.
-        var content = 0
+        package var content = 0
     }
 
-    let items: [Item]
-    let index: Int
-    let direction: FeedPlanner.Direction
+    package let items: [Item]
+    package let index: Int
+    package let direction: FeedPlanner.Direction
     /// The tallest picture that is wanted; nil leaves it to what players choose.
-    let height: Int?
-    let parameters: FeedParameters
+    package let height: Int?
+    package let parameters: FeedParameters
 
     /// The most items of one list.
     static let mostItems = 50_000
 
     /// Why an order cannot be taken.
-    struct Fault: Error, CustomStringConvertible {
-        let description: String
+    package struct Fault: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// Reads the body of a request.
-    init(parsing body: [UInt8]) throws(Fault) {
+    package init(parsing body: [UInt8]) throws(Fault) {
         let json: JSONValue
         do throws(JSONFault) {
             json = try JSONValue(parsing: body)

@@ -81,7 +81,7 @@ package struct Title: Sendable {
 }
 
 extension TitleVariant {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             .init("kind", .text(kind.rawValue)),
             .init("label", .text(label)),
@@ -98,7 +98,7 @@ extension TitleVariant {
 
 extension ContentProtection? {
     /// What encrypts a title whose keys cannot be stored; null where nothing does.
-    var json: JSONValue {
+    package var json: JSONValue {
         map { protection in
             .object([
                 .init("systems", .list(protection.systems.map(JSONValue.text))),

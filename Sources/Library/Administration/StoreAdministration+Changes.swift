@@ -12,7 +12,7 @@ extension StoreAdministration {
 
     /// Keeps titles from eviction: what is there of them, what they share with others, and what
     /// will be fetched for them.
-    func pin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    package func pin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let titles: [Title]
         switch pinnable(arguments) {
         case .success(let found): titles = found
@@ -43,7 +43,7 @@ extension StoreAdministration {
         return .success(known.isEmpty ? [titles[0]] : known)
     }
 
-    func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    package func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         guard let text = arguments["title"] ?? arguments["url"] else {
             return .missing("url or title")
         }
@@ -68,7 +68,7 @@ extension StoreAdministration {
     ///
     /// Pins stay, so that what is fetched again is kept. What is named by its URL or title goes
     /// even if it is pinned; by host or age only the rest does.
-    func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
             return .failure(
@@ -100,7 +100,7 @@ extension StoreAdministration {
     }
 
     /// Whether a stored URL's host is this one, with or without its port.
-    static func isHost(_ host: String, of url: String) -> Bool {
+    package static func isHost(_ host: String, of url: String) -> Bool {
         guard let authority = authority(of: url) else { return false }
         if authority == host { return true }
         guard authority.hasPrefix(host) else { return false }
@@ -109,7 +109,7 @@ extension StoreAdministration {
     }
 
     /// Host and explicit port of a stored URL, which is normalised and in lower case there.
-    static func authority(of url: String) -> Substring? {
+    package static func authority(of url: String) -> Substring? {
         guard let start = url.firstRange(of: "://") else { return nil }
         return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
     }
@@ -118,7 +118,7 @@ extension StoreAdministration {
 
     /// Removes everything but pinned titles at once, and these too with `pinned=true`; the files are
     /// deleted in the background.
-    func clear(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    package func clear(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let sparesPinned: Bool
         switch arguments["pinned"] {
         case nil, "false": sparesPinned = true
@@ -159,13 +159,13 @@ extension StoreAdministration {
 extension StoreAdministration.Refusal {
     static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
 
-    static func missing(_ what: String) -> Self {
+    package static func missing(_ what: String) -> Self {
         Self(status: .badRequest, reason: "the argument \(what) is missing")
     }
 }
 
 extension AdministrationAnswer {
-    static func missing(_ what: String) -> AdministrationAnswer {
+    package static func missing(_ what: String) -> AdministrationAnswer {
         .failure(.badRequest, "the argument \(what) is missing")
     }
 }

@@ -26,7 +26,7 @@ final class StoreVerification: Sendable {
     }
 
     /// Starts a check, unless one runs already.
-    func start() -> AdministrationAnswer {
+    package func start() -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
             state = .running(nil)
@@ -54,7 +54,7 @@ final class StoreVerification: Sendable {
     }
 
     /// How far the check is, or what it found.
-    var answer: AdministrationAnswer {
+    package var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))
         case .running(let progress): .value(.accepted, Self.json(progress))

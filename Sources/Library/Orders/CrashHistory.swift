@@ -6,17 +6,17 @@
 // row the item starts paused, and a person decides.
 import Model
 import HTTP
-import Logging
+package import Logging
 import Numbers
-import Posix
+package import Posix
 import Synchronization
 
 /// The counts; pure.
-struct CrashCounts: Sendable, Equatable {
+package struct CrashCounts: Sendable, Equatable {
     /// An item that ran for this long did not bring the daemon down.
-    static let probation = Interval.seconds(60 as Int64)
+    package static let probation = Interval.seconds(60 as Int64)
     /// So many crashes in a row are enough.
-    static let most = 2
+    package static let most = 2
     /// A file that names more items is damaged.
     private static let mostItems = 10_000
     private static let firstLine = "SLUICE PROBATION 1"
@@ -30,12 +30,12 @@ struct CrashCounts: Sendable, Equatable {
     private var former: [String: Int] = [:]
     private var trials: [String: Trial] = [:]
 
-    init() {}
+    package init() {}
 
     /// Reads what the former run left: what was on probation then has one crash more.
     ///
     /// A text that makes no sense counts nothing.
-    init(_ text: String) {
+    package init(_ text: String) {
         let lines = text.split(separator: "\n")
         guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else { return }
         for line in lines.dropFirst().dropLast().prefix(Self.mostItems) {
@@ -48,7 +48,7 @@ struct CrashCounts: Sendable, Equatable {
     }
 
     /// For the next run.
-    var text: String {
+    package var text: String {
         var lines = [Self.firstLine]
         lines += trials.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.crashes) running" }
         lines += former.sorted { $0.key < $1.key }.filter { $0.value > 0 }
@@ -56,19 +56,19 @@ struct CrashCounts: Sendable, Equatable {
         return (lines + ["END"]).joined(separator: "\n") + "\n"
     }
 
-    var isEmpty: Bool { trials.isEmpty && former.isEmpty }
+    package var isEmpty: Bool { trials.isEmpty && former.isEmpty }
 
     /// Crashes in a row in which an item was on probation, before this run.
-    func crashes(of item: String) -> Int { former[item] ?? 0 }
+    package func crashes(of item: String) -> Int { former[item] ?? 0 }
 
     /// An item begins to run; it keeps the crashes that are counted against it.
-    mutating func begins(_ item: String, at now: Monotonic) {
+    package mutating func begins(_ item: String, at now: Monotonic) {
         guard trials[item] == nil, trials.count < Self.mostItems else { return }
         trials[item] = Trial(crashes: former.removeValue(forKey: item) ?? 0, since: now)
     }
 
     /// An item does not run any more, or is judged by a person: nothing is counted against it.
-    mutating func forget(_ item: String) {
+    package mutating func forget(_ item: String) {
         former[item] = nil
         trials[item] = nil
     }
@@ -76,7 +76,7 @@ struct CrashCounts: Sendable, Equatable {
     /// Ends the probation of what has run for long enough, and with it what is counted.
     ///
     /// - Returns: whether anything changed.
-    mutating func settle(at now: Monotonic) -> Bool {
+    package mutating func settle(at now: Monotonic) -> Bool {
         let before = trials.count
         trials = trials.filter { now - $0.value.since < Self.probation }
         return trials.count != before
@@ -86,7 +86,7 @@ struct CrashCounts: Sendable, Equatable {
 /// The counts and their file; any thread may use it.
 package final class CrashHistory: Sendable {
     /// What is counted.
-    enum Kind: String {
+    package enum Kind: String {
         case download
         case recording
         case feed
@@ -102,7 +102,7 @@ package final class CrashHistory: Sendable {
     private let log: Logger
 
     /// Blocks on the disk.
-    init(folder: String, log: Logger) {
+    package init(folder: String, log: Logger) {
         self.folder = folder
         self.log = log
         let bytes = StateFile.read(folder + "/probation", atMost: 1 << 20, log) ?? []
@@ -110,7 +110,7 @@ package final class CrashHistory: Sendable {
     }
 
     /// Whether an item is to start paused, and why; logs it.
-    func verdict(on kind: Kind, _ id: String) -> String? {
+    package func verdict(on kind: Kind, _ id: String) -> String? {
         let crashes = state.withLock { $0.counts.crashes(of: Self.name(kind, id)) }
         guard crashes >= CrashCounts.most else { return nil }
         let reason =
@@ -120,16 +120,16 @@ package final class CrashHistory: Sendable {
         return reason
     }
 
-    func begins(_ kind: Kind, _ id: String) {
+    package func begins(_ kind: Kind, _ id: String) {
         change { $0.begins(Self.name(kind, id), at: .now()) }
     }
 
-    func forget(_ kind: Kind, _ id: String) {
+    package func forget(_ kind: Kind, _ id: String) {
         change { $0.forget(Self.name(kind, id)) }
     }
 
     /// To be called now and then.
-    func settle() {
+    package func settle() {
         change { _ = $0.settle(at: .now()) }
     }
 

@@ -2,13 +2,13 @@
 // restart goes on with it.
 import Model
 import Numbers
-import Posix
-import Routing
+package import Posix
+package import Routing
 import URISyntax
 
 /// One recording's books.
-struct RecordingOrder: Sendable, Equatable {
-    enum State: String, Sendable {
+package struct RecordingOrder: Sendable, Equatable {
+    package enum State: String, Sendable {
         /// Its playlists are followed.
         case running
         /// Not taken up again after crashes, until a person resumes it.
@@ -20,34 +20,34 @@ struct RecordingOrder: Sendable, Equatable {
         /// Nothing that plays has come of it.
         case failed
 
-        var isOver: Bool { self == .done || self == .failed }
+        package var isOver: Bool { self == .done || self == .failed }
     }
 
     /// Eight hexadecimal digits.
-    let id: String
+    package let id: String
     /// URL, headers, variants and renditions.
-    var choice: DownloadOrder
+    package var choice: DownloadOrder
     /// For listings; nil for what the URL or the playlist tells.
-    var name: String?
-    var started: WallTime
-    var until: WallTime
+    package var name: String?
+    package var started: WallTime
+    package var until: WallTime
     /// When it was over; nil while it is not, and for one that an earlier version has ended.
-    var ended: WallTime?
-    var state = State.running
+    package var ended: WallTime?
+    package var state = State.running
     /// Why it ended, or what is wrong now; empty for nothing.
-    var reason = ""
+    package var reason = ""
     /// The media playlists; empty until the entry was read.
-    var lists: [ChosenPlaylist] = []
+    package var lists: [ChosenPlaylist] = []
     /// Whether the entry names the lists, or is the only one itself.
-    var isMultivariant = false
+    package var isMultivariant = false
     /// Bytes fetched by former runs, or of all once it is over.
-    var bytes: Int64 = 0
+    package var bytes: Int64 = 0
     /// Of the longest list, once it is over.
-    var seconds = 0.0
-    var segments = 0
-    var lost = 0
+    package var seconds = 0.0
+    package var segments = 0
+    package var lost = 0
 
-    init(id: String, choice: DownloadOrder, started: WallTime, until: WallTime) {
+    package init(id: String, choice: DownloadOrder, started: WallTime, until: WallTime) {
         self.id = id
         self.choice = choice
         self.started = started
@@ -55,14 +55,14 @@ struct RecordingOrder: Sendable, Equatable {
     }
 
     /// What a player would start from.
-    var entry: Entry { choice.entry }
+    package var entry: Entry { choice.entry }
 
     // MARK: Lines
 
     private static let firstLine = "SLUICE RECORDING 1"
 
     /// The file's text.
-    var text: String {
+    package var text: String {
         var lines = [Self.firstLine, "id \(id)", "url \(choice.url.text)"]
         lines += choice.headers.map { "header \($0.name): \($0.value)" }
         lines += choice.settings.map { "set \($0.name) \($0.value)" }
@@ -81,7 +81,7 @@ struct RecordingOrder: Sendable, Equatable {
     }
 
     /// Reads a file's text; nil for one that is not whole.
-    init?(text: String) {
+    package init?(text: String) {
         let lines = text.split(separator: "\n")
         guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else {
             return nil

@@ -4,12 +4,12 @@ import Model
 import CachePolicy
 import Glibc
 import Numbers
-import Posix
-import Store
+package import Posix
+package import Store
 
 /// One order.
-struct PurgeOrder: Equatable, Sendable {
-    enum Subject: Equatable, Sendable {
+package struct PurgeOrder: Equatable, Sendable {
+    package enum Subject: Equatable, Sendable {
         /// Key texts of one URL; pinned objects go too.
         case texts(Set<String>)
         /// Numbers of titles; pinned ones go too.
@@ -19,17 +19,17 @@ struct PurgeOrder: Equatable, Sendable {
         case unusedSince(WallTime)
     }
 
-    let subject: Subject
+    package let subject: Subject
     /// What is stored later does not concern it.
-    let given: WallTime
+    package let given: WallTime
 
-    init(_ subject: Subject, given: WallTime = .now()) {
+    package init(_ subject: Subject, given: WallTime = .now()) {
         self.subject = subject
         self.given = given
     }
 
     /// Whether an object is to go; `isPinned` is asked only where it matters.
-    func fits(_ entry: StoreEntry, isPinned: (StoreEntry) -> Bool) -> Bool {
+    package func fits(_ entry: StoreEntry, isPinned: (StoreEntry) -> Bool) -> Bool {
         switch subject {
         case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
         case .titles(let numbers): numbers.contains(entry.title)
@@ -43,7 +43,7 @@ struct PurgeOrder: Equatable, Sendable {
     private static let firstLine = "SLUICE PURGE 1"
     private static let lastLine = "END"
 
-    static func text(of orders: [PurgeOrder]) -> String {
+    package static func text(of orders: [PurgeOrder]) -> String {
         ([firstLine] + orders.flatMap(\.lines) + [lastLine]).joined(separator: "\n") + "\n"
     }
 
@@ -59,7 +59,7 @@ struct PurgeOrder: Equatable, Sendable {
     }
 
     /// Nil for a text that is not whole.
-    static func orders(in text: String) -> [PurgeOrder]? {
+    package static func orders(in text: String) -> [PurgeOrder]? {
         let lines = text.split(separator: "\n")
         guard lines.count >= 2, lines[0] == firstLine, lines[lines.count - 1] == lastLine else {
             return nil
@@ -114,7 +114,7 @@ struct PurgeFile: Sendable {
     init(folder: String) { self.folder = folder }
 
     /// The orders; nil where the file is damaged.
-    func read() -> [PurgeOrder]? {
+    package func read() -> [PurgeOrder]? {
         do throws(SystemError) {
             let bytes = try readWhole(path, atMost: Self.mostBytes)
             return PurgeOrder.orders(in: String(decoding: bytes, as: UTF8.self))
@@ -123,9 +123,9 @@ struct PurgeFile: Sendable {
         }
     }
 
-    func write(_ orders: [PurgeOrder]) throws(SystemError) {
+    package func write(_ orders: [PurgeOrder]) throws(SystemError) {
         try replaceFile(path, with: Array(PurgeOrder.text(of: orders).utf8), in: folder)
     }
 
-    func remove() { try? removeFile(path) }
+    package func remove() { try? removeFile(path) }
 }

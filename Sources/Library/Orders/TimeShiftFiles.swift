@@ -4,27 +4,27 @@
 // `TimeShift.snapshot` writes. A file that cannot be read is as none.
 import Model
 import Glibc
-import HLS
+package import HLS
 import HTTP
-import Logging
-import Posix
-import Routing
+package import Logging
+package import Posix
+package import Routing
 import Store
-import URISyntax
+package import URISyntax
 
 /// The folder of snapshots.
-struct TimeShiftFiles: Sendable {
+package struct TimeShiftFiles: Sendable {
     /// All of them together take no more than this many bytes; the oldest go first.
-    static let mostBytes: Int64 = 256_000_000
+    package static let mostBytes: Int64 = 256_000_000
     /// More than a window of many days has.
     private static let mostOfOne = 64 << 20
     private static let firstLine = "SLUICE WINDOW 1"
 
-    let folder: String
+    package let folder: String
 
     private let log: Logger
 
-    init(folder: String, log: Logger) {
+    package init(folder: String, log: Logger) {
         self.folder = folder
         self.log = log
     }
@@ -37,7 +37,7 @@ struct TimeShiftFiles: Sendable {
     /// What was saved of a list; nil for nothing.
     ///
     /// Blocks on the disk.
-    func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
+    package func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
         guard
             let bytes = StateFile.read(path(url, session), atMost: Self.mostOfOne, log),
             let end = bytes.firstIndex(of: 0x0A),
@@ -48,7 +48,9 @@ struct TimeShiftFiles: Sendable {
     }
 
     /// Replaces what is saved of a list; blocks on the disk.
-    func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID) throws(SystemError) {
+    package func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID)
+        throws(SystemError)
+    {
         try makeFolder(folder)
         try replaceFile(
             path(url, session), with: Array((Self.firstLine + "\n").utf8) + shift.snapshot(),
@@ -56,12 +58,12 @@ struct TimeShiftFiles: Sendable {
     }
 
     /// Forgets what is saved of a list.
-    func remove(_ url: AbsoluteURL, _ session: SessionID) {
+    package func remove(_ url: AbsoluteURL, _ session: SessionID) {
         try? removeFile(path(url, session))
     }
 
     /// Deletes what no window can use any more, and the oldest where there is too much.
-    func clean(now: WallTime) {
+    package func clean(now: WallTime) {
         guard let files = try? listFolder(folder) else { return }
         var found: [(path: String, bytes: Int64, changed: Int64)] = []
         for file in files where !file.isFolder {

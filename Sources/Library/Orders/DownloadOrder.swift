@@ -1,13 +1,13 @@
 // What a person asked to have downloaded, as a request's arguments and as lines of a file.
 import Model
 import Numbers
-import Routing
-import URISyntax
+package import Routing
+package import URISyntax
 
 /// One order.
-struct DownloadOrder: Sendable, Equatable {
+package struct DownloadOrder: Sendable, Equatable {
     /// Which variant streams.
-    enum Variants: Sendable, Equatable {
+    package enum Variants: Sendable, Equatable {
         case best
         case worst
         case all
@@ -16,7 +16,7 @@ struct DownloadOrder: Sendable, Equatable {
     }
 
     /// Which renditions of a kind.
-    enum Languages: Sendable, Equatable {
+    package enum Languages: Sendable, Equatable {
         /// The one that a player without requests takes; for subtitles none.
         case standard
         case none
@@ -24,29 +24,29 @@ struct DownloadOrder: Sendable, Equatable {
         case only(String)
     }
 
-    var url: AbsoluteURL
+    package var url: AbsoluteURL
     /// Request headers of the session.
-    var headers: [Entry.Header] = []
-    var variants = Variants.best
-    var audio = Languages.standard
-    var subtitles = Languages.standard
+    package var headers: [Entry.Header] = []
+    package var variants = Variants.best
+    package var audio = Languages.standard
+    package var subtitles = Languages.standard
     /// Seconds of playing time where it begins and ends; nil for the title's own.
-    var from: Double?
-    var to: Double?
+    package var from: Double?
+    package var to: Double?
     /// The most bytes a second; nil for what the line gives.
-    var rate: Int64?
+    package var rate: Int64?
 
-    init(url: AbsoluteURL) { self.url = url }
+    package init(url: AbsoluteURL) { self.url = url }
 
     /// What a player would start the title from.
-    var entry: Entry { Entry(url: url, headers: headers) }
+    package var entry: Entry { Entry(url: url, headers: headers) }
 
     // MARK: Arguments
 
     /// Reads one setting.
     ///
     /// - Returns: what is wrong with it, for the one who gave it; nil where it is good.
-    mutating func set(_ name: String, _ value: String) -> String? {
+    package mutating func set(_ name: String, _ value: String) -> String? {
         switch name {
         case "variant": return setVariants(value)
         case "audio": return setLanguages(value, \.audio)
@@ -105,7 +105,7 @@ struct DownloadOrder: Sendable, Equatable {
     }
 
     /// Seconds of `90`, `90.5`, `1:30` or `1:02:03`; nil for anything else.
-    static func time(_ text: String) -> Double? {
+    package static func time(_ text: String) -> Double? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard (1...3).contains(parts.count) else { return nil }
         var seconds = 0.0
@@ -121,7 +121,7 @@ struct DownloadOrder: Sendable, Equatable {
     // MARK: A file's lines
 
     /// The settings as names and values, which `set` reads.
-    var settings: [(name: String, value: String)] {
+    package var settings: [(name: String, value: String)] {
         var settings: [(name: String, value: String)] = []
         switch variants {
         case .best: settings.append(("variant", "best"))

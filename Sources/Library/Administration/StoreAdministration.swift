@@ -3,7 +3,7 @@
 package import Model
 package import HTTP
 import Numbers
-import Posix
+package import Posix
 package import Routing
 package import Store
 package import URISyntax
@@ -23,14 +23,14 @@ package final class StoreAdministration: Sendable {
     /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
 
-    let catalogue: TitleCatalogue
+    package let catalogue: TitleCatalogue
     /// What the settings allow the store, where that is not what it was opened with.
-    let allowance: StoreConfiguration?
-    let origin: OriginURL
+    package let allowance: StoreConfiguration?
+    package let origin: OriginURL
     let verification: StoreVerification
-    let purging: StorePurge
+    package let purging: StorePurge
 
-    var store: ObjectStore { catalogue.store }
+    package var store: ObjectStore { catalogue.store }
 
     package init(
         catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
@@ -122,13 +122,13 @@ package final class StoreAdministration: Sendable {
         }
     }
 
-    struct Refusal: Error {
-        let status: HTTPStatus
-        let reason: String
+    package struct Refusal: Error {
+        package let status: HTTPStatus
+        package let reason: String
     }
 
     /// The titles that a text means, at least one: by number, or by the URL that they start from.
-    func find(_ text: String) -> Result<[Title], Refusal> {
+    package func find(_ text: String) -> Result<[Title], Refusal> {
         if let id = SessionID(text: text) {
             guard let title = catalogue.title(id) else {
                 return .failure(Refusal(status: .notFound, reason: "no title \(text) is kept"))
@@ -152,25 +152,25 @@ package final class StoreAdministration: Sendable {
 }
 
 /// The arguments of a request's query, decoded; of several of one name the first.
-struct AdministrationQuery {
+package struct AdministrationQuery {
     private let items: [QueryItem]
 
-    init(_ query: String) {
+    package init(_ query: String) {
         items = QueryItem.items(of: query)
     }
 
-    subscript(name: String) -> String? {
+    package subscript(name: String) -> String? {
         items.first { $0.rawName == name }?.value()
     }
 
     /// A number within a range; the default where it is not given, nil where it is none.
-    func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
+    package func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
         guard let text = self[name] else { return standard }
         return OutsideNumber.integer(text, in: range)
     }
 
     /// A length of time: a whole number with s, m, h, d or w behind it; nil for anything else.
-    static func duration(_ text: String) -> Interval? {
+    package static func duration(_ text: String) -> Interval? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
         guard let unit = text.last.flatMap({ units[$0] }),
             let count = OutsideNumber.integer(text.dropLast(), in: 0...Int64(100_000))

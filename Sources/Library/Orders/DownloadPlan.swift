@@ -1,32 +1,42 @@
 // What has to be in the store for a download to be whole.
 import Model
-import HLS
+package import HLS
 import Numbers
-import URISyntax
+package import URISyntax
 
 /// A resource, or a range of one, that a download needs.
-struct DownloadPiece: Sendable, Hashable {
-    let url: AbsoluteURL
+package struct DownloadPiece: Sendable, Hashable {
+    package let url: AbsoluteURL
     /// Nil for a file without a playlist.
-    let role: ResourceRole?
+    package let role: ResourceRole?
     /// Nil for the whole resource.
-    let range: Range<Int64>?
+    package let range: Range<Int64>?
     /// Playing time; 0 for keys and initialization sections.
-    var seconds: Double
+    package var seconds: Double
     /// Playing time before it.
-    var start: Double
+    package var start: Double
 }
 
 /// The pieces of a title, in the order in which they are fetched.
-struct DownloadPlan: Sendable {
-    private(set) var pieces: [DownloadPiece] = []
+package struct DownloadPlan: Sendable {
+    package private(set) var pieces: [DownloadPiece] = []
     /// Playing time of the longest playlist.
-    private(set) var seconds = 0.0
+    package private(set) var seconds = 0.0
     /// The streams and renditions that are in it, for people.
-    private(set) var labels: [String] = []
+    package private(set) var labels: [String] = []
     /// What keeps a playlist of it from being played with stored keys.
-    private(set) var protection: ContentProtection?
+    package private(set) var protection: ContentProtection?
     private var known: Set<Identity> = []
+
+    package init(
+        pieces: [DownloadPiece] = [], seconds: Double = 0.0, labels: [String] = [],
+        protection: ContentProtection? = nil
+    ) {
+        self.pieces = pieces
+        self.seconds = seconds
+        self.labels = labels
+        self.protection = protection
+    }
 
     private struct Identity: Hashable {
         let url: AbsoluteURL
@@ -36,7 +46,7 @@ struct DownloadPlan: Sendable {
     /// Adds what a media playlist names within `from..<to`.
     ///
     /// Keys and initialization sections that no chosen segment uses are left out.
-    mutating func add(
+    package mutating func add(
         _ references: [ResourceReference], label: String, from: Double?, to: Double?,
         keys: ContentProtection.Reading? = nil
     ) {
@@ -101,7 +111,7 @@ struct DownloadPlan: Sendable {
     }
 
     /// Plans the first part of a file without a playlist; its answer tells the length of the file.
-    mutating func addFirstPart(of url: AbsoluteURL) {
+    package mutating func addFirstPart(of url: AbsoluteURL) {
         labels = ["file"]
         add(DownloadPiece(url: url, role: nil, range: 0..<Self.part, seconds: 0, start: 0))
     }
@@ -109,7 +119,7 @@ struct DownloadPlan: Sendable {
     /// Plans the other parts of a file, which can be fetched side by side, once its length is known.
     ///
     /// The first part keeps its place and ends where the file does.
-    mutating func addParts(of url: AbsoluteURL, total: Int64) {
+    package mutating func addParts(of url: AbsoluteURL, total: Int64) {
         pieces = []
         known = []
         let total = max(0, total)
@@ -125,14 +135,14 @@ struct DownloadPlan: Sendable {
     }
 
     /// Bytes of one part of a file: half a second of a fast line.
-    static let part: Int64 = 4 << 20
+    package static let part: Int64 = 4 << 20
 
     /// A file of more than 256 GiB has larger parts: its length is what an origin says.
-    static let mostParts: Int64 = 65_536
+    package static let mostParts: Int64 = 65_536
 
     /// Brings the pieces of all playlists into the order of playing, so that what has come can be
     /// played from its start.
-    mutating func sort() {
+    package mutating func sort() {
         let order = pieces.indices.sorted { a, b in
             (pieces[a].start, a) < (pieces[b].start, b)
         }

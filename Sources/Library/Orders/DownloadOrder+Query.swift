@@ -1,7 +1,7 @@
 import Model
 import HTTP
 import Routing
-import URISyntax
+package import URISyntax
 
 /// Reads what a person asked to have downloaded from the arguments of a request.
 extension DownloadOrder {
@@ -11,7 +11,9 @@ extension DownloadOrder {
     ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
     ///   - origin: the origin's URL that a text means.
     /// - Throws: `StoreAdministration.Refusal` with what is wrong.
-    init(query: String, origin: StoreAdministration.OriginURL) throws(StoreAdministration.Refusal) {
+    package init(query: String, origin: (String) -> AbsoluteURL?) throws(StoreAdministration
+        .Refusal)
+    {
         let items = QueryItem.items(of: query)
         guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
             throw .missing("url")

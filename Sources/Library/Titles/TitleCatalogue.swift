@@ -13,11 +13,11 @@ package import URISyntax
 ///
 /// Every method blocks on the disk, for milliseconds a title, and belongs on no server loop.
 package struct TitleCatalogue: Sendable {
-    let store: ObjectStore
-    let sessions: SessionTable
+    package let store: ObjectStore
+    package let sessions: SessionTable
     /// The key rules that the objects were stored under.
-    let keys: KeyTable
-    let limits: PlaylistLimits
+    package let keys: KeyTable
+    package let limits: PlaylistLimits
 
     package init(
         store: ObjectStore, sessions: SessionTable, keys: KeyTable,

@@ -2,14 +2,14 @@
 // next run where this one ends before.
 import Model
 import HTTP
-import Logging
+package import Logging
 import Posix
 import Reactor
 import Store
 import Synchronization
 
 /// One purge at a time.
-final class StorePurge: Sendable {
+package final class StorePurge: Sendable {
     private enum State {
         case none
         case running(Removal)
@@ -35,7 +35,7 @@ final class StorePurge: Sendable {
     /// Goes on with what an earlier run has not finished; to be called before anybody asks for objects.
     ///
     /// What is to go is not found any more from now on, whether its file is deleted yet or not.
-    func resume(_ log: Logger) {
+    package func resume(_ log: Logger) {
         guard let orders = file.read() else {
             log.error(
                 """
@@ -52,7 +52,7 @@ final class StorePurge: Sendable {
     }
 
     /// Starts a purge, unless one runs; blocks for a second at most.
-    func start(_ order: PurgeOrder) -> AdministrationAnswer {
+    package func start(_ order: PurgeOrder) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         // One that could not be finished by a former run is done with this one.
         let former = file.read() ?? []
@@ -119,7 +119,7 @@ final class StorePurge: Sendable {
     }
 
     /// Ends it after the object that it is removing, and leaves the rest to the next run; blocks.
-    func stop() {
+    package func stop() {
         isStopped.store(true, ordering: .releasing)
         let running = thread.withLock { thread in
             defer { thread = nil }
@@ -145,7 +145,7 @@ final class StorePurge: Sendable {
     }
 
     /// How far the purge is, or what it removed.
-    var answer: AdministrationAnswer {
+    package var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))
         case .running(let removal): .value(.accepted, Self.json("running", removal))

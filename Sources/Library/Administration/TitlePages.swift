@@ -1,17 +1,17 @@
 // Listing many titles: the last played first, a page at a time.
 import Model
 import Numbers
-import Posix
+package import Posix
 import Routing
 import Store
 
 /// A place in the listing, which stays right when titles come and go.
-struct TitlePlace: Sendable, Comparable {
+package struct TitlePlace: Sendable, Comparable {
     /// Later use comes earlier in the listing.
-    let lastUsed: WallTime
-    let title: UInt64
+    package let lastUsed: WallTime
+    package let title: UInt64
 
-    static func < (left: TitlePlace, right: TitlePlace) -> Bool {
+    package static func < (left: TitlePlace, right: TitlePlace) -> Bool {
         left.lastUsed == right.lastUsed
             ? left.title < right.title : right.lastUsed < left.lastUsed
     }
@@ -19,7 +19,7 @@ struct TitlePlace: Sendable, Comparable {
 
 extension TitlePlace {
     /// As `text` gave it; nil for anything else.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2,
             let nanoseconds = OutsideNumber.integer(parts[0], in: 0...Int64.max),
@@ -30,17 +30,17 @@ extension TitlePlace {
     }
 
     /// For the next request.
-    var text: String { "\(lastUsed.nanoseconds)-\(SessionID(title).text)" }
+    package var text: String { "\(lastUsed.nanoseconds)-\(SessionID(title).text)" }
 }
 
 extension TitleCatalogue {
     /// A part of the listing.
-    struct Page: Sendable {
-        var titles: [Title]
+    package struct Page: Sendable {
+        package var titles: [Title]
         /// Where the next page goes on; nil at the end.
-        var next: TitlePlace?
+        package var next: TitlePlace?
         /// All titles, those of other pages too.
-        var total: Int
+        package var total: Int
     }
 
     /// The titles behind a place, pinned ones of which nothing is kept at the end.
@@ -50,7 +50,7 @@ extension TitleCatalogue {
     ///   - limit: the most titles of a page.
     ///   - time: a page ends early when it takes longer, with one title at least.
     /// - Returns: titles, the last played first.
-    func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
+    package func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
         let deadline = Monotonic.now() + time
         var places = store.titleTotals().filter { $0.title != 0 }
             .map { TitlePlace(lastUsed: $0.lastUsed, title: $0.title) }

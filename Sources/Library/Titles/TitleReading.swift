@@ -3,9 +3,9 @@ import Model
 import CachePolicy
 import HLS
 import HTTP
-import Posix
+package import Posix
 import Routing
-import Store
+package import Store
 import URISyntax
 
 /// Holds what was looked up meanwhile; used once and thrown away.
@@ -34,7 +34,7 @@ struct TitleReading {
     ///   - entry: where it starts, if that is known already.
     ///   - isPinned: whether it is pinned.
     /// - Returns: the title, with no variants where its entry is not kept.
-    mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
+    package mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
             id: session.id, name: "title \(session.id.text)", url: entry,
             entryKey: nil, kind: .parts, isPinned: isPinned, objects: rows.count,
@@ -206,7 +206,7 @@ struct TitleReading {
 }
 
 /// Reads the beginning of a stored body; blocks on the disk.
-func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
+package func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
     let body = try readBytes(
         from: object.descriptor.number, at: object.bodyOffset, count: count)
     guard body.count == count else {

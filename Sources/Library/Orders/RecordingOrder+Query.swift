@@ -1,12 +1,12 @@
 import Model
 import HTTP
-import Posix
+package import Posix
 import Routing
 
 /// Reads what a person asked to have recorded from the arguments of a request.
 extension RecordingOrder {
     /// The longest time that a recording runs, in seconds: a week.
-    static let longest = 7 * 86_400
+    package static let longest = 7 * 86_400
 
     /// Reads a request's arguments.
     ///
@@ -15,7 +15,7 @@ extension RecordingOrder {
     ///   - now: when it starts.
     ///   - origin: the origin's URL that a text means.
     /// - Throws: `StoreAdministration.Refusal` with what is wrong.
-    init(query: String, now: WallTime, origin: StoreAdministration.OriginURL)
+    package init(query: String, now: WallTime, origin: StoreAdministration.OriginURL)
         throws(StoreAdministration.Refusal)
     {
         let items = QueryItem.items(of: query)
