@@ -169,7 +169,7 @@ final class Download {
 
     private func fetch(_ index: Int) {
         let piece = plan.pieces[index]
-        let resource = table.core.resource(
+        let resource = table.core.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
         var wanted = BackgroundFetch.Request(resource: resource)
         wanted.range = piece.range

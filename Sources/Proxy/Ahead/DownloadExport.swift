@@ -192,7 +192,7 @@ struct DownloadExport {
     private static func isStored(
         _ reference: ResourceReference, _ core: ProxyCore, _ session: Session
     ) -> Bool {
-        let resource = core.resource(
+        let resource = core.names.resource(
             reference.url, session, role: reference.role, forwarding: Fields())
         guard let object = core.store.peek(resource.key) else { return false }
         if object.isComplete { return true }
@@ -211,7 +211,7 @@ struct DownloadExport {
             if let range { files[known].ranges.insert(range) }
             return files[known].name
         }
-        let resource = core.resource(url, session, role: role, forwarding: Fields())
+        let resource = core.names.resource(url, session, role: role, forwarding: Fields())
         guard let object = core.store.peek(resource.key) else { return nil }
         var number = String(places.count + 1)
         number = String(repeating: "0", count: max(0, 5 - number.count)) + number
@@ -221,7 +221,7 @@ struct DownloadExport {
         if let range { file.ranges.insert(range) }
         let links = LinkWriter(
             session: session.id, prefix: "", signer: core.signer,
-            handle: core.handle(for:session:epoch:))
+            handle: core.names.handle(for:session:epoch:))
         let letter = String(UnicodeScalar(shown.letter))
         let handle = String(decoding: links.handleText(of: url, for: .link(shown)), as: UTF8.self)
         file.source = "/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"

@@ -109,7 +109,7 @@ package final class DownloadService: Sendable {
         do throws(StoreAdministration.Refusal) {
             let core = table.core
             let order = try DownloadOrder(query: query) { core.originURL($0) }
-            guard !core.isOwn(order.url) else {
+            guard !core.addresses.contains(order.url) else {
                 return done(.failure(.badRequest, "the URL leads back to this daemon"))
             }
             table.add(order) { reply in

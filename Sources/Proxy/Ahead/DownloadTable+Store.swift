@@ -44,7 +44,7 @@ extension DownloadTable {
     /// The bytes that are there of a piece from its start on, and its length where that is known.
     func present(_ index: Int, of download: Download) -> (bytes: Int64, length: Int64?) {
         let piece = download.plan.pieces[index]
-        let resource = core.resource(
+        let resource = core.names.resource(
             piece.url, download.session, role: piece.role, forwarding: Fields())
         guard let object = core.store.peek(resource.key), !object.isDiscarded else {
             return (0, piece.range.map { Int64($0.count) })
@@ -75,7 +75,7 @@ extension DownloadTable {
     func missing(in download: Download) -> [Int] {
         download.plan.pieces.indices.filter { index in
             let piece = download.plan.pieces[index]
-            let resource = core.resource(
+            let resource = core.names.resource(
                 piece.url, download.session, role: piece.role, forwarding: Fields())
             guard let object = core.store.peek(resource.key), !object.isDiscarded else {
                 return true
@@ -90,7 +90,8 @@ extension DownloadTable {
     /// Pins what the title shares with others as well, now that it is known.
     func finished(_ download: Download) {
         let keys = download.plan.pieces.map { piece in
-            core.resource(piece.url, download.session, role: piece.role, forwarding: Fields()).key
+            core.names.resource(piece.url, download.session, role: piece.role, forwarding: Fields())
+                .key
         }
         do throws(SystemError) {
             try core.store.pin(

@@ -18,7 +18,7 @@ extension Feed {
 
     /// Brings the first bytes of an item; what they are decides how it is read.
     func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
-        let resource = core.resource(url, session, role: nil, forwarding: agent)
+        let resource = core.names.resource(url, session, role: nil, forwarding: agent)
         var wanted = BackgroundFetch.Request(resource: resource, range: 0..<Self.firstLook)
         wanted.yields = content != planner.active
         core.counters.add(.aheadFetches)

@@ -151,7 +151,7 @@ final class Feed {
         guard let session = sessions[planner.active] else { return }
         for (part, piece) in planner.awaited {
             let role = piece.role == .media ? nil : piece.role
-            let resource = core.resource(piece.url, session, role: role, forwarding: agent)
+            let resource = core.names.resource(piece.url, session, role: role, forwarding: agent)
             guard let object = core.store.peek(resource.key) else { continue }
             let start = piece.range?.lowerBound ?? 0
             let end = object.spans.contiguousEnd(from: start)
@@ -163,7 +163,7 @@ final class Feed {
         guard let session = sessions[content] else { return }
         // A file that is played from its entry has no role from any playlist.
         let role = piece.role == .media ? nil : piece.role
-        let resource = core.resource(piece.url, session, role: role, forwarding: agent)
+        let resource = core.names.resource(piece.url, session, role: role, forwarding: agent)
         var wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
         wanted.yields = yields
         core.counters.add(.aheadFetches)

@@ -149,7 +149,7 @@ final class LookaheadDriver {
         guard let example = players[player] else {
             return loop.atRoundEnd { [weak self] _ in self?.ended(id, AheadResult(.failed)) }
         }
-        let resource = core.resource(
+        let resource = core.names.resource(
             piece.url, example.session, role: piece.role, forwarding: example.forwardedFields)
         let wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
         core.counters.add(.aheadFetches)

@@ -104,7 +104,7 @@ extension ProxyCore {
                 options: options)
         else { return }
         live.take(reading, at: place) { url, role in
-            ObjectKey(cacheKey(url, session: resource.session, role: role))
+            ObjectKey(names.cacheKey(url, session: resource.session, role: role))
         }
         learnLengths(reading, resource.session)
     }
@@ -113,7 +113,7 @@ extension ProxyCore {
     /// listed for a little longer only.
     private func learnLengths(_ reading: LiveReading, _ session: Session) {
         for (url, container) in reading.containers where container.isWhole && container.end > 0 {
-            let key = currentKey(url, session: session, role: .segment).key
+            let key = names.currentKey(url, session: session, role: .segment).key
             guard let object = store.peek(ObjectKey(key)), object.total == nil else {
                 continue
             }

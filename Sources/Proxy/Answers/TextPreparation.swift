@@ -102,7 +102,7 @@ struct TextPreparation: Sendable {
     private func linkWriter(prefix: String) -> LinkWriter {
         LinkWriter(
             session: resource.session.id, prefix: prefix, signer: core.signer,
-            handle: core.handle(for:session:epoch:))
+            handle: core.names.handle(for:session:epoch:))
     }
 
     /// What a player is told of a playlist that cannot be passed on.
@@ -154,7 +154,7 @@ struct TextPreparation: Sendable {
                 if let judged, judged.url.sharesAuthority(with: neighbour) {
                     isOwn = judged.isOwn
                 } else {
-                    isOwn = core.isOwn(neighbour)
+                    isOwn = core.addresses.contains(neighbour)
                     judged = (neighbour, isOwn)
                 }
                 others = isOwn ? nil : reference.place.folder
@@ -258,7 +258,7 @@ struct TextPreparation: Sendable {
             },
             map: { reference, output in
                 // What leads to us already is left alone: a second handle around it would loop.
-                if core.isOwn(reference.url) { return false }
+                if core.addresses.contains(reference.url) { return false }
                 let isAbsolute = reference.tag == .streamInf || reference.tag == .dateRange
                 let writer = isAbsolute ? absoluteLinks : links
                 writer.append(reference, to: &output)

@@ -25,7 +25,7 @@ extension CachingProxy {
         // Browsers give no credentials with the question whether they may.
         if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
         if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
-        guard !core.isOwn(mounted.url) else {
+        guard !core.addresses.contains(mounted.url) else {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
                 exchange)
@@ -43,7 +43,7 @@ extension CachingProxy {
         let session = core.sessions.session(for: Entry(url: named))
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
-        var key = core.cacheKey(named, session: session, role: nil, isMounted: true)
+        var key = core.names.cacheKey(named, session: session, role: nil, isMounted: true)
         key.skip = live.delivery?.skip
         if let kind { key.audience = .mount(kind) }
         let resource = Resource(
@@ -104,7 +104,7 @@ extension CachingProxy {
             }
         }
         Telemetry.strip(&forwarded)
-        forwarded.set(.cdnLoop, core.cdnLoop(after: request))
+        forwarded.set(.cdnLoop, core.addresses.cdnLoop(after: request))
         forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
         return forwarded
     }

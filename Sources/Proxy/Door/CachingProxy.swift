@@ -37,7 +37,7 @@ package final class CachingProxy: RequestHandler {
         }
         if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
-        if core.isLooped(request) {
+        if core.addresses.isLooped(request) {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
         }
@@ -128,7 +128,7 @@ package final class CachingProxy: RequestHandler {
         // Nearly every request has the same; a host in the target itself would go before it.
         if let field, field == ownHost, request.target.utf8.first == 0x2F { return nil }
         if let host = request.host {
-            if core.isOwn(host: host) {
+            if core.addresses.contains(host: host) {
                 if request.target.utf8.first == 0x2F, let field { ownHost = field }
                 return nil
             }
@@ -272,7 +272,7 @@ package final class CachingProxy: RequestHandler {
     private func open(
         _ target: PlaybackTarget, _ session: Session, _ exchange: Exchange
     ) -> Resource? {
-        guard !core.isOwn(target.url) else {
+        guard !core.addresses.contains(target.url) else {
             refuse(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
             return nil
@@ -284,9 +284,9 @@ package final class CachingProxy: RequestHandler {
         let directives = core.timeShift.translated(target.directives, for: target.url, session)
         let target = PlaybackTarget(
             url: target.url, role: target.role, directives: directives, epoch: target.epoch)
-        let resource = core.resource(
+        let resource = core.names.resource(
             for: target, session: session, exchange.request,
-            forwarded: forwardedFields(exchange.request))
+            forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
         guard let resource else {
             refuse(
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
@@ -297,10 +297,10 @@ package final class CachingProxy: RequestHandler {
     }
     private func forwardedFields(_ request: RequestHead) -> Fields {
         // A proxy before us adds to the field by which loops are found.
-        guard !request.fields.contains(.cdnLoop) else { return core.forwardedFields(request) }
+        guard !request.fields.contains(.cdnLoop) else { return core.names.forwardedFields(request) }
         let agent = request.fields.valueBytes(.userAgent)
         if let forwarded, forwarded.agent == agent { return forwarded.fields }
-        let fields = core.forwardedFields(request)
+        let fields = core.names.forwardedFields(request)
         forwarded = (agent, fields)
         return fields
     }

@@ -8,7 +8,7 @@ extension ProxyCore {
     /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
     package func originURL(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
-        guard isOwn(url) else { return url }
+        guard addresses.contains(url) else { return url }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
         switch router.route(head) {
         case .entry(let entry): return entry.url

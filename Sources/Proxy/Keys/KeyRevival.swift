@@ -168,7 +168,7 @@ final class RevivalAttempt {
                 guard Self.fits(failure, list), depth < 2 else { return done(nil) }
                 find(list, depth: depth + 1) { [self] url in
                     guard let url else { return done(nil) }
-                    refresh(core.resource(list, movedTo: url), depth: depth + 1, done)
+                    refresh(core.names.resource(list, movedTo: url), depth: depth + 1, done)
                 }
             default: done(nil)
             }
@@ -218,7 +218,7 @@ private struct RevivalSearch: Sendable {
     }
 
     private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
-        ObjectKey(core.cacheKey(url, session: session, role: role))
+        ObjectKey(core.names.cacheKey(url, session: session, role: role))
     }
 
     private func list() -> Found? {
@@ -303,7 +303,7 @@ extension OriginExchange {
     }
 
     private func move(to url: AbsoluteURL) {
-        resource = core.resource(resource, movedTo: url)
+        resource = core.names.resource(resource, movedTo: url)
         fallback = nil
         staleReason = nil
         isPartlyStored = false

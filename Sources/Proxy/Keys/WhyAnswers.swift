@@ -75,7 +75,7 @@ extension ProxyCore {
         context.mountKind = settings.mountKind
         context.limits = settings.playlistLimits
         context.router = { [self] in router }
-        context.isOwn = { [self] in isOwn($0) }
+        context.isOwn = { [self] in addresses.contains($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
         context.hasDown = { [self] in health.hasDown }

@@ -42,7 +42,7 @@ struct OfflineReading {
 
     /// Reads the playlist that a URL names; nil where it is not kept, or cannot be read.
     func list(_ url: AbsoluteURL, variables: [String: String]) -> List? {
-        let resource = core.resource(url, session, role: .playlist, forwarding: Fields())
+        let resource = core.names.resource(url, session, role: .playlist, forwarding: Fields())
         for way in [resource.kept(for: session), resource] {
             if let object = core.store.peek(way.key),
                 let list = list(way, object, variables: variables)
@@ -98,7 +98,8 @@ struct OfflineReading {
             guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
                 let final = try? AbsoluteURL(facts.head.finalURL)
             else { continue }
-            let resource = core.resource(final, session, role: .playlist, forwarding: Fields())
+            let resource = core.names.resource(
+                final, session, role: .playlist, forwarding: Fields())
             if let list = list(resource, object, variables: [:]), names(list) { return list }
         }
         return nil
@@ -169,7 +170,7 @@ struct OfflineReading {
 
     /// The key that players' requests for a child are answered from.
     private func key(of reference: ResourceReference) -> ObjectKey {
-        var key = core.cacheKey(reference.url, session: session, role: reference.role)
+        var key = core.names.cacheKey(reference.url, session: session, role: reference.role)
         let name = ObjectKey(key)
         key.epoch = core.live.epoch(of: name)
         return key.epoch == .first ? name : ObjectKey(key)

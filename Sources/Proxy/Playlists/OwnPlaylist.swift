@@ -43,20 +43,6 @@ struct OwnPlaylist: Sendable {
 }
 
 extension ProxyCore {
-    /// The resource of a URL in a session, as players ask for it under playback URLs.
-    func resource(
-        _ url: AbsoluteURL, _ session: Session, role: ResourceRole?, forwarding fields: Fields
-    ) -> Resource {
-        var fields = fields
-        fields.set(.cdnLoop, loopMark)
-        let named = currentKey(url, session: session, role: role)
-        return Resource(
-            .init(
-                url: url, cacheKey: named.key, session: session, role: role,
-                policy: keys.policy(of: url, in: KeyPlace()), forwardedFields: fields,
-                live: named.terms))
-    }
-
     /// Reads a playlist for the daemon itself; any thread may call it.
     ///
     /// - Parameters:
@@ -96,12 +82,12 @@ private final class PlaylistReading {
         self.core = core
         self.loop = loop
         self.reply = reply
-        resource = core.resource(
+        resource = core.names.resource(
             wanted.url, wanted.session, role: .playlist, forwarding: wanted.forwardedFields)
     }
 
     func start() {
-        guard !core.isOwn(wanted.url) else {
+        guard !core.addresses.contains(wanted.url) else {
             return fail(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"))
         }

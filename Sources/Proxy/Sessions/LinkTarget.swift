@@ -110,7 +110,7 @@ extension ProxyCore {
 
     /// The URL of a handle that has one, in full or by name.
     func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
-        if let url = url(of: handle) { return url }
+        if let url = names.url(of: handle) { return url }
         throw ProxyFailure(
             .client, .gone, "the URL's short name is not known any more; reload the playlist")
     }
@@ -161,7 +161,7 @@ extension ProxyCore {
         let window = timeShift.all.first { window in
             window.session.id == session.id
                 && [ResourceRole.playlist, nil].contains { role in
-                    let key = cacheKey(window.url, session: session, role: role)
+                    let key = names.cacheKey(window.url, session: session, role: role)
                     return ObjectKey(key).listName == list.name
                 }
         }
@@ -199,7 +199,7 @@ extension ProxyCore {
             return false
         }
         return found.map { url in
-            let name = ObjectKey(cacheKey(url, session: session, role: role))
+            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
             return (url, live.epoch(of: name))
         }
     }

@@ -112,7 +112,7 @@ final class Recording {
         say("")
         for chosen in order.lists {
             let list = core.timeShift.list(chosen.url, of: session)
-            let resource = core.resource(
+            let resource = core.names.resource(
                 chosen.url, session, role: .playlist, forwarding: Fields())
             let follower = TimeShiftFollower(
                 list, of: resource, core: core, loop: loop, yields: false)
@@ -158,7 +158,8 @@ final class Recording {
             return
         }
         failuresForRoom = 0
-        let resource = core.resource(piece.url, session, role: piece.role, forwarding: Fields())
+        let resource = core.names.resource(
+            piece.url, session, role: piece.role, forwarding: Fields())
         let key = resource.key
         if let object = core.store.peek(key), object.title != session.id.number {
             sharedKeys.insert(key)

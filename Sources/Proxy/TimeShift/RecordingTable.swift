@@ -253,7 +253,7 @@ final class Recorder {
         path.append(ResourceRole.playlist.letter)
         path.append(0x2F)
         let signer = core.signer
-        core.handle(for: url, session: session.id, epoch: .first)
+        core.names.handle(for: url, session: session.id, epoch: .first)
             .append(
                 to: &path, for: .link(.playlist), sign: signer.map { signer in { signer.sign($0) } }
             )

@@ -24,7 +24,7 @@ extension ProxyCore {
     func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
     ) throws(SystemError) {
-        let text = cacheKey(url, session: session, role: .playlist).text
+        let text = names.cacheKey(url, session: session, role: .playlist).text
         let now = WallTime.now()
         var fields = Fields()
         fields.append(.contentType, ContentTypes.playlist)

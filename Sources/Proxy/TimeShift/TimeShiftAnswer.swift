@@ -75,7 +75,7 @@ extension ProxyCore {
     func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
-            let name = ObjectKey(cacheKey(url, session: session, role: role))
+            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
             return live.epoch(of: name).number
         }
         return TimeShiftSegment.Marks(

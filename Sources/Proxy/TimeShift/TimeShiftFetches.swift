@@ -91,7 +91,7 @@ final class TimeShiftFetches {
         while !isStopped, running.count < Self.mostRunning, !waiting.isEmpty {
             let piece = waiting.removeFirst()
             guard running[piece] == nil else { continue }
-            let resource = core.resource(
+            let resource = core.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
             let bound = LoopBound(self, to: loop)
             running[piece] = core.flights.bring(

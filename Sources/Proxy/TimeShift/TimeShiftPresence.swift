@@ -15,7 +15,7 @@ extension ProxyCore {
     func storedKey(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
     ) -> ObjectKey {
-        var key = cacheKey(url, session: session, role: role)
+        var key = names.cacheKey(url, session: session, role: role)
         key.epoch = Epoch(number: mark)
         return ObjectKey(key)
     }
