@@ -3,9 +3,9 @@ import Model
 import CachePolicy
 import HLS
 import HTTP
-package import Posix
+import Posix
 import Routing
-package import Store
+import Store
 import URISyntax
 
 /// Holds what was looked up meanwhile; used once and thrown away.
@@ -203,14 +203,4 @@ struct TitleReading {
     private static func bytes(of object: StoredObject) -> KeptBytes {
         KeptBytes(isComplete: object.isComplete, total: object.total, spans: object.spans)
     }
-}
-
-/// Reads the beginning of a stored body; blocks on the disk.
-package func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
-    let body = try readBytes(
-        from: object.descriptor.number, at: object.bodyOffset, count: count)
-    guard body.count == count else {
-        throw SystemError("pread", code: 5, subject: "the file is short")
-    }
-    return body
 }

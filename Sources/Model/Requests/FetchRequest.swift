@@ -33,6 +33,14 @@ package enum Wanted: Sendable, Equatable {
     }
 }
 
+extension Wanted {
+    /// Byte positions from here on mean that the end is not known (RFC 8673 section 2.2).
+    package static let openEnd = Int64(1) << 53 - 1
+
+    /// Bytes beside a hole that are asked for again, at most, to compare them with what is stored.
+    package static let overlapLimit: Int64 = 8 << 10
+}
+
 /// When a request wants its answer.
 package enum Delivery: Sendable {
     /// As soon as the head and, where the type is open, the first bytes are there.

@@ -12,6 +12,7 @@
 // What has come is in the store and nowhere else: a download that is taken up again looks there.
 import Library
 import Model
+import Origin
 import HLS
 import HTTP
 import Lookahead

@@ -1,6 +1,7 @@
 // A stored title as a folder of files with relative links, which any web server can serve.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

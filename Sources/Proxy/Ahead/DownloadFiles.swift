@@ -4,6 +4,7 @@
 // `SLUICE DOWNLOAD 1`, the last `END`. Which parts have come is not in it: the store knows that.
 import Library
 import Model
+import Origin
 import Glibc
 import HTTP
 import Logging

@@ -1,6 +1,7 @@
 // The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
 package import Library
 import Model
+import Origin
 import HTTP
 import Lookahead
 import Numbers

@@ -1,6 +1,7 @@
 // All downloads: which run, what holds them back, what is remembered of them.
 import Library
 import Model
+import Origin
 import CachePolicy
 import Glibc
 import HLS
@@ -40,7 +41,8 @@ final class DownloadTable {
         files = DownloadFiles(folder: folder, log: core.log)
         day = files.readDay()
         tickedAt = loop.now
-        network = NetworkWatch(core: core, folder: folder, loop: loop)
+        network = NetworkWatch(
+            core.flights, core.concurrency, log: core.log, folder: folder, loop: loop)
         lookAround(rounds: 0)
         for saved in files.readAll() { take(saved) }
         if !downloads.isEmpty { wake() }

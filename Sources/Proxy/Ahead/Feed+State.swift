@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import Lookahead
 
 /// What is told of a feed.

@@ -1,6 +1,7 @@
 // Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
 import Library
 import Model
+import Origin
 import HTTP
 import HTTPServer
 import Lookahead

@@ -1,6 +1,7 @@
 // Tells the planner of look-ahead what players ask for; costs a request a look into a table.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

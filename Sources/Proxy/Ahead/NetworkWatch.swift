@@ -1,6 +1,7 @@
 // Watches the machine for the controllers of concurrency: its network, its load, its battery.
 import Library
 import Model
+import Origin
 import Glibc
 import Logging
 import Lookahead
@@ -14,7 +15,9 @@ import Store
 /// A change of network is told by the kernel (rtnetlink(7)); where it cannot be heard, it is seen
 /// when something is fetched ahead the next time.
 final class NetworkWatch: ReadinessHandler {
-    private let core: ProxyCore
+    private let flights: Flights
+    private let report: ConcurrencyReport
+    private let log: Logger
     private let path: String
     private let folder: String
     private var memory: NetworkMemory
@@ -25,8 +28,20 @@ final class NetworkWatch: ReadinessHandler {
     private var cpu: (seconds: Double, at: Monotonic)?
 
     /// Looks for the first time, and takes up what is remembered of this network.
-    init(core: ProxyCore, folder: String, loop: EventLoop) {
-        self.core = core
+    ///
+    /// - Parameters:
+    ///   - flights: told what the machine and its network are like.
+    ///   - report: what the transfers have brought.
+    ///   - log: told of another network.
+    ///   - folder: where networks are remembered.
+    ///   - loop: the loop of the thread that reads files.
+    init(
+        _ flights: Flights, _ report: ConcurrencyReport, log: Logger, folder: String,
+        loop: EventLoop
+    ) {
+        self.flights = flights
+        self.report = report
+        self.log = log
         self.folder = folder
         path = folder + "/networks"
         let text = Self.text(of: path)
@@ -48,7 +63,7 @@ final class NetworkWatch: ReadinessHandler {
 
     private func tell() {
         let known = memory[network.text]
-        core.flights.onLoop { $0.concurrency.follow(network: known) }
+        flights.follow(network: known)
     }
 
     private func listen(on loop: EventLoop) {
@@ -82,7 +97,7 @@ final class NetworkWatch: ReadinessHandler {
             self?.willLook = false
             self?.look()
             // Origins that did not answer may do so over what is there now.
-            self?.core.flights.onLoop { $0.probes.hurryAll() }
+            self?.flights.hurryProbes()
         }
     }
 
@@ -92,14 +107,14 @@ final class NetworkWatch: ReadinessHandler {
         guard now.interface != network.interface || now.text != network.text else { return }
         remember()
         network = now
-        core.log.notice("another network", metadata: ["network": "\(now.text)"])
+        log.notice("another network", metadata: ["network": "\(now.text)"])
         tell()
         lookAround()
     }
 
     /// Keeps what this network allows, once that was measured.
     func remember() {
-        let figures = core.concurrency.now
+        let figures = report.now
         guard figures.plan == .probe, figures.goodput > 0 else { return }
         memory.note(network.text, transfers: figures.limit, goodput: figures.goodput)
         guard memory.text != written, (try? makeFolder(folder)) != nil else { return }
@@ -121,7 +136,7 @@ final class NetworkWatch: ReadinessHandler {
             now.isMetered = NetworkName.isMobile(
                 interface, device: Self.text(of: "/sys/class/net/\(interface)/uevent"))
         }
-        core.flights.onLoop { [now] in $0.concurrency.follow(now) }
+        flights.follow(now)
     }
 
     /// Processors that this process has kept busy since it was asked last (getrusage(2)).

@@ -1,6 +1,7 @@
 // Response heads towards players.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -1,6 +1,7 @@
 // Content types of answers: what the place, the origin and the file name say.
 import Library
 import Model
+import Origin
 import HLS
 import HTTP
 

@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CZlib
 
 /// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.

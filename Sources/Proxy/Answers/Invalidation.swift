@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import Routing
@@ -43,6 +44,6 @@ extension ProxyCore {
             outdated.insert(kept)
             store.removeWithVariants(kept)
         }
-        flights.onLoop { [outdated] table in table.invalidate(outdated) }
+        flights.invalidate(outdated)
     }
 }

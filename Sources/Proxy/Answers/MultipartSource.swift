@@ -1,6 +1,7 @@
 // Several ranges in one answer: `multipart/byteranges` (RFC 9110 section 14.6).
 import Library
 import Model
+import Origin
 import HTTP
 import HTTPServer
 import Reactor

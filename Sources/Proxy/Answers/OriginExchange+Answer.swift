@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP
@@ -186,7 +187,7 @@ extension OriginExchange {
             start = first
             contentRange =
                 ContentRange(
-                    ResolvedRange(first: first, last: Flight.openEnd), total: nil
+                    ResolvedRange(first: first, last: Wanted.openEnd), total: nil
                 ).description
         }
         if case .parts(let multipart) = part {
@@ -267,7 +268,7 @@ extension OriginExchange {
     private func openStart(_ spec: ByteRangeSpec) -> Int64? {
         switch spec {
         case .from(let first): first
-        case .bounded(let first, let last) where last >= Flight.openEnd: first
+        case .bounded(let first, let last) where last >= Wanted.openEnd: first
         default: nil
         }
     }

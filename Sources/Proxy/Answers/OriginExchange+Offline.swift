@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

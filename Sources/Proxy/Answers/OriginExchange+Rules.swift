@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -134,15 +135,5 @@ extension OriginExchange {
         var fields = builder.passedOn(head, staleReason)
         if let length, request.method == .head { fields.append(.contentLength, length) }
         exchange.respond(ResponseHead(status: head.status, fields: fields), body: .none)
-    }
-}
-
-extension StoredObject {
-    /// Whether the first byte that is missing from an offset on is on its way.
-    func isFilling(from offset: Int64) -> Bool {
-        guard case .hole(let hole) = state(at: spans.contiguousEnd(from: offset)) else {
-            return false
-        }
-        return hole.fill != nil
     }
 }

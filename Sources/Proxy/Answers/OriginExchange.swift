@@ -2,6 +2,7 @@
 // a miss?": `start` looks up and decides, `hear` takes the flights' reply, `serve` answers.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP
@@ -243,7 +244,7 @@ final class OriginExchange {
         if isOpen { return openRange(specs[0], first) }
         switch specs[0] {
         case .bounded(let first, let last):
-            return .span(start: first, end: last >= Flight.openEnd ? nil : last + 1)
+            return .span(start: first, end: last >= Wanted.openEnd ? nil : last + 1)
         case .from(0): return .whole
         case .from(let first): return .span(start: first, end: nil)
         case .suffix(let length): return length > 0 ? .suffix(length) : .whole
@@ -255,7 +256,7 @@ final class OriginExchange {
     private func openRange(_ spec: ByteRangeSpec, _ first: Int64) -> Wanted {
         switch spec {
         case .from(0): return .whole
-        case .bounded(0, let last) where last >= Flight.openEnd: return .whole
+        case .bounded(0, let last) where last >= Wanted.openEnd: return .whole
         case .bounded(0, let last): return .span(start: 0, end: max(first, last + 1))
         case .suffix(0): return .whole
         default:

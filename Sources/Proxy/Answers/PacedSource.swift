@@ -4,6 +4,7 @@ import HTTPServer
 import Lookahead
 import Library
 import Model
+import Origin
 import Posix
 import Reactor
 import URISyntax

@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import CachePolicy
 import Glibc
 import HLS
@@ -66,7 +67,7 @@ extension Reader {
     /// stand behind the start of this one.
     func moves(to other: StoredObject, isProven: Bool = false) -> Bool {
         guard let head = ObjectFacts.of(other)?.head,
-            isProven || FlightTable.isSame(object, as: head, total: other.total)
+            isProven || ObjectFacts.isSame(object, as: head, total: other.total)
         else { return false }
         stopWaiting()
         leave()

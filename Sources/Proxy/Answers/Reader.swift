@@ -4,6 +4,7 @@
 // for one of its own; when that fails for good, the player is made to see a broken body.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP
@@ -116,7 +117,7 @@ final class Reader: BodySource {
         if !object.isStorable, let least = core.readers.least(object.generation) {
             // A reader that is alone need not tell of each step.
             let isAlone = core.readers.count(object.generation) == 1
-            object.punch(upTo: max(0, (isAlone ? offset : least) - Flight.overlapLimit))
+            object.punch(upTo: max(0, (isAlone ? offset : least) - Wanted.overlapLimit))
         }
     }
 

@@ -1,6 +1,7 @@
 // What was asked for lately on one loop: players ask for one URL again and again.
 import Library
 import Model
+import Origin
 import HTTP
 import URISyntax
 

@@ -2,6 +2,7 @@
 // out is kept, and the next ones look only at what may have changed since.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import HTTPServer

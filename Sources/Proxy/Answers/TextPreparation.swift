@@ -2,6 +2,7 @@
 // thread can make it.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -21,6 +21,7 @@
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
 import Library
 package import Model
+import Origin
 import Glibc
 package import Posix
 import Reactor

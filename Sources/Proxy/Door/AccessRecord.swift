@@ -1,6 +1,7 @@
 // What the access log says of one request, gathered while it is answered.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -1,6 +1,7 @@
 // Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
 import Library
 import Model
+import Origin
 import HTTP
 import URISyntax
 

@@ -1,6 +1,7 @@
 // Requests under a mount: what the store may answer, and what is passed through.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import HTTPServer

@@ -1,6 +1,7 @@
 // The requests of one server loop: who may ask, what is asked for, who answers.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 package import HTTP

@@ -1,6 +1,7 @@
 // What a process does once for each of its types, done before anybody waits for it.
 import Library
 import Model
+import Origin
 import HLS
 import HostNames
 import Lookahead

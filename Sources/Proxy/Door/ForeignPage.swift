@@ -4,6 +4,7 @@
 // it cannot reach itself. Decision 18 gives the reasons.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import URISyntax

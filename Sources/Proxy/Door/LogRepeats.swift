@@ -1,6 +1,7 @@
 // Collapses lines of the log that say the same again and again into a count.
 import Library
 import Model
+import Origin
 import CachePolicy
 import Logging
 import Posix

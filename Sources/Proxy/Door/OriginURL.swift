@@ -1,6 +1,7 @@
 import HTTP
 package import Library
 import Model
+import Origin
 import Routing
 package import URISyntax
 

@@ -1,6 +1,7 @@
 // The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
 package import Library
 import Model
+import Origin
 import HTTP
 import HTTPServer
 package import Posix

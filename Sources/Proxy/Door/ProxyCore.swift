@@ -1,6 +1,7 @@
 // Everything that requests share, whichever loop they run on.
 package import Library
 package import Model
+package import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -8,6 +8,7 @@
 // found through its own list in the same way.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -2,6 +2,7 @@
 // daemon runs ask the same code.
 package import Library
 package import Model
+import Origin
 package import CachePolicy
 package import HLS
 package import HTTP

@@ -2,6 +2,7 @@
 // told by the names that logs and `Cache-Status` use.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -2,6 +2,7 @@
 // would be about.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

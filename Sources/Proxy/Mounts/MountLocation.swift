@@ -1,5 +1,6 @@
 import Library
 import Model
+import Origin
 import HTTP
 import Routing
 import URISyntax

@@ -6,6 +6,7 @@
 // may have been obeyed (RFC 9110 section 9.2.2).
 import Library
 import Model
+import Origin
 import CachePolicy
 import HTTP
 import HTTPServer

@@ -2,6 +2,7 @@
 // index alone, so that the answer is the same whatever the network does.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -2,6 +2,7 @@
 // made a moment ago.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

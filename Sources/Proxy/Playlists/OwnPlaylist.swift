@@ -2,6 +2,7 @@
 // for recordings. With the headers and cookies of a session, from the store where they are fresh.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

@@ -2,6 +2,7 @@
 // then time shift, then what can be played without the network.
 import Library
 import Model
+import Origin
 import HLS
 import HTTPServer
 import Posix

@@ -1,6 +1,7 @@
 // Says in the log which URIs of a playlist players are not given, once a playlist.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import Logging

@@ -1,6 +1,7 @@
 // Where a link out of a playlist leads: what its handles say, or the memory of live lists.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

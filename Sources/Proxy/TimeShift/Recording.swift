@@ -7,6 +7,7 @@
 // window from its start on, and afterwards the playlists that `write` has left in the store.
 import Library
 import Model
+import Origin
 import CachePolicy
 import HLS
 import HTTP

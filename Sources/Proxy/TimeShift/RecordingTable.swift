@@ -1,6 +1,7 @@
 // All recordings: what runs, what has ended, and their books on disk.
 import Library
 import Model
+import Origin
 import Glibc
 import HLS
 import HTTP

@@ -1,6 +1,7 @@
 // Brings the segments of a growing list into the store, with the keys and sections they need.
 import Library
 import Model
+import Origin
 import HLS
 import HTTP
 import Posix

@@ -1,6 +1,7 @@
 // Goes on with one live playlist as a player would, so that nothing of it is missed.
 import Library
 import Model
+import Origin
 import HLS
 import HTTP
 import Posix

@@ -2,6 +2,7 @@
 // saves them, checks them against the store, and lets go what fell out of them.
 import Library
 import Model
+import Origin
 import HLS
 import HTTP
 import Logging

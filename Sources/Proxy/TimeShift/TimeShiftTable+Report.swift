@@ -1,6 +1,7 @@
 import HLS
 import Library
 import Model
+import Origin
 import Posix
 import Routing
 import Synchronization

@@ -5,6 +5,7 @@
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
 import Library
 import Model
+import Origin
 import HLS
 import Logging
 import Posix

@@ -1,4 +1,3 @@
-import Library
 import Model
 import CachePolicy
 import HTTP
@@ -85,6 +84,6 @@ extension Flight {
             if waiters.isEmpty { table.checkAbandoned(self) }
         }
         guard waiters.isEmpty, let least = table.readers.least(object.generation) else { return }
-        object.punch(upTo: max(0, least - Self.overlapLimit))
+        object.punch(upTo: max(0, least - Wanted.overlapLimit))
     }
 }

@@ -1,5 +1,4 @@
 // The fetches that no player asked for, and how they make way for players.
-import Library
 import Model
 import Posix
 import Reactor

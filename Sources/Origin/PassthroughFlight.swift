@@ -1,14 +1,13 @@
 // The upstream half of a request that is passed through.
-import Library
-import Model
-import HTTP
+package import Model
+package import HTTP
 import Posix
 import Reactor
-import Upstream
+package import Upstream
 import URISyntax
 
 /// What the server loop hears of it: any number of interim heads, then one of the others.
-enum PassthroughEvent: Sendable {
+package enum PassthroughEvent: Sendable {
     case interim(ResponseHead)
     case head(TransferHead)
     /// Before a head; after it a failure is seen in the pipe.
@@ -41,12 +40,12 @@ final class PassthroughFlight: TransferDelegate {
         loop = table.client.loop
     }
 
-    func start(_ request: TransferRequest, on client: UpstreamClient) {
+    package func start(_ request: TransferRequest, on client: UpstreamClient) {
         counters.add(.originRequests)
         transfer = client.start(request, delegate: self)
     }
 
-    func cancel() { transfer?.cancel() }
+    package func cancel() { transfer?.cancel() }
 
     // MARK: TransferDelegate
 
@@ -95,9 +94,9 @@ final class PassthroughFlight: TransferDelegate {
 /// Lives on the upstream loop.
 final class PassthroughTable {
     /// Requests at once; more wait.
-    static let slots = 128
+    package static let slots = 128
 
-    let client: UpstreamClient
+    package let client: UpstreamClient
     private let counters: Counters
     private var flights: [FetchID: PassthroughFlight] = [:]
 
@@ -113,7 +112,7 @@ final class PassthroughTable {
         self.counters = counters
     }
 
-    func start(
+    package func start(
         _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
         tell: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
@@ -124,12 +123,12 @@ final class PassthroughTable {
         flight.start(request, on: client)
     }
 
-    func cancel(_ id: FetchID) { flights[id]?.cancel() }
+    package func cancel(_ id: FetchID) { flights[id]?.cancel() }
 }
 
 extension Flights {
     /// Passes a request through; `tell` is called on the upstream loop.
-    func passThrough(
+    package func passThrough(
         _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
         tell: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
@@ -143,7 +142,7 @@ extension Flights {
     }
 
     /// Ends what `passThrough` began; one that has ended is left alone.
-    func cancelPassthrough(_ id: FetchID) {
+    package func cancelPassthrough(_ id: FetchID) {
         onLoop { $0.openPassthroughs?.cancel(id) }
     }
 }

@@ -2,36 +2,45 @@
 // everything that players wait for.
 //
 // What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
-import Library
-import Model
+package import Model
 import HLS
 import HTTP
 import Posix
-import Store
+package import Store
 import Synchronization
-import Upstream
+package import Upstream
 import URISyntax
 
 /// One such fetch, from `Flights.bring` to its one `End`.
 ///
 /// Any thread may hold and cancel it; letting it go changes nothing.
-final class BackgroundFetch: Sendable {
+package final class BackgroundFetch: Sendable {
     /// What is to be brought.
-    struct Request: Sendable {
-        let resource: Resource
+    package struct Request: Sendable {
+        package let resource: Resource
         /// The bytes that are wanted; nil for the whole body.
         ///
         /// An end beyond the body's means the body's.
-        var range: Range<Int64>?
+        package var range: Range<Int64>?
         /// `prefetch` or `background`.
-        var lane = Lane.prefetch
+        package var lane = Lane.prefetch
         /// True holds the transfer back while any player waits for media, so that it takes none of
         /// the line from them.
-        var yields = true
+        package var yields = true
+
+        package init(
+            resource: Resource, range: Range<Int64>? = nil, lane: Lane = Lane.prefetch,
+            yields: Bool = true
+        ) {
+            self.resource = resource
+            self.range = range
+            self.lane = lane
+            self.yields = yields
+        }
     }
 
     /// How it ended.
-    enum End: Sendable {
+    package enum End: Sendable {
         /// Every wanted byte is in the store.
         case stored(Report)
         /// What has come is kept.
@@ -39,7 +48,7 @@ final class BackgroundFetch: Sendable {
         /// What has come is kept.
         case cancelled(Report)
 
-        var report: Report {
+        package var report: Report {
             switch self {
             case .stored(let report), .failed(_, let report), .cancelled(let report): report
             }
@@ -47,17 +56,17 @@ final class BackgroundFetch: Sendable {
     }
 
     /// What it brought.
-    struct Report: Sendable, Equatable {
+    package struct Report: Sendable, Equatable {
         /// Bytes that were not there before, whoever's transfer brought them.
-        var broughtBytes: Int64 = 0
+        package var broughtBytes: Int64 = 0
         /// The length of the whole body, if known.
-        var total: Int64?
+        package var total: Int64?
         /// The seconds in which a transfer was asked for or on its way.
-        var activeSeconds = 0.0
+        package var activeSeconds = 0.0
     }
 
     private static let last = Atomic<UInt64>(0)
-    let number: UInt64
+    package let number: UInt64
     private let flights: Flights
 
     fileprivate init(_ flights: Flights) {
@@ -69,12 +78,12 @@ final class BackgroundFetch: Sendable {
     ///
     /// A transfer that nobody else wants ends at once, unless the rest of it is about to arrive;
     /// `cancelled` follows if the fetch had not ended yet.
-    func cancel() {
+    package func cancel() {
         flights.onLoop { [number] in $0.ahead.cancel(number) }
     }
 
     /// Lets it go on beside playback, or holds it back again.
-    func setYields(_ yields: Bool) {
+    package func setYields(_ yields: Bool) {
         flights.onLoop { [number] in $0.ahead.setYields(yields, number) }
     }
 }
@@ -87,7 +96,7 @@ extension Flights {
     ///   - done: called once, on the upstream loop, and not at all where the daemon stops; it must
     ///     not block.
     /// - Returns: what it can be cancelled by.
-    func bring(
+    package func bring(
         _ wanted: BackgroundFetch.Request, done: @escaping @Sendable (BackgroundFetch.End) -> Void
     ) -> BackgroundFetch {
         precondition(wanted.lane >= .prefetch, "playback is for players")
@@ -98,12 +107,12 @@ extension Flights {
 
     /// Tells that a viewer has gone on to another title: transfers of this session end with their
     /// readers, without the grace that players that may come back are given.
-    func letGo(ofSession number: UInt64) {
+    package func letGo(ofSession number: UInt64) {
         onLoop { $0.letGo(ofSession: number) }
     }
 
     /// Tells that a reader lives on what may be fetched ahead only.
-    func readerJoined(_ object: StoredObject) {
+    package func readerJoined(_ object: StoredObject) {
         onLoop { [key = object.key, generation = object.generation] in
             $0.readerJoined(key, generation: generation)
         }
@@ -111,12 +120,14 @@ extension Flights {
 }
 
 /// Whether anything is fetched ahead just now, for readers, which need not say that they wait else.
-final class AheadGauge: Sendable {
+package final class AheadGauge: Sendable {
     private let count = Atomic<Int>(0)
 
-    var running: Int { count.load(ordering: .relaxed) }
+    package init() {}
 
-    var isRunning: Bool { running > 0 }
+    package var running: Int { count.load(ordering: .relaxed) }
 
-    func add(_ change: Int) { count.add(change, ordering: .relaxed) }
+    package var isRunning: Bool { running > 0 }
+
+    package func add(_ change: Int) { count.add(change, ordering: .relaxed) }
 }

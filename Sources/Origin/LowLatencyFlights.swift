@@ -1,4 +1,3 @@
-import Library
 import Model
 import CachePolicy
 import HLS
@@ -130,9 +129,6 @@ private struct PositionReading: Sendable {
 }
 
 extension Flight {
-    /// Byte positions from here on mean that the end is not known (RFC 8673 section 2.2).
-    static let openEnd = Int64(1) << 53 - 1
-
     /// How long the origin may hold this request; nil for one that it has no reason to hold.
     var longestHold: Interval? {
         if terms.isDelivery, resource.live.delivery?.sequence != nil {

@@ -10,7 +10,6 @@
 //
 // Who waits: requests that want the object (`waiters`), answered at the head or at the end of the
 // body; readers wait on the object itself and hear of the flight only through it.
-import Library
 import Model
 import CachePolicy
 import HLS

@@ -1,6 +1,5 @@
 // What a flight makes of the origin's heads.
-import Library
-import Model
+package import Model
 import CachePolicy
 import HLS
 import HTTP
@@ -14,7 +13,7 @@ import Upstream
 import URISyntax
 
 /// Why a fill ended although its transfer did not break.
-enum FillEnd: Error {
+package enum FillEnd: Error {
     /// The origin has another representation now.
     case representationChanged
     /// The player's request was answered with a failure.
@@ -164,7 +163,7 @@ extension Flight: TransferDelegate {
                     "\(resource.url.redacted): a range of an encoded body cannot be used"))
         }
         guard !resource.isGrowing else {
-            let end = last >= Self.openEnd ? nil : last + 1
+            let end = last >= Wanted.openEnd ? nil : last + 1
             return begin(head, from: first, to: end, total: nil)
         }
         receivedEnd = last + 1

@@ -3,7 +3,6 @@
 //
 // What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
 // that come while one is under way share it.
-import Library
 import Model
 import CachePolicy
 import Posix

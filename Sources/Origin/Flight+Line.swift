@@ -1,5 +1,4 @@
 import HLS
-import Library
 import Model
 import Posix
 import URISyntax

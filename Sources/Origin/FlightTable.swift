@@ -1,5 +1,4 @@
 // All flights, by what they fetch; lives on the upstream loop.
-import Library
 import Model
 import CachePolicy
 import HLS
@@ -238,35 +237,9 @@ final class FlightTable {
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil
-                    || Self.isSame(candidate, as: head, total: total)
+                    || ObjectFacts.isSame(candidate, as: head, total: total)
                     || flight.isProvenLater(candidate, head, from: start, total: total))
         }
-    }
-
-    /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
-    /// equal tags if both have one, else equal dates; and never another length.
-    ///
-    /// Without either only the bytes tell.
-    static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
-        guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
-        // The bytes of a part that is only passed on stand in no known place.
-        guard stored.status != .partialContent, head.status != .partialContent else { return false }
-        if let known = object.total, let total, known != total { return false }
-        if stored.kind != nil {
-            // Only a strong validator tells that parts belong together (RFC 9111 section 3.4).
-            guard let known = stored.strongValidator else { return false }
-            return known == head.strongValidator
-        }
-        if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {
-            return known == tag
-        }
-        if let known = stored.fields.first(.lastModified),
-            let date = head.fields.first(.lastModified)
-        {
-            return known == date
-        }
-        // Equal lengths alone prove nothing.
-        return false
     }
 
     // MARK: What failed lately

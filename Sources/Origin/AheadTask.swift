@@ -1,6 +1,5 @@
 // One fetch that no player asked for, as a reader without a socket: it looks what is missing, has
 // flights fill it, hole by hole, and tells how that ended.
-import Library
 import Model
 import CachePolicy
 import HLS

@@ -3,7 +3,6 @@
 // Without a strong validator two versions of equal length cannot be told apart by their heads. So the
 // rest of such a body is asked for from a little before the first byte that is missing, and what
 // comes is compared with what is there before anything of it is taken.
-import Library
 import Model
 import CachePolicy
 import HTTP
@@ -26,9 +25,6 @@ struct Overlap {
 }
 
 extension Flight {
-    /// Bytes that are asked for again, at most.
-    static let overlapLimit: Int64 = 8 << 10
-
     /// The object that the rest is compared with; nil where a strong validator tells, or nothing need
     /// be told.
     var compared: StoredObject? {
@@ -43,7 +39,7 @@ extension Flight {
     func chooseOverlap() -> Int64 {
         guard case .span(let start, _) = wanted, start > 0, let known = compared else { return 0 }
         let before = known.spans.ranges.last { $0.lowerBound < start && $0.upperBound >= start }
-        return before.map { min(Self.overlapLimit, start - $0.lowerBound) } ?? 0
+        return before.map { min(Wanted.overlapLimit, start - $0.lowerBound) } ?? 0
     }
 
     /// What is asked for: the wanted bytes with those that are compared.
@@ -67,8 +63,8 @@ extension Flight {
             end ?? total ?? start >= start
         else { return false }
         var proven = start
-        if !known.spans.contains(max(first, start - Self.overlapLimit)..<start) {
-            proven = min(known.spans.contiguousEnd(from: first), first + Self.overlapLimit, start)
+        if !known.spans.contains(max(first, start - Wanted.overlapLimit)..<start) {
+            proven = min(known.spans.contiguousEnd(from: first), first + Wanted.overlapLimit, start)
         }
         guard proven > first else { return false }
         overlap = Overlap(head: head, position: first, start: proven, end: end, total: total)

@@ -1,8 +1,7 @@
 // Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
-import Library
 import Model
 import HTTP
-import Lookahead
+package import Lookahead
 import Numbers
 import Posix
 import Reactor
@@ -208,23 +207,38 @@ extension LinkSample {
 /// What the controllers decided last, for whoever shows or remembers it.
 ///
 /// Any thread may use it.
-final class ConcurrencyReport: Sendable {
-    struct Figures: Sendable {
-        var plan = ConcurrencyPlan.probe
+package final class ConcurrencyReport: Sendable {
+    package struct Figures: Sendable {
+        package var plan = ConcurrencyPlan.probe
         /// Transfers that may run ahead of players.
-        var limit = ConcurrencyPlan.start
+        package var limit = ConcurrencyPlan.start
         /// Of these for downloads.
-        var background = ConcurrencyPlan.start
+        package var background = ConcurrencyPlan.start
         /// Why there are no more, for people.
-        var reason = ""
-        var inFlight = 0
+        package var reason = ""
+        package var inFlight = 0
         /// Bytes a second of the last seconds at work.
-        var goodput: Int64 = 0
+        package var goodput: Int64 = 0
+
+        package init(
+            plan: ConcurrencyPlan = ConcurrencyPlan.probe, limit: Int = ConcurrencyPlan.start,
+            background: Int = ConcurrencyPlan.start, reason: String = "", inFlight: Int = 0,
+            goodput: Int64 = 0
+        ) {
+            self.plan = plan
+            self.limit = limit
+            self.background = background
+            self.reason = reason
+            self.inFlight = inFlight
+            self.goodput = goodput
+        }
     }
 
     private let figures = Mutex(Figures())
 
-    var now: Figures { figures.withLock { $0 } }
+    package init() {}
 
-    func note(_ figures: Figures) { self.figures.withLock { $0 = figures } }
+    package var now: Figures { figures.withLock { $0 } }
+
+    package func note(_ figures: Figures) { self.figures.withLock { $0 = figures } }
 }

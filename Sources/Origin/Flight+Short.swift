@@ -2,7 +2,6 @@
 //
 // The head of a short response waits for the end of the round, or for all of its body, if that comes
 // before. Until then the flight asks, as far as everybody else can tell.
-import Library
 import Model
 import HTTP
 import Store

@@ -3,7 +3,6 @@
 // Without a strong validator the bytes that fill a hole may be of another version than those behind
 // it. So the fill asks for a little more than the hole, keeps the last byte of the hole back, compares
 // what comes behind it with what is stored there, and only then lets readers pass.
-import Library
 import Model
 import CachePolicy
 import HTTP
@@ -28,7 +27,7 @@ extension Flight {
         guard case .span(let start, let end?) = wanted, let known = compared,
             let stored = known.firstPresent(from: start), stored.lowerBound == end
         else { return 0 }
-        return min(Self.overlapLimit, Int64(stored.count))
+        return min(Wanted.overlapLimit, Int64(stored.count))
     }
 
     /// Takes bytes up to the next stored ones, and compares these before any reader gets there.
@@ -60,7 +59,7 @@ extension Flight {
             if safe > 0 { takeProven(UnsafeRawBufferPointer(rebasing: rest[..<safe])) }
             rest = UnsafeRawBufferPointer(rebasing: rest[safe...])
             let known = (receivedEnd ?? object.total ?? .max) - next.lowerBound
-            let count = min(Self.overlapLimit, Int64(next.count), known)
+            let count = min(Wanted.overlapLimit, Int64(next.count), known)
             // The last byte of the hole is asked for again, with some behind it.
             guard count > 0 else { return endAtProven() }
             meeting = Meeting(start: next.lowerBound, count: Int(count))

@@ -1,31 +1,54 @@
 // The upstream loop as the threads of the server see it: its start, its end, requests sent to it.
-import Library
-import Model
+package import Model
+package import CachePolicy
 import HTTP
-import Logging
+package import Lookahead
+package import Logging
 import Posix
 import Reactor
-import Store
+package import Store
 import Synchronization
-import URISyntax
-import Upstream
+package import URISyntax
+package import Upstream
 
 /// What the upstream loop shares with the server loops.
-struct FlightCore: Sendable {
-    let store: ObjectStore
-    let settings: ProxySettings
-    let counters: Counters
-    let readers: Readers
-    let isShared: Bool
-    let keys: KeyTable
-    let playlistMemory: PlaylistMemory
-    let live: LiveMemory
-    let texts: TextWorker
-    let health: OriginHealth
-    let log: Logger
-    let ahead: AheadGauge
-    let concurrency: ConcurrencyReport
-    let lines: LineSpeeds
+package struct FlightCore: Sendable {
+    package let store: ObjectStore
+    package let settings: ProxySettings
+    package let counters: Counters
+    package let readers: Readers
+    package let isShared: Bool
+    package let keys: KeyTable
+    package let playlistMemory: PlaylistMemory
+    package let live: LiveMemory
+    package let texts: TextWorker
+    package let health: OriginHealth
+    package let log: Logger
+    package let ahead: AheadGauge
+    package let concurrency: ConcurrencyReport
+    package let lines: LineSpeeds
+
+    package init(
+        store: ObjectStore, settings: ProxySettings, counters: Counters, readers: Readers,
+        isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory, live: LiveMemory,
+        texts: TextWorker, health: OriginHealth, log: Logger, ahead: AheadGauge,
+        concurrency: ConcurrencyReport, lines: LineSpeeds
+    ) {
+        self.store = store
+        self.settings = settings
+        self.counters = counters
+        self.readers = readers
+        self.isShared = isShared
+        self.keys = keys
+        self.playlistMemory = playlistMemory
+        self.live = live
+        self.texts = texts
+        self.health = health
+        self.log = log
+        self.ahead = ahead
+        self.concurrency = concurrency
+        self.lines = lines
+    }
 }
 
 /// The flights as other threads see them.
@@ -34,7 +57,7 @@ package final class Flights: Sendable {
     private let table: Mutex<LoopBound<FlightTable>?>
 
     /// Starts the upstream loop; blocks until libcurl is ready.
-    init(core: FlightCore, configuration: UpstreamConfiguration) throws {
+    package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
         let ready = try Latch()
         let holder = TableHolder()
         thread = try LoopThread(
@@ -73,29 +96,49 @@ package final class Flights: Sendable {
     func onLoop(_ body: @escaping @Sendable (FlightTable) -> Void) { enqueue(body) }
 
     /// Starts or joins a flight; `reply` is called once, on the upstream loop, unless cancelled.
-    func fetch(
+    package func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         enqueue { $0.fetch(request, id: id, reply: reply) }
     }
 
     /// Asks origins whether they answer; `reply` is called once, on the upstream loop.
-    func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
+    package func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
         enqueue { $0.inquiries.ask(urls, reply: reply) }
     }
 
     /// Takes a request back; its reply may still be on its way.
-    func cancel(_ id: FetchID) {
+    package func cancel(_ id: FetchID) {
         enqueue { $0.cancel(id) }
     }
 
+    /// Lets nothing be kept of what is being fetched under these keys, in any variant.
+    package func invalidate(_ keys: Set<CacheKey>) {
+        enqueue { $0.invalidate(keys) }
+    }
+
+    /// Takes up the limit of transfers that is remembered of the network; nil where none is.
+    package func follow(network: NetworkMemory.Network?) {
+        enqueue { $0.concurrency.follow(network: network) }
+    }
+
+    /// Tells how busy the machine is and what it lives on.
+    package func follow(_ surroundings: Surroundings) {
+        enqueue { $0.concurrency.follow(surroundings) }
+    }
+
+    /// Asks all origins that are down at once: there may be another network.
+    package func hurryProbes() {
+        enqueue { $0.probes.hurryAll() }
+    }
+
     /// Tells that a reader of an object that is not complete has gone.
-    func readerLeft(_ key: ObjectKey) {
+    package func readerLeft(_ key: ObjectKey) {
         enqueue { $0.readerLeft(key) }
     }
 
     /// Asks for the upstream figures; `reply` is called on the upstream loop.
-    func statistics(_ reply: @escaping @Sendable (UpstreamStatistics) -> Void) {
+    package func statistics(_ reply: @escaping @Sendable (UpstreamStatistics) -> Void) {
         enqueue { reply($0.client.statistics()) }
     }
 

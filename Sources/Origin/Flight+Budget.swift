@@ -1,4 +1,3 @@
-import Library
 import Model
 import HTTP
 import Posix

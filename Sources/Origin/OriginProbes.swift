@@ -1,6 +1,5 @@
 // Asks origins that do not answer whether they do again: in the background, one request at a time
 // for each origin, ever more seldom, and at once when somebody wants something of it.
-import Library
 import Model
 import CachePolicy
 import HTTP

@@ -1,0 +1,31 @@
+package import CachePolicy
+import HTTP
+package import Store
+
+extension ObjectFacts {
+    /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
+    /// equal tags if both have one, else equal dates; and never another length.
+    ///
+    /// Without either only the bytes tell.
+    package static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
+        guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
+        // The bytes of a part that is only passed on stand in no known place.
+        guard stored.status != .partialContent, head.status != .partialContent else { return false }
+        if let known = object.total, let total, known != total { return false }
+        if stored.kind != nil {
+            // Only a strong validator tells that parts belong together (RFC 9111 section 3.4).
+            guard let known = stored.strongValidator else { return false }
+            return known == head.strongValidator
+        }
+        if let known = stored.fields.first(.etag), let tag = head.fields.first(.etag) {
+            return known == tag
+        }
+        if let known = stored.fields.first(.lastModified),
+            let date = head.fields.first(.lastModified)
+        {
+            return known == date
+        }
+        // Equal lengths alone prove nothing.
+        return false
+    }
+}
