@@ -132,13 +132,24 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 6: handlers.
+        // Row 6: playlists as the daemon itself reads them: fresh ones, what of them can be played
+        // without the network, and where what they named is found again.
+        .target(
+            name: "Playlists",
+            dependencies: [
+                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy", "Store",
+                "Upstream", "Model", "Origin",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // Row 7: handlers.
         .target(
             name: "Proxy",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
-                "Upstream", "Model", "Library", "Origin", "COpenSSL", "CZlib",
+                "Upstream", "Model", "Library", "Origin", "Playlists", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],

@@ -1,4 +1,5 @@
 // Whether a stored response may be used now: playlist semantics first, HTTP second.
+package import HLS
 package import HTTP
 import Numbers
 package import Posix
@@ -16,6 +17,13 @@ package struct PlaylistFacts: Sendable, Equatable {
         self.isLive = isLive
         self.targetDuration = targetDuration
         self.partTarget = partTarget
+    }
+
+    /// What the summary of a playlist says.
+    package init(_ summary: PlaylistSummary) {
+        self.init(
+            isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
+            partTarget: summary.partTarget.map { Interval($0) })
     }
 
     /// How long a live list may be reused: half of what the next change is expected in

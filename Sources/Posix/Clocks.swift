@@ -93,3 +93,13 @@ package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible
 
     package var description: String { "\(inMilliseconds) ms" }
 }
+
+extension Interval {
+    /// The same length of time.
+    package init(_ duration: Duration) {
+        let parts = duration.components
+        self.init(
+            nanoseconds: parts.seconds.multipliedSaturated(by: 1_000_000_000)
+                .addingSaturated(parts.attoseconds / 1_000_000_000))
+    }
+}

@@ -68,13 +68,3 @@ extension EpochTable {
             && (overflow || isHuge || Int64(clamping: new.value - old.value) <= slack)
     }
 }
-
-extension Interval {
-    /// The same length of time.
-    package init(_ duration: Duration) {
-        let parts = duration.components
-        self.init(
-            nanoseconds: parts.seconds.multipliedSaturated(by: 1_000_000_000)
-                .addingSaturated(parts.attoseconds / 1_000_000_000))
-    }
-}

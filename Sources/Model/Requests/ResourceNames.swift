@@ -30,9 +30,9 @@ package struct PlaybackTarget {
 ///
 /// Any thread may use it. A short handle asks the store's index, which may block for a moment.
 package final class ResourceNames: Sendable {
-    private let keys: KeyTable
-    private let live: LiveMemory
-    private let store: ObjectStore
+    let keys: KeyTable
+    let live: LiveMemory
+    let store: ObjectStore
     private let addresses: OwnAddresses
 
     package init(

@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import HLS
 import HTTP
 import Posix
@@ -78,7 +79,7 @@ extension Download {
         var wanted = OwnPlaylist.Request(url: url, session: session, variables: variables)
         wanted.lane = .background
         let bound = LoopBound(self, to: table.loop)
-        table.core.read(wanted) { [run] result in
+        table.core.playlists.read(wanted) { [run] result in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .planning else { return }
                 switch result {

@@ -13,6 +13,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import HLS
 import HTTP
 import Lookahead

@@ -5,6 +5,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import Glibc
 import HTTP
 import Logging

@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import Lookahead
 
 /// What is told of a feed.

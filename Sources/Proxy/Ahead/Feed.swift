@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -229,7 +230,7 @@ final class Feed {
         wanted.variables = variables
         wanted.forwardedFields = agent
         let bound = LoopBound(self, to: driver.loop)
-        core.read(wanted) { result in
+        core.playlists.read(wanted) { result in
             bound.enqueue { feed, _ in
                 guard !feed.isOver else { return }
                 switch result {

@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -77,48 +78,6 @@ extension OriginExchange {
                 this.serve(
                     object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
             }
-        }
-    }
-}
-
-extension ProxyCore {
-    /// Tells the memory of live lists what a playlist names that was read from the store.
-    ///
-    /// - Parameters:
-    ///   - list: its text, and what its references are relative to.
-    ///   - resource: what it was asked for as.
-    ///   - object: where it is stored.
-    ///   - options: what is known of it beside its text.
-    /// - Throws: what the rewriting would throw.
-    func noteNames(
-        in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
-        _ object: StoredObject, options: PlaylistRewriter.Options
-    ) throws(PlaylistError) {
-        guard resource.role != .json, let head = ObjectFacts.of(object)?.head else { return }
-        let place = LiveMemory.Place(
-            list: resource.listKey, generation: object.generation,
-            times: EpochTable.Times(requested: head.requestTime, received: head.responseTime),
-            keyVersion: keys.version)
-        guard !live.knows(place),
-            let reading = try LiveReading(
-                list.text, base: list.base, wasLive: live.list(resource.listKey) != nil,
-                options: options)
-        else { return }
-        live.take(reading, at: place) { url, role in
-            ObjectKey(names.cacheKey(url, session: resource.session, role: role))
-        }
-        learnLengths(reading, resource.session)
-    }
-
-    /// Tells the store how long resources have become that are listed as whole: their parts are
-    /// listed for a little longer only.
-    private func learnLengths(_ reading: LiveReading, _ session: Session) {
-        for (url, container) in reading.containers where container.isWhole && container.end > 0 {
-            let key = names.currentKey(url, session: session, role: .segment).key
-            guard let object = store.peek(ObjectKey(key)), object.total == nil else {
-                continue
-            }
-            _ = object.learnTotal(container.end)
         }
     }
 }

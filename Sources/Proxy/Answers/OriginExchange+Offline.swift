@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -50,11 +51,11 @@ extension OriginExchange {
     /// Serves the form that the list has without the network, once it is made.
     private func askForOfflineForm(_ object: StoredObject, _ facts: ObjectFacts) {
         let question = question(about: object)
-        if let known = core.offline.known(question, core, now: exchange.loop.now) {
+        if let known = core.offline.known(question, now: exchange.loop.now) {
             return serveOffline(known, object, facts)
         }
         let bound = LoopBound((self, facts), to: exchange.loop)
-        core.offline.ask(question, core) { form in
+        core.offline.ask(question) { form in
             bound.enqueue { pair, _ in
                 guard pair.0.exchange.isAlive else { return }
                 pair.0.serveOffline(form ?? .whole, object, pair.1)
@@ -164,7 +165,7 @@ extension OriginExchange {
     ) {
         let losses = core.store.losses
         let bound = LoopBound((self, facts, playlist, how), to: exchange.loop)
-        core.offline.lacking(question(about: object), core) { [core] lacking in
+        core.offline.lacking(question(about: object)) { [core] lacking in
             if lacking?.isEmpty == true { facts.noteKeptWhole(losses: losses) }
             let goOn: @Sendable () -> Void = {
                 bound.enqueue { known, _ in

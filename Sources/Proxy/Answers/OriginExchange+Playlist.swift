@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -161,12 +162,6 @@ extension OriginExchange {
         }
         guard let request else { return orElse?() ?? fail(.textsWait) }
         exchange.onCancel = { [core] in core.texts.cancel(request) }
-    }
-
-    static func facts(_ summary: PlaylistSummary) -> PlaylistFacts {
-        PlaylistFacts(
-            isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
-            partTarget: summary.partTarget.map { Interval($0) })
     }
 
     // MARK: Sending

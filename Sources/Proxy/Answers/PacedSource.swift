@@ -5,6 +5,7 @@ import Lookahead
 import Library
 import Model
 import Origin
+import Playlists
 import Posix
 import Reactor
 import URISyntax

@@ -3,6 +3,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -70,7 +71,7 @@ struct TextPreparation: Sendable {
         do throws(PlaylistError) {
             var options = core.rewriteOptions(for: resource)
             if let list = key.list { core.live.adopt(list, as: resource.listKey) }
-            try core.noteNames(in: (body, base), of: resource, object, options: options)
+            try core.names.noteNames(in: (body, base), of: resource, object, options: options)
             options.assumesMap = options.assumesMap || core.live.hasMap(resource.listKey)
             let text = transformed(body, to: key.form)
             let made =
@@ -185,7 +186,7 @@ struct TextPreparation: Sendable {
             }
             return true
         }
-        core.report(made.unusable, in: resource)
+        core.unusableReports.report(made.unusable, in: resource, to: core.log)
         if !made.unusable.segmentLines.isEmpty, made.summary.hasEndList {
             let shorter = try OfflinePlaylist.leavingOut(
                 segments: made.unusable.segmentLines, of: body, base: base, options: known)
@@ -205,7 +206,7 @@ struct TextPreparation: Sendable {
             core.playlistMemory.rememberMap(memoryKey)
         }
         let playlist = PreparedPlaylist(
-            bytes: made.bytes, facts: OriginExchange.facts(made.summary), form: form,
+            bytes: made.bytes, facts: PlaylistFacts(made.summary), form: form,
             host: absoluteLinks == nil ? nil : host)
         return Product(
             playlist: playlist,
@@ -265,7 +266,7 @@ struct TextPreparation: Sendable {
                 writer.append(reference, to: &output)
                 return true
             })
-        core.report(made.unusable, in: resource)
+        core.unusableReports.report(made.unusable, in: resource, to: core.log)
         return PreparedPlaylist(
             bytes: made.bytes, facts: PlaylistFacts(isLive: false), form: .origin)
     }

@@ -22,6 +22,7 @@
 import Library
 package import Model
 import Origin
+import Playlists
 import Glibc
 package import Posix
 import Reactor

@@ -2,6 +2,7 @@ import HTTP
 package import Library
 import Model
 import Origin
+import Playlists
 import Routing
 package import URISyntax
 

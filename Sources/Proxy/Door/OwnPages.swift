@@ -2,6 +2,7 @@
 package import Library
 import Model
 import Origin
+import Playlists
 import HTTP
 import HTTPServer
 package import Posix

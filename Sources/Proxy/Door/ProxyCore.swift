@@ -2,6 +2,7 @@
 package import Library
 package import Model
 package import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -50,10 +51,14 @@ package final class ProxyCore: Sendable {
     let texts: TextWorker
     let live: LiveMemory
     let revival = Revival()
+    /// What reading stored playlists takes.
+    let sources: PlaylistSources
+    /// Reads playlists that no player asked for.
+    let playlists: PlaylistReader
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
     let lines = LineSpeeds()
-    /// Where playlists are read that no player asked for.
+    /// Where what runs ahead of players is planned.
     let aheadThread: LoopThread
     /// Tells what runs ahead of players what these do.
     let lookahead: LookaheadObserver
@@ -91,10 +96,13 @@ package final class ProxyCore: Sendable {
         timeShift = TimeShiftTable(folder: store.folderPath, log: log)
         crashes = CrashHistory(folder: store.folderPath, log: log)
         keeper = try TimeShiftThread()
-        offline = try OfflineWorker()
         texts = try TextWorker(counters: counters)
         addresses = OwnAddresses(hostNames: settings.hostNames)
         names = ResourceNames(keys: keys, live: live, store: store, addresses: addresses)
+        sources = PlaylistSources(
+            store: store, names: names, live: live, health: health, memory: playlistMemory,
+            revival: revival, limits: settings.playlistLimits)
+        offline = try OfflineWorker(sources)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
@@ -103,6 +111,9 @@ package final class ProxyCore: Sendable {
                 log: log, ahead: ahead,
                 concurrency: concurrency, lines: lines),
             configuration: upstream)
+        playlists = PlaylistReader(
+            sources, flights: flights, addresses: addresses, isShared: isShared,
+            thread: aheadThread)
     }
 
     /// Ends what runs ahead of players, then the upstream loop with all transfers; blocks.

@@ -9,6 +9,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -21,67 +22,6 @@ import Store
 import Synchronization
 import URISyntax
 import Upstream
-
-/// What is remembered of lists and of what took the place of their children.
-///
-/// Any thread may use it. Bounded: 12 lists each of the 256 sessions that played last, 16,384 URLs.
-final class Revival: Sendable {
-    private struct State {
-        var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
-        /// By digest of the former URL.
-        var successors = RecentMap<UInt64, AbsoluteURL>(capacity: Revival.mostSuccessors)
-        var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
-    }
-
-    private static let listsOfSession = 12
-    private static let mostSuccessors = 16_384
-    /// A list that was asked for anew is not asked again for this long: what is dead in it is dead.
-    static let pause = Interval.seconds(5 as Int64)
-
-    private let state = Mutex(State())
-
-    /// Notes that a session plays a list.
-    func remember(_ list: Resource) {
-        state.withLock { state in
-            var lists = state.lists[list.session.id] ?? []
-            lists.removeAll { $0.key == list.key }
-            lists.append(list)
-            if lists.count > Self.listsOfSession { lists.removeFirst() }
-            state.lists[list.session.id] = lists
-        }
-    }
-
-    /// The lists of a session, the last one first.
-    func lists(of session: SessionID) -> [Resource] {
-        state.withLock { $0.lists[session] ?? [] }.reversed()
-    }
-
-    /// Where a dead URL is found now; nil where no other place is known.
-    func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
-        let name = KeyEvidence.hash(dead.bytes.span)
-        return state.withLock { $0.successors[name] }
-    }
-
-    /// Notes where dead URLs are found now.
-    func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
-        let named = pairs.suffix(Self.mostSuccessors).map {
-            (KeyEvidence.hash($0.dead.bytes.span), $0.url)
-        }
-        state.withLock { state in
-            for (name, url) in named { state.successors[name] = url }
-        }
-    }
-
-    /// Notes that a list was just asked for anew.
-    func noteRefresh(_ list: ObjectKey, now: Monotonic) {
-        state.withLock { $0.refreshed[list] = now }
-    }
-
-    /// Whether a list was asked for anew just now.
-    func isFresh(_ list: ObjectKey, now: Monotonic) -> Bool {
-        state.withLock { $0.refreshed[list] }.map { now - $0 < Self.pause } ?? false
-    }
-}
 
 extension AbsoluteURL {
     /// The URL without delivery directives, and these directives as they stand in it.
@@ -131,7 +71,8 @@ final class RevivalAttempt {
             return done(known.adding(directives))
         }
         let search = RevivalSearch(
-            core: core, example: exchange.resource, session: resource.session, url: url, role: role)
+            sources: core.sources, example: exchange.resource, session: resource.session, url: url,
+            role: role)
         let (name, session) = (resource.key, resource.session.id)
         // Up to 32 lists are read, however long they are.
         exchange.makeElsewhere(
@@ -174,103 +115,6 @@ final class RevivalAttempt {
             default: done(nil)
             }
         }
-    }
-}
-
-/// The part of an attempt that reads lists; for a thread that may be held.
-private struct RevivalSearch: Sendable {
-    let core: ProxyCore
-    /// The resource of the exchange.
-    let example: Resource
-    let session: Session
-    /// What is looked for, without delivery directives.
-    let url: AbsoluteURL
-    let role: ResourceRole
-
-    /// A list, all that it names, and whether the URL stands in it as it is.
-    struct Found: Sendable {
-        let list: Resource
-        let children: [ResourceReference]
-        let isExact: Bool
-        /// What stands there in place of the URL, where the URL itself does not.
-        var successor: AbsoluteURL?
-    }
-
-    /// The list that names the URL: as it is, else by key or path; blocks on the disk.
-    func look() -> Found? {
-        guard var found = list() else { return nil }
-        // The list may have come anew already, for another player or by its own reload.
-        if !found.isExact {
-            found.successor = Succession(found.children, key: key).successor(of: url, role)
-        }
-        return found
-    }
-
-    /// Where the URL is found in a list that has come anew; nil where it is not.
-    ///
-    /// Blocks on the disk.
-    func successor(in object: StoredObject, _ list: Resource, after found: Found) -> AbsoluteURL? {
-        guard let now = children(of: object, list) else { return nil }
-        core.revival.noteRefresh(found.list.key, now: .now())
-        let succession = Succession(now, key: key)
-        core.revival.note(succession.pairs(with: found.children))
-        let next = core.revival.successor(of: url) ?? succession.successor(of: url, role)
-        return next == url ? nil : next
-    }
-
-    private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
-        ObjectKey(core.names.cacheKey(url, session: session, role: role))
-    }
-
-    private func list() -> Found? {
-        let known = core.revival.lists(of: session.id)
-        let name = key(url, role)
-        var second: Found?
-        for list in known.isEmpty ? storedLists : known where list.url != url {
-            guard let object = core.store.peek(list.key), let children = children(of: object, list)
-            else { continue }
-            if children.contains(where: { $0.url == url }) {
-                return Found(list: list, children: children, isExact: true)
-            }
-            let isLike = children.contains {
-                $0.url.path == url.path || key($0.url, $0.role) == name
-            }
-            if isLike, second == nil {
-                second = Found(list: list, children: children, isExact: false)
-            }
-        }
-        return second
-    }
-
-    /// The lists that the store keeps of the session, for players that go on after a restart.
-    private var storedLists: [Resource] {
-        core.store.rows(ofTitle: session.id.number)
-            .filter { $0.role == ResourceRole.playlist.letter }
-            .prefix(32)
-            .compactMap { row in
-                guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
-                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
-                else { return nil }
-                return example.changing {
-                    $0.url = url
-                    $0.role = .playlist
-                    $0.cacheKey = CacheKey(text: row.url)
-                    $0.live = .none
-                }
-            }
-    }
-
-    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
-        guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
-            let base = try? AbsoluteURL(facts.head.finalURL),
-            let body = try? readBody(of: object, count: Int(object.total ?? 0))
-        else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
-        options.inheritedVariables = core.playlistMemory.variables(of: list.session.id)
-        options.collectsReferences = true
-        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
-            .references
     }
 }
 

@@ -3,6 +3,7 @@
 package import Library
 package import Model
 import Origin
+import Playlists
 package import CachePolicy
 package import HLS
 package import HTTP
@@ -80,8 +81,8 @@ extension ProxyCore {
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
         context.hasDown = { [self] in health.hasDown }
-        context.offlineForm = { [self] in offline.form(question(about: $1, $0), self) }
-        context.lacking = { [self] in offline.lacking(question(about: $1, $0), self) }
+        context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }
+        context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }
         context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         return context

@@ -3,6 +3,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -191,7 +192,7 @@ struct WhyReport {
             false
         }
         guard let read else { return nil }
-        return OriginExchange.facts(read.summary)
+        return PlaylistFacts(read.summary)
     }
 
     private var decision: (use: StoredUse, question: Freshness.Question, freshness: Freshness)? {

@@ -3,6 +3,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import HLS
 import HTTPServer
 import Posix

@@ -8,6 +8,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -60,7 +61,9 @@ final class Recording {
     private func readEntry() {
         guard !isStopped, order.state == .running else { return }
         let bound = LoopBound(self, to: loop)
-        core.read(OwnPlaylist.Request(url: order.choice.url, session: session, lane: .express)) {
+        core.playlists.read(
+            OwnPlaylist.Request(url: order.choice.url, session: session, lane: .express)
+        ) {
             result in bound.enqueue { recording, _ in recording.hear(result) }
         }
     }
@@ -222,7 +225,8 @@ final class Recording {
         guard order.isMultivariant else { return end(.done, order.reason) }
         let played = Set(lists.map(\.url))
         let bound = LoopBound(self, to: loop)
-        core.read(OwnPlaylist.Request(url: order.choice.url, session: session)) { result in
+        core.playlists.read(OwnPlaylist.Request(url: order.choice.url, session: session)) {
+            result in
             bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
         }
     }

@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import HLS
 import Synchronization
 

@@ -1,6 +1,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import CachePolicy
 import HLS
 import HTTP
@@ -43,7 +44,7 @@ extension ProxyCore {
         guard let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return false }
-        try? noteNames(
+        try? names.noteNames(
             in: (body, base), of: resource, object, options: rewriteOptions(for: resource))
         let outcome = try? list.merge(
             .init(

@@ -2,6 +2,7 @@
 import Library
 import Model
 import Origin
+import Playlists
 import HLS
 import HTTP
 import Posix
@@ -49,7 +50,9 @@ final class TimeShiftFollower {
             variables: core.playlistMemory.variables(of: list.session.id),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
-        core.read(wanted) { result in bound.enqueue { follower, _ in follower.hear(result) } }
+        core.playlists.read(wanted) { result in
+            bound.enqueue { follower, _ in follower.hear(result) }
+        }
     }
 
     private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {

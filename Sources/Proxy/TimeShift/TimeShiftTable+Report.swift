@@ -2,6 +2,7 @@ import HLS
 import Library
 import Model
 import Origin
+import Playlists
 import Posix
 import Routing
 import Synchronization

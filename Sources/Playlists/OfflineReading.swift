@@ -1,6 +1,5 @@
 // Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
 // index alone, so that the answer is the same whatever the network does.
-import Library
 import Model
 import Origin
 import CachePolicy
@@ -15,37 +14,37 @@ import URISyntax
 /// One look at one session's playlists; used on the worker's thread, and thrown away.
 struct OfflineReading {
     /// A kept playlist with what it names.
-    struct List {
-        let resource: Resource
-        let generation: UInt64
+    package struct List {
+        package let resource: Resource
+        package let generation: UInt64
         /// The URL that it came from.
-        let base: AbsoluteURL
-        let body: [UInt8]
-        let read: RewrittenPlaylist
+        package let base: AbsoluteURL
+        package let body: [UInt8]
+        package let read: RewrittenPlaylist
 
-        var isMultivariant: Bool { read.summary.kind == .multivariant }
+        package var isMultivariant: Bool { read.summary.kind == .multivariant }
     }
 
     /// No title has more variants and renditions; a hostile list might say so.
     private static let mostLists = 64
 
-    let core: ProxyCore
-    let session: Session
+    package let sources: PlaylistSources
+    package let session: Session
     /// True where nobody may be asked; otherwise only origins that are down are not.
     let asksNobody: Bool
 
     /// Whether what is not kept can be had from its origin.
     private func canBeHad(_ url: AbsoluteURL) -> Bool {
-        !asksNobody && core.health.state(of: url.origin) < .down
+        !asksNobody && sources.health.state(of: url.origin) < .down
     }
 
     // MARK: Playlists
 
     /// Reads the playlist that a URL names; nil where it is not kept, or cannot be read.
-    func list(_ url: AbsoluteURL, variables: [String: String]) -> List? {
-        let resource = core.names.resource(url, session, role: .playlist, forwarding: Fields())
+    package func list(_ url: AbsoluteURL, variables: [String: String]) -> List? {
+        let resource = sources.names.resource(url, session, role: .playlist, forwarding: Fields())
         for way in [resource.kept(for: session), resource] {
-            if let object = core.store.peek(way.key),
+            if let object = sources.store.peek(way.key),
                 let list = list(way, object, variables: variables)
             {
                 return list
@@ -55,18 +54,18 @@ struct OfflineReading {
     }
 
     /// Reads a stored playlist.
-    func list(
+    package func list(
         _ resource: Resource, _ object: StoredObject, variables: [String: String]
     ) -> List? {
         guard object.isComplete, let total = object.total,
-            total <= core.settings.playlistLimits.byteCount,
+            total <= sources.limits.byteCount,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let final = try? AbsoluteURL(facts.head.finalURL),
             let base = try? resource.withUserinfo(final),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
         var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
+        options.limits = sources.limits
         options.inheritedVariables = variables
         options.collectsReferences = true
         let read = try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
@@ -81,25 +80,25 @@ struct OfflineReading {
 
     /// The multivariant playlist of the session that names a media playlist: among those that were
     /// played last, else among those that the store keeps for the session.
-    func parent(of url: AbsoluteURL) -> List? {
+    package func parent(of url: AbsoluteURL) -> List? {
         let names = { (list: List) in
             list.isMultivariant && list.read.references.contains { $0.url == url }
         }
-        for resource in core.revival.lists(of: session.id) where resource.url != url {
-            if let object = core.store.peek(resource.key),
+        for resource in sources.revival.lists(of: session.id) where resource.url != url {
+            if let object = sources.store.peek(resource.key),
                 let list = list(resource, object, variables: [:]), names(list)
             {
                 return list
             }
         }
         let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
-        let rows = core.store.rows(ofTitle: session.id.number)
+        let rows = sources.store.rows(ofTitle: session.id.number)
             .filter { letters.contains($0.role) && $0.kind == .structure }
         for row in rows.prefix(Self.mostLists) {
-            guard let object = core.store.peek(row.key), let facts = ObjectFacts.of(object),
+            guard let object = sources.store.peek(row.key), let facts = ObjectFacts.of(object),
                 let final = try? AbsoluteURL(facts.head.finalURL)
             else { continue }
-            let resource = core.names.resource(
+            let resource = sources.names.resource(
                 final, session, role: .playlist, forwarding: Fields())
             if let list = list(resource, object, variables: [:]), names(list) { return list }
         }
@@ -109,7 +108,7 @@ struct OfflineReading {
     // MARK: Plans
 
     /// Decides what of a title is played.
-    func plan(of master: List) -> OfflineTitle {
+    package func plan(of master: List) -> OfflineTitle {
         var title = OfflineTitle(generation: master.generation)
         let children = master.read.references.filter {
             $0.tag == .streamInf || ($0.tag == .media && $0.role == .playlist)
@@ -127,13 +126,13 @@ struct OfflineReading {
             lists[url] = kept
         }
         let variants = try? MultivariantFilter.variants(
-            master.body, master.read.references, limits: core.settings.playlistLimits)
+            master.body, master.read.references, limits: sources.limits)
         title.plan = OfflinePlan(variants ?? [], lists: lists)
         return title
     }
 
     /// What is kept of a media playlist; nil for what is none, or half of one.
-    func kept(_ list: List) -> OfflineList? {
+    package func kept(_ list: List) -> OfflineList? {
         guard !list.isMultivariant, !list.read.summary.isSkipDelta else { return nil }
         let present = presence(of: list.read.references.filter(Self.isNeeded))
         return OfflineList(list.read.references, list.read.summary) {
@@ -146,8 +145,8 @@ struct OfflineReading {
     }
 
     /// The lines of those references whose bytes are kept, or can be had.
-    func presence(of references: [ResourceReference]) -> Set<Int> {
-        let found = core.store.presence(of: references.map(key))
+    package func presence(of references: [ResourceReference]) -> Set<Int> {
+        let found = sources.store.presence(of: references.map(key))
         var lines: Set<Int> = []
         for (reference, presence) in zip(references, found)
         where Self.isKept(reference, presence) || canBeHad(reference.url) {
@@ -171,9 +170,9 @@ struct OfflineReading {
 
     /// The key that players' requests for a child are answered from.
     private func key(of reference: ResourceReference) -> ObjectKey {
-        var key = core.names.cacheKey(reference.url, session: session, role: reference.role)
+        var key = sources.names.cacheKey(reference.url, session: session, role: reference.role)
         let name = ObjectKey(key)
-        key.epoch = core.live.epoch(of: name)
+        key.epoch = sources.live.epoch(of: name)
         return key.epoch == .first ? name : ObjectKey(key)
     }
 
@@ -187,7 +186,7 @@ struct OfflineReading {
     /// - Parameter list: a multivariant playlist, with all that its media playlists name, or one of
     ///   those.
     /// - Returns: the URLs; none where everything is kept.
-    func lacking(_ list: List) -> [AbsoluteURL] {
+    package func lacking(_ list: List) -> [AbsoluteURL] {
         var found: [Origin: AbsoluteURL] = [:]
         if list.isMultivariant {
             var seen: Set<AbsoluteURL> = []
@@ -208,7 +207,7 @@ struct OfflineReading {
 
     private func addLacking(of list: List, to found: inout [Origin: AbsoluteURL]) {
         let needed = list.read.references.filter { Self.isNeeded($0) && !$0.isGap }
-        let presence = core.store.presence(of: needed.map(key))
+        let presence = sources.store.presence(of: needed.map(key))
         for (reference, presence) in zip(needed, presence)
         where !Self.isKept(reference, presence) { found[reference.url.origin] = reference.url }
     }
@@ -216,12 +215,12 @@ struct OfflineReading {
     // MARK: Forms
 
     /// The multivariant playlist with what can be played alone; nil where it may stay as it is.
-    func form(of master: List, _ title: OfflineTitle) throws(PlaylistError) -> [UInt8]? {
+    package func form(of master: List, _ title: OfflineTitle) throws(PlaylistError) -> [UInt8]? {
         let others = presence(
             of: master.read.references.filter { $0.role != .playlist })
         let result = try MultivariantFilter.filter(
             master.body, base: master.base,
-            limits: core.settings.playlistLimits
+            limits: sources.limits
         ) { reference in
             reference.role == .playlist
                 ? title.lists(reference.url) : others.contains(reference.line)
@@ -230,7 +229,7 @@ struct OfflineReading {
     }
 
     /// A media playlist with what can be played alone; nil where it may stay as it is.
-    func form(
+    package func form(
         of list: List, at url: AbsoluteURL, _ plan: OfflinePlan
     ) throws(PlaylistError) -> [UInt8]? {
         let missing = plan.missing(at: url)
@@ -238,26 +237,26 @@ struct OfflineReading {
         if missing.isEmpty, borrowed.isEmpty, list.read.summary.hasEndList { return nil }
         return try OfflinePlaylist.cut(
             list.body, list.read, missing: missing, borrowed: borrowed,
-            limits: core.settings.playlistLimits)
+            limits: sources.limits)
     }
 }
 
 /// The plan of a title, and the readings of its playlists that it was made from.
 struct OfflineTitle: Sendable {
-    let generation: UInt64
-    var generations: [AbsoluteURL: UInt64] = [:]
+    package let generation: UInt64
+    package var generations: [AbsoluteURL: UInt64] = [:]
     /// Playlists that are not kept, and can be had.
-    var reachable: Set<AbsoluteURL> = []
-    var plan = OfflinePlan([], lists: [:])
+    package var reachable: Set<AbsoluteURL> = []
+    package var plan = OfflinePlan([], lists: [:])
 
     init(generation: UInt64) {
         self.generation = generation
     }
 
-    var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
+    package var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
 
     /// Whether the multivariant playlist lists a playlist.
-    func lists(_ url: AbsoluteURL) -> Bool {
+    package func lists(_ url: AbsoluteURL) -> Bool {
         plan.playable.contains(url) || reachable.contains(url)
     }
 }

@@ -1,61 +1,98 @@
 // Playlists as the daemon reads them for itself: for what runs ahead of players, for downloads and
 // for recordings. With the headers and cookies of a session, from the store where they are fresh.
-import Library
-import Model
-import Origin
+package import Model
+package import Origin
 import CachePolicy
-import HLS
-import HTTP
+package import HLS
+package import HTTP
 import Posix
-import Reactor
+package import Reactor
 import Routing
 import Store
-import Upstream
-import URISyntax
+package import Upstream
+package import URISyntax
 
 /// A playlist that was read, and what it names.
-struct OwnPlaylist: Sendable {
+package struct OwnPlaylist: Sendable {
     /// As it was asked for.
-    let resource: Resource
+    package let resource: Resource
     /// The URL that it came from, after redirects.
-    let base: AbsoluteURL
+    package let base: AbsoluteURL
     /// As the origin sent it.
-    let body: [UInt8]
-    let summary: PlaylistSummary
+    package let body: [UInt8]
+    package let summary: PlaylistSummary
     /// In their order, with role, media sequence number, byte range and absolute URL.
-    let references: [ResourceReference]
+    package let references: [ResourceReference]
     /// For the playlists that this one names.
-    let variables: [String: String]
+    package let variables: [String: String]
     /// True where the origin did not work and this is what there was.
-    var isStale = false
+    package var isStale = false
 
     /// What is to be read.
-    struct Request: Sendable {
-        let url: AbsoluteURL
-        let session: Session
+    package struct Request: Sendable {
+        package let url: AbsoluteURL
+        package let session: Session
         /// Those of the multivariant playlist that names it.
-        var variables: [String: String] = [:]
+        package var variables: [String: String] = [:]
         /// Fields that go to the origin beside the session's, such as a player's User-Agent.
-        var forwardedFields = Fields()
-        var lane = Lane.prefetch
+        package var forwardedFields = Fields()
+        package var lane = Lane.prefetch
         /// False asks the origin even where what is stored is fresh.
         var takesFresh = true
+
+        package init(
+            url: AbsoluteURL, session: Session, variables: [String: String] = [:],
+            forwardedFields: Fields = Fields(), lane: Lane = Lane.prefetch, takesFresh: Bool = true
+        ) {
+            self.url = url
+            self.session = session
+            self.variables = variables
+            self.forwardedFields = forwardedFields
+            self.lane = lane
+            self.takesFresh = takesFresh
+        }
     }
 }
 
-extension ProxyCore {
-    /// Reads a playlist for the daemon itself; any thread may call it.
+/// Reads playlists for the daemon itself, on a thread of its own.
+///
+/// Any thread may use it.
+package final class PlaylistReader: Sendable {
+    fileprivate let sources: PlaylistSources
+    fileprivate let flights: Flights
+    fileprivate let addresses: OwnAddresses
+    fileprivate let isShared: Bool
+    private let thread: LoopThread
+
+    /// - Parameters:
+    ///   - sources: where stored playlists are found.
+    ///   - flights: brings those that are not fresh.
+    ///   - addresses: what must not be asked, since it leads back to the daemon.
+    ///   - isShared: whether others than the user of this machine can reach the daemon.
+    ///   - thread: where lists are read.
+    package init(
+        _ sources: PlaylistSources, flights: Flights, addresses: OwnAddresses, isShared: Bool,
+        thread: LoopThread
+    ) {
+        self.sources = sources
+        self.flights = flights
+        self.addresses = addresses
+        self.isShared = isShared
+        self.thread = thread
+    }
+
+    /// Reads a playlist.
     ///
     /// - Parameters:
     ///   - wanted: what to read.
     ///   - reply: called once on the thread that reads playlists, unless the daemon stops first;
     ///     it must not block for long.
-    func read(
+    package func read(
         _ wanted: OwnPlaylist.Request,
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     ) {
-        let isTaken = aheadThread.handle.enqueue { loop in
-            PlaylistReading(wanted, core: self, loop: loop, reply: reply).start()
+        let isTaken = thread.handle.enqueue { [self] loop in
+            PlaylistReading(wanted, reader: self, loop: loop, reply: reply).start()
         }
         if !isTaken {
             reply(.failure(ProxyFailure(.us, .serviceUnavailable, "the daemon is stopping")))
@@ -68,7 +105,7 @@ extension ProxyCore {
 /// Bound to the thread that reads playlists.
 private final class PlaylistReading {
     private let wanted: OwnPlaylist.Request
-    private let core: ProxyCore
+    private let reader: PlaylistReader
     private let loop: EventLoop
     private let reply: @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     private var resource: Resource
@@ -76,25 +113,25 @@ private final class PlaylistReading {
     private var asked = 0
 
     init(
-        _ wanted: OwnPlaylist.Request, core: ProxyCore, loop: EventLoop,
+        _ wanted: OwnPlaylist.Request, reader: PlaylistReader, loop: EventLoop,
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     ) {
         self.wanted = wanted
-        self.core = core
+        self.reader = reader
         self.loop = loop
         self.reply = reply
-        resource = core.names.resource(
+        resource = reader.sources.names.resource(
             wanted.url, wanted.session, role: .playlist, forwarding: wanted.forwardedFields)
     }
 
     func start() {
-        guard !core.addresses.contains(wanted.url) else {
+        guard !reader.addresses.contains(wanted.url) else {
             return fail(
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"))
         }
         guard let (object, facts) = stored() else { return ask(about: nil) }
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
-        let question = resource.freshnessQuestion(facts, OriginExchange.facts(found.summary), given)
+        let question = resource.freshnessQuestion(facts, PlaylistFacts(found.summary), given)
         if case .stale = Freshness.decide(question) { return renew(object, facts, found) }
         guard wanted.takesFresh || resource.policy == .offline else {
             return renew(object, facts, found)
@@ -103,11 +140,11 @@ private final class PlaylistReading {
     }
 
     private var given: Asked {
-        Asked(fields: Fields(), now: loop.wallNow, isShared: core.isShared)
+        Asked(fields: Fields(), now: loop.wallNow, isShared: reader.isShared)
     }
 
     private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: OwnPlaylist) {
-        let question = resource.question(facts, OriginExchange.facts(found.summary), given)
+        let question = resource.question(facts, PlaylistFacts(found.summary), given)
         if Freshness.mayServeStale(question) { fallback = found }
         ask(about: object)
     }
@@ -115,7 +152,8 @@ private final class PlaylistReading {
     /// What is stored for this session.
     private func stored() -> (StoredObject, ObjectFacts)? {
         for candidate in [resource, resource.kept(for: wanted.session)] {
-            guard let object = core.store.peek(candidate.key), let facts = ObjectFacts.of(object),
+            guard let object = reader.sources.store.peek(candidate.key),
+                let facts = ObjectFacts.of(object),
                 facts.head.isPlaylist, object.isComplete
             else { continue }
             resource = candidate
@@ -141,7 +179,7 @@ private final class PlaylistReading {
             delivery: .completion, lane: wanted.lane)
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
-        core.flights.fetch(request, id: FetchID()) { reply in
+        reader.flights.fetch(request, id: FetchID()) { reply in
             bound.enqueue { reading, _ in reading.hear(reply) }
         }
     }
@@ -198,14 +236,15 @@ private final class PlaylistReading {
         _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
     ) -> Result<OwnPlaylist, ProxyFailure> {
         var options = PlaylistRewriter.Options()
-        options.limits = core.settings.playlistLimits
+        options.limits = reader.sources.limits
         options.collectsReferences = true
         options.inheritedVariables = wanted.variables
         do throws(PlaylistError) {
             let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
                 false
             }
-            try core.noteNames(in: (body, base), of: resource, object, options: options)
+            try reader.sources.names.noteNames(
+                in: (body, base), of: resource, object, options: options)
             return .success(
                 OwnPlaylist(
                     resource: resource, base: base, body: body, summary: made.summary,

@@ -1,20 +1,19 @@
 // The thread on which offline forms are made, so that no server loop waits for the index, and what it
 // made a moment ago.
-import Library
-import Model
+package import Model
 import Origin
 import CachePolicy
 import HLS
 import HTTP
-import Posix
+package import Posix
 import Reactor
 import Routing
-import Store
+package import Store
 import Synchronization
-import URISyntax
+package import URISyntax
 
 /// What a playlist is without the network.
-enum OfflineForm: Sendable {
+package enum OfflineForm: Sendable {
     /// Everything that it names is kept.
     case whole
     /// The origin's text, cut to what can be played.
@@ -24,11 +23,11 @@ enum OfflineForm: Sendable {
 }
 
 /// A cut text; equal texts keep their number, by which rewritten forms are held in memory.
-final class OfflineText: Sendable {
-    let number: UInt64
-    let bytes: [UInt8]
+package final class OfflineText: Sendable {
+    package let number: UInt64
+    package let bytes: [UInt8]
 
-    init(number: UInt64, bytes: [UInt8]) {
+    package init(number: UInt64, bytes: [UInt8]) {
         self.number = number
         self.bytes = bytes
     }
@@ -37,12 +36,18 @@ final class OfflineText: Sendable {
 /// Makes offline forms one after the other.
 ///
 /// Any thread may ask.
-final class OfflineWorker: Sendable {
+package final class OfflineWorker: Sendable {
     /// One playlist as one session sees it.
-    struct Question: Sendable {
-        let resource: Resource
-        let object: StoredObject
-        let variables: [String: String]
+    package struct Question: Sendable {
+        package let resource: Resource
+        package let object: StoredObject
+        package let variables: [String: String]
+
+        package init(resource: Resource, object: StoredObject, variables: [String: String]) {
+            self.resource = resource
+            self.object = object
+            self.variables = variables
+        }
 
         fileprivate var asksNobody: Bool { resource.policy == .offline }
         fileprivate var name: Name {
@@ -81,21 +86,23 @@ final class OfflineWorker: Sendable {
     /// More requests than this are turned away, so that nobody can pile them up.
     private static let mostWaiting = 256
 
+    private let sources: PlaylistSources
     private let thread: LoopThread
     private let state = Mutex(State())
     private let waiting = Atomic<Int>(0)
 
     /// Starts the thread.
-    init() throws(SystemError) {
+    package init(_ sources: PlaylistSources) throws(SystemError) {
+        self.sources = sources
         thread = try LoopThread(name: "offline") { _ in }
     }
 
     /// Finishes what was begun and ends the thread; blocks.
-    func stop() { thread.stopAndJoin() }
+    package func stop() { thread.stopAndJoin() }
 
     /// The form that was made a moment ago; nil where it has to be asked for.
-    func known(_ question: Question, _ core: ProxyCore, now: Monotonic) -> OfflineForm? {
-        let (name, health) = (question.name, core.health.version)
+    package func known(_ question: Question, now: Monotonic) -> OfflineForm? {
+        let (name, health) = (question.name, sources.health.version)
         return state.withLock { state in
             guard let known = state.forms[name], known.health == health,
                 now - known.at < Self.formLife
@@ -105,8 +112,8 @@ final class OfflineWorker: Sendable {
     }
 
     /// Makes a form; `reply` is called once on the worker's thread, with nil where too many wait.
-    func ask(
-        _ question: Question, _ core: ProxyCore, reply: @escaping @Sendable (OfflineForm?) -> Void
+    package func ask(
+        _ question: Question, reply: @escaping @Sendable (OfflineForm?) -> Void
     ) {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
@@ -114,9 +121,9 @@ final class OfflineWorker: Sendable {
         }
         let isTaken = thread.handle.enqueue { [self] _ in
             defer { waiting.subtract(1, ordering: .relaxed) }
-            if let known = known(question, core, now: .now()) { return reply(known) }
-            let health = core.health.version
-            let form = make(question, core)
+            if let known = known(question, now: .now()) { return reply(known) }
+            let health = sources.health.version
+            let form = make(question)
             state.withLock {
                 $0.forms[question.name] = Made(value: form, at: .now(), health: health)
             }
@@ -129,11 +136,10 @@ final class OfflineWorker: Sendable {
     ///
     /// - Parameters:
     ///   - question: the playlist.
-    ///   - core: what is asked.
     ///   - reply: called once on the worker's thread, with one URL for each origin, none where
     ///     everything is kept, and nil where too many wait.
-    func lacking(
-        _ question: Question, _ core: ProxyCore,
+    package func lacking(
+        _ question: Question,
         reply: @escaping @Sendable ([AbsoluteURL]?) -> Void
     ) {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
@@ -148,7 +154,7 @@ final class OfflineWorker: Sendable {
             {
                 return reply(known.value)
             }
-            let found = lacking(question, core)
+            let found = lacking(question)
             state.withLock { $0.lacking[name] = Made(value: found, at: .now(), health: 0) }
             reply(found)
         }
@@ -158,7 +164,7 @@ final class OfflineWorker: Sendable {
     /// Runs `body` on the worker's thread, behind what waits.
     ///
     /// - Returns: false where too many wait, or the worker is stopped.
-    func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+    package func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
             return false
@@ -170,21 +176,21 @@ final class OfflineWorker: Sendable {
     }
 
     /// The form of a playlist as of now; for the worker's thread.
-    func form(_ question: Question, _ core: ProxyCore) -> OfflineForm { make(question, core) }
+    package func form(_ question: Question) -> OfflineForm { make(question) }
 
     /// Where what a playlist lacks would have to come from; for the worker's thread.
-    func lacking(_ question: Question, _ core: ProxyCore) -> [AbsoluteURL] {
+    package func lacking(_ question: Question) -> [AbsoluteURL] {
         let reading = OfflineReading(
-            core: core, session: question.resource.session, asksNobody: question.asksNobody)
+            sources: sources, session: question.resource.session, asksNobody: question.asksNobody)
         let list = reading.list(question.resource, question.object, variables: question.variables)
         return list.map { reading.lacking($0) } ?? []
     }
 
     // MARK: Making
 
-    private func make(_ question: Question, _ core: ProxyCore) -> OfflineForm {
+    private func make(_ question: Question) -> OfflineForm {
         let reading = OfflineReading(
-            core: core, session: question.resource.session, asksNobody: question.asksNobody)
+            sources: sources, session: question.resource.session, asksNobody: question.asksNobody)
         guard
             let list = reading.list(
                 question.resource, question.object, variables: question.variables)
@@ -226,7 +232,7 @@ final class OfflineWorker: Sendable {
         let name = Name(
             key: master.resource.key, generation: master.generation, session: reading.session.id,
             asksNobody: reading.asksNobody)
-        let (now, health) = (Monotonic.now(), reading.core.health.version)
+        let (now, health) = (Monotonic.now(), sources.health.version)
         let known = state.withLock { $0.titles[name] }
         if let known, known.health == health, now - known.at < Self.titleLife, fits(known.value) {
             return known.value

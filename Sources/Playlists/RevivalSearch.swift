@@ -1,0 +1,118 @@
+import Routing
+import Posix
+import CachePolicy
+package import HLS
+package import Model
+package import Store
+package import URISyntax
+
+/// The part of an attempt that reads lists; for a thread that may be held.
+package struct RevivalSearch: Sendable {
+    package let sources: PlaylistSources
+    /// The resource of the exchange.
+    package let example: Resource
+    package let session: Session
+    /// What is looked for, without delivery directives.
+    package let url: AbsoluteURL
+    package let role: ResourceRole
+
+    package init(
+        sources: PlaylistSources, example: Resource, session: Session, url: AbsoluteURL,
+        role: ResourceRole
+    ) {
+        self.sources = sources
+        self.example = example
+        self.session = session
+        self.url = url
+        self.role = role
+    }
+
+    /// A list, all that it names, and whether the URL stands in it as it is.
+    package struct Found: Sendable {
+        package let list: Resource
+        package let children: [ResourceReference]
+        package let isExact: Bool
+        /// What stands there in place of the URL, where the URL itself does not.
+        package var successor: AbsoluteURL?
+    }
+
+    /// The list that names the URL: as it is, else by key or path; blocks on the disk.
+    package func look() -> Found? {
+        guard var found = list() else { return nil }
+        // The list may have come anew already, for another player or by its own reload.
+        if !found.isExact {
+            found.successor = Succession(found.children, key: key).successor(of: url, role)
+        }
+        return found
+    }
+
+    /// Where the URL is found in a list that has come anew; nil where it is not.
+    ///
+    /// Blocks on the disk.
+    package func successor(in object: StoredObject, _ list: Resource, after found: Found)
+        -> AbsoluteURL?
+    {
+        guard let now = children(of: object, list) else { return nil }
+        sources.revival.noteRefresh(found.list.key, now: .now())
+        let succession = Succession(now, key: key)
+        sources.revival.note(succession.pairs(with: found.children))
+        let next = sources.revival.successor(of: url) ?? succession.successor(of: url, role)
+        return next == url ? nil : next
+    }
+
+    private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
+        ObjectKey(sources.names.cacheKey(url, session: session, role: role))
+    }
+
+    private func list() -> Found? {
+        let known = sources.revival.lists(of: session.id)
+        let name = key(url, role)
+        var second: Found?
+        for list in known.isEmpty ? storedLists : known where list.url != url {
+            guard let object = sources.store.peek(list.key),
+                let children = children(of: object, list)
+            else { continue }
+            if children.contains(where: { $0.url == url }) {
+                return Found(list: list, children: children, isExact: true)
+            }
+            let isLike = children.contains {
+                $0.url.path == url.path || key($0.url, $0.role) == name
+            }
+            if isLike, second == nil {
+                second = Found(list: list, children: children, isExact: false)
+            }
+        }
+        return second
+    }
+
+    /// The lists that the store keeps of the session, for players that go on after a restart.
+    private var storedLists: [Resource] {
+        sources.store.rows(ofTitle: session.id.number)
+            .filter { $0.role == ResourceRole.playlist.letter }
+            .prefix(32)
+            .compactMap { row in
+                guard let object = sources.store.peek(row.key), let facts = ObjectFacts.of(object),
+                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
+                else { return nil }
+                return example.changing {
+                    $0.url = url
+                    $0.role = .playlist
+                    $0.cacheKey = CacheKey(text: row.url)
+                    $0.live = .none
+                }
+            }
+    }
+
+    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
+        guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
+            let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? readBody(of: object, count: Int(object.total ?? 0))
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = sources.limits
+        options.inheritedVariables = sources.memory.variables(of: list.session.id)
+        options.collectsReferences = true
+        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
+            .references
+    }
+}
