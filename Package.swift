@@ -143,13 +143,25 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 7: handlers.
+        // Row 7: live playlists that reach farther back than the origin's, and recordings.
+        .target(
+            name: "TimeShifting",
+            dependencies: [
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "Store", "Upstream", "Model", "Library", "Origin",
+                "Playlists",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // Row 8: handlers.
         .target(
             name: "Proxy",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
                 "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
-                "Upstream", "Model", "Library", "Origin", "Playlists", "COpenSSL", "CZlib",
+                "Upstream", "Model", "Library", "Origin", "Playlists", "TimeShifting", "COpenSSL",
+                "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],

@@ -14,6 +14,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import HLS
 import HTTP
 import Lookahead

@@ -6,6 +6,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import Glibc
 import HTTP
 import Logging

@@ -2,6 +2,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import CZlib
 
 /// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.

@@ -2,6 +2,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import CachePolicy
 import HLS
 import HTTP

@@ -23,6 +23,7 @@ import Library
 package import Model
 import Origin
 import Playlists
+import TimeShifting
 import Glibc
 package import Posix
 import Reactor

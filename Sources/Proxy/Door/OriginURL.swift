@@ -3,6 +3,7 @@ package import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import Routing
 package import URISyntax
 

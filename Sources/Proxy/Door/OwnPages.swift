@@ -3,6 +3,7 @@ package import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import HTTP
 import HTTPServer
 package import Posix

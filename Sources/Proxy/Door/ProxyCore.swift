@@ -3,6 +3,7 @@ package import Library
 package import Model
 package import Origin
 import Playlists
+package import TimeShifting
 import CachePolicy
 import HLS
 import HTTP
@@ -93,9 +94,7 @@ package final class ProxyCore: Sendable {
         self.aheadThread = aheadThread
         lookahead = LookaheadObserver(
             thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
-        timeShift = TimeShiftTable(folder: store.folderPath, log: log)
         crashes = CrashHistory(folder: store.folderPath, log: log)
-        keeper = try TimeShiftThread()
         texts = try TextWorker(counters: counters)
         addresses = OwnAddresses(hostNames: settings.hostNames)
         names = ResourceNames(keys: keys, live: live, store: store, addresses: addresses)
@@ -103,6 +102,10 @@ package final class ProxyCore: Sendable {
             store: store, names: names, live: live, health: health, memory: playlistMemory,
             revival: revival, limits: settings.playlistLimits)
         offline = try OfflineWorker(sources)
+        keeper = try TimeShiftThread()
+        timeShift = TimeShiftTable(
+            store: store, names: names, live: live, memory: playlistMemory, counters: counters,
+            thread: keeper, log: log)
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
@@ -148,5 +151,15 @@ package final class ProxyCore: Sendable {
     package func listen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
         feedService.restore(self)
+    }
+
+    /// Begins to look after longer windows; recordings of former runs are taken up.
+    package func startTimeShift() {
+        keeper.start(
+            TimeShiftServices(
+                store: store, names: names, sessions: sessions, playlistMemory: playlistMemory,
+                counters: counters, flights: flights, playlists: playlists, timeShift: timeShift,
+                keeper: keeper, crashes: crashes, log: log, signer: signer,
+                basePath: settings.basePath, originURL: { [self] in originURL($0) }))
     }
 }

@@ -4,6 +4,7 @@ package import Library
 package import Model
 import Origin
 import Playlists
+import TimeShifting
 package import CachePolicy
 package import HLS
 package import HTTP

@@ -8,6 +8,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import CachePolicy
 import HTTP
 import HTTPServer

@@ -66,7 +66,7 @@ final class Daemon {
         }
         server = try Self.listen(configuration, core, (administration, downloads))
         core.listen(on: server.boundAddresses)
-        core.keeper.start(core)
+        core.startTimeShift()
     }
 
     private static func listen(

@@ -1,11 +1,11 @@
 // All recordings: what runs, what has ended, and their books on disk.
-import Library
+package import Library
 import Model
 import Origin
 import Playlists
 import Glibc
 import HLS
-import HTTP
+package import HTTP
 import Logging
 import Posix
 import Reactor
@@ -15,35 +15,35 @@ import Synchronization
 import URISyntax
 
 /// Bound to the keeper's loop.
-final class Recorder {
+package final class Recorder {
     private unowned let keeper: TimeShiftKeeper
     private var running: [String: Recording] = [:]
     private var over: [String: RecordingOrder] = [:]
     /// Those that start paused.
     private var paused: [String: RecordingOrder] = [:]
-    private var core: ProxyCore { keeper.core }
+    private var services: TimeShiftServices { keeper.services }
     private let folder: String
 
     /// More than this many do not run beside each other.
-    static let mostRunning = 32
+    package static let mostRunning = 32
     /// More than this many that are over are not told of; the oldest go first.
     private static let mostOver = 1_000
 
-    init(_ keeper: TimeShiftKeeper) {
+    package init(_ keeper: TimeShiftKeeper) {
         self.keeper = keeper
-        folder = keeper.core.store.folderPath + "/recordings"
+        folder = keeper.services.store.folderPath + "/recordings"
     }
 
     // MARK: Life
 
     /// Takes up what a former run has left.
-    func resume() {
+    package func resume() {
         for file in (try? listFolder(folder)) ?? [] where !file.isFolder {
             let path = "\(folder)/\(file.name)"
-            guard let bytes = StateFile.read(path, atMost: 1 << 20, core.log),
+            guard let bytes = StateFile.read(path, atMost: 1 << 20, services.log),
                 let order = RecordingOrder(text: String(decoding: bytes, as: UTF8.self))
             else {
-                core.log.error(
+                services.log.error(
                     "the books of a recording are damaged", metadata: ["path": "\(path)"])
                 continue
             }
@@ -55,7 +55,7 @@ final class Recorder {
         }
     }
 
-    func stop() {
+    package func stop() {
         for recording in running.values {
             recording.didChange = nil
             recording.stop()
@@ -64,29 +64,29 @@ final class Recorder {
         running = [:]
     }
 
-    func tick() {
+    package func tick() {
         for recording in Array(running.values) { recording.tick() }
     }
 
     private func takeUp(_ order: RecordingOrder) {
         var order = order
         if order.state != .paused {
-            guard let reason = core.crashes.verdict(on: .recording, order.id) else {
+            guard let reason = services.crashes.verdict(on: .recording, order.id) else {
                 return begin(order)
             }
             order.state = .paused
             order.reason = reason
             save(order)
         }
-        core.crashes.forget(.recording, order.id)
+        services.crashes.forget(.recording, order.id)
         paused[order.id] = order
     }
 
     private func begin(_ order: RecordingOrder) {
-        core.crashes.begins(.recording, order.id)
-        let recording = Recording(order, core, keeper.loop)
+        services.crashes.begins(.recording, order.id)
+        let recording = Recording(order, services, keeper.loop)
         running[order.id] = recording
-        core.keeper.note(running: recording.session.id, true)
+        services.keeper.note(running: recording.session.id, true)
         recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
         recording.start()
     }
@@ -97,8 +97,8 @@ final class Recorder {
         guard order.state.isOver, running[order.id] === recording else { return }
         running[order.id] = nil
         over[order.id] = order
-        core.crashes.forget(.recording, order.id)
-        core.keeper.note(running: recording.session.id, false)
+        services.crashes.forget(.recording, order.id)
+        services.keeper.note(running: recording.session.id, false)
         guard over.count > Self.mostOver,
             let oldest = over.values.min(by: { $0.started < $1.started })
         else { return }
@@ -111,7 +111,7 @@ final class Recorder {
             try makeFolder(folder)
             try replaceFile("\(folder)/\(order.id)", with: Array(order.text.utf8), in: folder)
         } catch {
-            core.log.error(
+            services.log.error(
                 "the books of a recording cannot be kept", metadata: ["error": "\(error)"])
         }
     }
@@ -119,7 +119,7 @@ final class Recorder {
     // MARK: Changing
 
     /// Answers a request under `/api/recordings`; may block on the disk.
-    func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
+    package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = method == .get || method == .head
@@ -156,8 +156,8 @@ final class Recorder {
                 .serviceUnavailable, "\(running.count) recordings run already; stop one first")
         }
         do throws(StoreAdministration.Refusal) {
-            let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [core] in
-                core.originURL($0)
+            let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [services] in
+                services.originURL($0)
             }
             save(order)
             begin(order)
@@ -196,9 +196,9 @@ final class Recorder {
                 isRunning
                     ? "the recording \(id) runs; stop it first" : "no recording \(id) is known")
         }
-        let session = core.sessions.session(for: order.entry, recording: order.id)
-        _ = try? core.store.unpin(title: session.id.number)
-        core.store.removeAll(where: { $0.title == session.id.number }, { _ in })
+        let session = services.sessions.session(for: order.entry, recording: order.id)
+        _ = try? services.store.unpin(title: session.id.number)
+        services.store.removeAll(where: { $0.title == session.id.number }, { _ in })
         over[id] = nil
         paused[id] = nil
         try? removeFile("\(folder)/\(id)")
@@ -212,7 +212,7 @@ final class Recorder {
         _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false
     ) -> JSONValue {
         let session =
-            recording?.session ?? core.sessions.session(for: order.entry, recording: order.id)
+            recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
         let lists = recording?.progress ?? []
         let longest = lists.map(\.seconds).max()
         return .object([
@@ -251,11 +251,11 @@ final class Recorder {
 
     /// The path that a player starts it from.
     private func link(_ url: AbsoluteURL, _ session: Session) -> String {
-        var path = Array("\(core.settings.basePath)/".utf8)
+        var path = Array("\(services.basePath)/".utf8)
         path.append(ResourceRole.playlist.letter)
         path.append(0x2F)
-        let signer = core.signer
-        core.names.handle(for: url, session: session.id, epoch: .first)
+        let signer = services.signer
+        services.names.handle(for: url, session: session.id, epoch: .first)
             .append(
                 to: &path, for: .link(.playlist), sign: signer.map { signer in { signer.sign($0) } }
             )

@@ -3,34 +3,60 @@
 // A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
-import Library
-import Model
+package import Library
+package import Model
 import Origin
 import Playlists
-import HLS
-import Logging
-import Posix
-import Routing
-import Store
-import Synchronization
-import URISyntax
+package import HLS
+package import Logging
+package import Posix
+package import Routing
+package import Store
+package import Synchronization
+package import URISyntax
 
 /// All of them.
 ///
 /// Any thread may use it. A list that was not used for long is kept on disk only.
-final class TimeShiftTable: Sendable {
+package final class TimeShiftTable: Sendable {
     private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
-    let windows: TimeShiftFiles
+    package let windows: TimeShiftFiles
     private let recorded: TimeShiftFiles
+    package let store: ObjectStore
+    package let names: ResourceNames
+    package let live: LiveMemory
+    package let memory: PlaylistMemory
+    package let counters: Counters
+    /// Lets go what falls out of windows.
+    package let thread: TimeShiftThread
 
-    /// Snapshots are kept in `folder`, each kind in a folder of its own.
-    init(folder: String, log: Logger) {
+    /// Snapshots are kept in the folder of the store, each kind in a folder of its own.
+    ///
+    /// - Parameters:
+    ///   - store: where segments are looked for.
+    ///   - names: what their URLs mean.
+    ///   - live: what the names in live lists stand for.
+    ///   - memory: variables of multivariant playlists.
+    ///   - counters: count what was missed.
+    ///   - thread: lets go what falls out of windows.
+    ///   - log: told of damaged snapshots.
+    package init(
+        store: ObjectStore, names: ResourceNames, live: LiveMemory, memory: PlaylistMemory,
+        counters: Counters, thread: TimeShiftThread, log: Logger
+    ) {
+        self.store = store
+        self.names = names
+        self.live = live
+        self.memory = memory
+        self.counters = counters
+        self.thread = thread
+        let folder = store.folderPath
         windows = TimeShiftFiles(folder: folder + "/windows", log: log)
         recorded = TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
     }
 
     /// Where a session's snapshots are kept; those of recordings last.
-    func files(of session: Session) -> TimeShiftFiles {
+    package func files(of session: Session) -> TimeShiftFiles {
         session.shift.recording == nil ? windows : recorded
     }
 
@@ -38,7 +64,7 @@ final class TimeShiftTable: Sendable {
     ///
     /// Blocks once a list and run, or when nobody has used it for a quarter of an hour: about 0.1 s
     /// for a day of segments of 4 s. `ProxyCore.isShiftLong` keeps that off the server loops.
-    func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
+    package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let key = PlaylistMemory.Key(list: url, session: session.id)
         if let known = lists.withLock({ $0[key] }) { return known }
         let read = ShiftedList(
@@ -53,16 +79,16 @@ final class TimeShiftTable: Sendable {
     }
 
     /// The list of a playlist if one is in memory.
-    func known(_ url: AbsoluteURL, of session: SessionID) -> ShiftedList? {
+    package func known(_ url: AbsoluteURL, of session: SessionID) -> ShiftedList? {
         let key = PlaylistMemory.Key(list: url, session: session)
         return lists.withLock { $0[key] }
     }
 
     /// All lists in memory.
-    var all: [ShiftedList] { lists.withLock { Array($0.values) } }
+    package var all: [ShiftedList] { lists.withLock { Array($0.values) } }
 
     /// The rendition of the same session that is the farthest, for a list to keep in step with.
-    func sibling(of list: ShiftedList) -> TimeShift? {
+    package func sibling(of list: ShiftedList) -> TimeShift? {
         let others = all.filter { $0.session.id == list.session.id && $0 !== list }
         return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
             (left.epoch, left.segments.last?.number ?? 0)
@@ -71,7 +97,7 @@ final class TimeShiftTable: Sendable {
     }
 
     /// Takes lists out of memory; whoever holds one goes on with what would be another one.
-    func forget(_ list: ShiftedList) {
+    package func forget(_ list: ShiftedList) {
         let key = PlaylistMemory.Key(list: list.url, session: list.session.id)
         lists.withLock { lists in
             if lists[key] === list { lists[key] = nil }
@@ -82,41 +108,41 @@ final class TimeShiftTable: Sendable {
 /// The longer window of one media playlist of one session.
 ///
 /// Any thread may use it.
-final class ShiftedList: Sendable {
-    let url: AbsoluteURL
-    let session: Session
+package final class ShiftedList: Sendable {
+    package let url: AbsoluteURL
+    package let session: Session
 
-    struct State {
-        var shift: TimeShift
+    package struct State {
+        package var shift: TimeShift
         /// Changes whenever what players get changes; 0 where they get the origin's text.
-        var version: UInt64 = 0
+        package var version: UInt64 = 0
         /// The stored object that was merged last.
-        var generation: UInt64 = 0
+        package var generation: UInt64 = 0
         /// True for a playlist with no window to extend: multivariant, or complete when first seen.
-        var isOther = false
+        package var isOther = false
         /// True for a media playlist that was complete when first seen.
-        var isComplete = false
+        package var isComplete = false
         /// Numbers of segments that have left the origin's window and were not found kept yet.
-        var open: Set<Int> = []
+        package var open: Set<Int> = []
         /// Numbers of those that are not kept.
-        var missing: Set<Int> = []
+        package var missing: Set<Int> = []
         /// Segments before this number were looked at when they left the window.
         var lookedTo = 0
         /// True while nothing was merged into what a former run had saved.
-        var isRestored = false
+        package var isRestored = false
         /// True while the keeper looks after it.
         var isFollowed = false
-        var lastAsked: Monotonic?
+        package var lastAsked: Monotonic?
         /// When it was saved last, and whether it has changed since.
         var savedAt: Monotonic?
         var isUnsaved = false
     }
 
-    let state: Mutex<State>
+    package let state: Mutex<State>
     /// Held by the one thread that merges.
     private let merging = Mutex(())
 
-    init(url: AbsoluteURL, session: Session, shift: TimeShift) {
+    package init(url: AbsoluteURL, session: Session, shift: TimeShift) {
         self.url = url
         self.session = session
         var state = State(shift: shift)
@@ -130,34 +156,41 @@ final class ShiftedList: Sendable {
     }
 
     /// What is remembered now.
-    var shift: TimeShift { state.withLock { $0.shift } }
+    package var shift: TimeShift { state.withLock { $0.shift } }
 
-    var version: UInt64 { state.withLock { $0.isOther ? 0 : $0.version } }
+    package var version: UInt64 { state.withLock { $0.isOther ? 0 : $0.version } }
 
     /// Whether an object was merged already.
-    func hasMerged(_ generation: UInt64) -> Bool {
+    package func hasMerged(_ generation: UInt64) -> Bool {
         state.withLock { $0.generation == generation }
     }
 
     /// What a merge has brought.
-    struct Outcome: Sendable {
-        var relation = TimeShift.Relation.unchanged
+    package struct Outcome: Sendable {
+        package var relation = TimeShift.Relation.unchanged
         /// Segments that fell out at the far end.
-        var dropped: [TimeShiftSegment] = []
-        var missed = 0
+        package var dropped: [TimeShiftSegment] = []
+        package var missed = 0
         /// False for a playlist that has no window.
-        var isShifted = true
+        package var isShifted = true
     }
 
     /// A window as the origin sent it.
-    struct Reading {
-        let body: [UInt8]
+    package struct Reading {
+        package let body: [UInt8]
         /// The URL that it came from.
-        let base: AbsoluteURL
+        package let base: AbsoluteURL
         /// The key of the playlist.
-        let key: ObjectKey
+        package let key: ObjectKey
         /// The stored object that it was read from; 0 for none.
-        var generation: UInt64 = 0
+        package var generation: UInt64 = 0
+
+        package init(body: [UInt8], base: AbsoluteURL, key: ObjectKey, generation: UInt64 = 0) {
+            self.body = body
+            self.base = base
+            self.key = key
+            self.generation = generation
+        }
     }
 
     /// Takes in a window, after the memory of live lists has.
@@ -165,52 +198,53 @@ final class ShiftedList: Sendable {
     /// - Returns: what it has brought; what fell out is let go already.
     /// - Throws: what a rewrite would throw; nothing has changed then.
     @discardableResult
-    func merge(_ reading: Reading, _ core: ProxyCore) throws(PlaylistError) -> Outcome {
+    package func merge(_ reading: Reading, _ table: TimeShiftTable) throws(PlaylistError) -> Outcome
+    {
         let surroundings = TimeShift.Surroundings(
-            variables: core.playlistMemory.variables(of: session.id),
-            sibling: core.timeShift.sibling(of: self),
-            countsAnew: core.live.relation(of: reading.key) == .reset)
+            variables: table.memory.variables(of: session.id),
+            sibling: table.sibling(of: self),
+            countsAnew: table.live.relation(of: reading.key) == .reset)
         let text = try PlaylistText(reading.body)
         let outcome = try merging.withLock { _ throws(PlaylistError) in
             // A long one in a copy: nobody who asks for the state may have to wait for it.
             guard isLong || reading.body.count >= TextWorker.longText else {
                 return try state.withLock { state throws(PlaylistError) in
-                    try state.merge(reading, text, self, surroundings, core)
+                    try state.merge(reading, text, self, surroundings, table)
                 }
             }
             var merged = state.withLock { $0 }
             let (before, wasLooked) = (merged.version, merged.lookedTo)
             let result = Result { () throws(PlaylistError) in
-                try merged.merge(reading, text, self, surroundings, core)
+                try merged.merge(reading, text, self, surroundings, table)
             }
             let hasChanged = merged.version != before
             let looks = merged.lookedTo == wasLooked ? nil : merged.lookedTo
             state.withLock { $0.take(merged, lookedTo: looks, hasChanged: hasChanged) }
             return try result.get()
         }
-        core.keeper.drop(outcome.dropped, of: self)
-        if outcome.relation == .newEpoch { core.counters.add(.shiftEpochs) }
-        if outcome.missed > 0 { core.counters.add(.shiftMissed, Int64(outcome.missed)) }
+        table.thread.drop(outcome.dropped, of: self)
+        if outcome.relation == .newEpoch { table.counters.add(.shiftEpochs) }
+        if outcome.missed > 0 { table.counters.add(.shiftMissed, Int64(outcome.missed)) }
         return outcome
     }
 
     /// Whether its text takes a loop too long.
-    var isLong: Bool { state.withLock { $0.shift.segments.count >= TextWorker.longWindow } }
+    package var isLong: Bool { state.withLock { $0.shift.segments.count >= TextWorker.longWindow } }
 
     /// What players get: the origin's text, extended back.
-    func playlist(ending: TimeShift.Ending) -> [UInt8] {
+    package func playlist(ending: TimeShift.Ending) -> [UInt8] {
         let (shift, missing) = state.withLock { ($0.shift, $0.missing.union($0.open)) }
         return shift.playlist(ending: ending) { !missing.contains($0.number) }
     }
 
     /// Notes that a player asked for it.
-    func noteAsked(at now: Monotonic) {
+    package func noteAsked(at now: Monotonic) {
         state.withLock { $0.lastAsked = now }
     }
 }
 
 extension ShiftedList.State {
-    mutating func change() {
+    package mutating func change() {
         version += 1
         isUnsaved = true
         let first = shift.segments.first?.number ?? 0
@@ -220,7 +254,7 @@ extension ShiftedList.State {
     /// Takes in a window of `list`.
     fileprivate mutating func merge(
         _ reading: ShiftedList.Reading, _ text: borrowing PlaylistText, _ list: ShiftedList,
-        _ surroundings: TimeShift.Surroundings, _ core: ProxyCore
+        _ surroundings: TimeShift.Surroundings, _ table: TimeShiftTable
     ) throws(PlaylistError) -> ShiftedList.Outcome {
         if reading.generation != 0 { generation = reading.generation }
         var outcome = ShiftedList.Outcome()
@@ -236,7 +270,7 @@ extension ShiftedList.State {
         outcome.missed = merge.missed
         for number in merge.added {
             guard let segment = shift.segment(number: number) else { continue }
-            let marks = core.marks(of: segment, list.session)
+            let marks = table.marks(of: segment, list.session)
             if marks != segment.marks { shift.mark(number, marks) }
         }
         if let duration = list.session.shift.duration {
@@ -257,5 +291,19 @@ extension ShiftedList.State {
         if let looked { lookedTo = looked }
         isRestored = merged.isRestored
         if hasChanged { change() }
+    }
+}
+
+extension TimeShiftTable {
+    /// What the names of a segment stand for now.
+    package func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
+        func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
+            guard let url else { return 0 }
+            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
+            return live.epoch(of: name).number
+        }
+        return TimeShiftSegment.Marks(
+            segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
+            key: mark(segment.keyURL, .key))
     }
 }

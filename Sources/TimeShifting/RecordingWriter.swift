@@ -1,20 +1,20 @@
 import Library
-import Model
+package import Model
 import Origin
 import Playlists
 import CachePolicy
 import Glibc
 import HLS
 import HTTP
-import Posix
+package import Posix
 import Retention
 import Routing
 import Store
 import Synchronization
-import URISyntax
+package import URISyntax
 
 /// Puts playlists of our own into the store, so that a recording plays like anything else there.
-extension ProxyCore {
+extension TimeShiftServices {
     /// Stores a playlist under the key that a session finds it by; blocks on the disk.
     ///
     /// - Parameters:
@@ -23,7 +23,7 @@ extension ProxyCore {
     ///   - base: what its references are relative to.
     ///   - session: whose it is.
     /// - Throws: `SystemError` where the disk has no room for it.
-    func store(
+    package func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
     ) throws(SystemError) {
         let text = names.cacheKey(url, session: session, role: .playlist).text
@@ -65,13 +65,13 @@ extension Recording {
     static func titleLine(_ name: String) -> [UInt8] { Array("\(TitleName.comment)\(name)\n".utf8) }
 
     /// `body` with the recording's name in its second line.
-    func named(_ body: [UInt8]) -> [UInt8] {
+    package func named(_ body: [UInt8]) -> [UInt8] {
         guard let name = order.name, let end = body.firstIndex(of: 0x0A) else { return body }
         return Array(body[...end]) + Self.titleLine(name) + Array(body[(end + 1)...])
     }
 
     /// The entry with what was chosen, or what can be played, of its variants and renditions.
-    func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
+    package func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
         let result = try? MultivariantFilter.filter(found.body, base: found.base) { reference in
             reference.role == .playlist && urls.contains(reference.url)
         }
@@ -81,18 +81,18 @@ extension Recording {
 
     /// What a list comes to once it is over.
     struct Finished {
-        let url: AbsoluteURL
-        let bytes: [UInt8]
-        let segments: Int
-        let lost: Int
-        let seconds: Double
+        package let url: AbsoluteURL
+        package let bytes: [UInt8]
+        package let segments: Int
+        package let lost: Int
+        package let seconds: Double
     }
 
     /// Reads every list as a film; blocks on the disk.
     func finishedLists() -> [Finished] {
         order.lists.compactMap { chosen in
-            let list = core.timeShift.list(chosen.url, of: session)
-            list.verify(core, all: true)
+            let list = services.timeShift.list(chosen.url, of: session)
+            list.verify(services.timeShift, all: true)
             let (shift, missing) = list.state.withLock { ($0.shift, $0.missing.union($0.open)) }
             let bytes = shift.playlist(ending: .recorded) { !missing.contains($0.number) }
             let kept = shift.segments.filter { !$0.isGap && !missing.contains($0.number) }

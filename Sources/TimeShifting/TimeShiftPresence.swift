@@ -1,9 +1,9 @@
 import Library
-import Model
+package import Model
 import Origin
 import Playlists
 import CachePolicy
-import HLS
+package import HLS
 import HTTP
 import Posix
 import Routing
@@ -12,7 +12,7 @@ import Synchronization
 import URISyntax
 
 /// Which segments of a longer window are really there: only what was fetched counts.
-extension ProxyCore {
+extension TimeShiftTable {
     /// The key that a resource of a role is stored under; `mark` tells what its name stands for.
     func storedKey(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
@@ -23,7 +23,7 @@ extension ProxyCore {
     }
 
     /// Whether all that a segment needs to be played is stored, or on its way; opens files.
-    func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
+    package func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
         guard let url = segment.url else { return false }
         let marks = segment.marks
         if let key = segment.keyURL,
@@ -56,13 +56,13 @@ extension ProxyCore {
 extension ShiftedList {
     /// A segment that left the origin's window is looked for this many segments longer: its fetch
     /// may be under way.
-    static let grace = 8
+    package static let grace = 8
 
     /// Looks for segments that have left the origin's window since the last look; some file opens.
     ///
     /// - Returns: true where what players get has changed.
     @discardableResult
-    func lookForKept(_ core: ProxyCore) -> Bool {
+    package func lookForKept(_ table: TimeShiftTable) -> Bool {
         let (shift, open) = state.withLock { state -> (TimeShift, Set<Int>) in
             let end = min(state.shift.windowStart, (state.shift.segments.last?.number ?? -1) + 1)
             if state.lookedTo < end {
@@ -81,7 +81,7 @@ extension ShiftedList {
             }
             if segment.isGap || segment.isPlaceholder {
                 lost.insert(number)
-            } else if core.isKept(segment, session) {
+            } else if table.isKept(segment, session) {
                 kept.insert(number)
             } else if number < shift.windowStart - Self.grace {
                 lost.insert(number)
@@ -102,7 +102,7 @@ extension ShiftedList {
     /// Blocks on the disk, for a second or two with a day of segments. What left the window just now is
     /// left to `lookForKept`, which gives it time. With `all` that, and the window itself, is looked at
     /// too.
-    func verify(_ core: ProxyCore, all: Bool = false) {
+    package func verify(_ table: TimeShiftTable, all: Bool = false) {
         let (shift, open, lookedTo) = state.withLock { ($0.shift, $0.open, $0.lookedTo) }
         let end = min(shift.windowStart, lookedTo)
         let old = shift.segments.filter { segment in
@@ -113,17 +113,17 @@ extension ShiftedList {
             let some = old[start..<min(start + 500, old.count)]
             let keys = some.map { segment in
                 segment.url.map {
-                    core.storedKey($0, session, role: .segment, mark: segment.marks.segment)
+                    table.storedKey($0, session, role: .segment, mark: segment.marks.segment)
                 }
             }
-            let rows = core.store.entries(of: keys.compactMap { $0 })
+            let rows = table.store.entries(of: keys.compactMap { $0 })
             var cursor = 0
             for (segment, key) in zip(some, keys) {
                 guard key != nil else { continue }
                 let row = rows[cursor]
                 cursor += 1
                 // The index learns of what came just now a moment later, and knows no ranges.
-                if row?.isComplete != true, !core.isKept(segment, session) {
+                if row?.isComplete != true, !table.isKept(segment, session) {
                     lost.insert(segment.number)
                 }
             }

@@ -1,6 +1,6 @@
 import HLS
 import Library
-import Model
+package import Model
 import Origin
 import Playlists
 import Posix
@@ -12,7 +12,7 @@ extension TimeShiftTable {
     ///
     /// - Parameter resource: what is asked about.
     /// - Returns: an object; nil for what is no list with a longer window in memory.
-    func report(on resource: Resource) -> JSONValue? {
+    package func report(on resource: Resource) -> JSONValue? {
         guard resource.session.shift != .none,
             let list = known(resource.url, of: resource.session.id)
         else { return nil }

@@ -8,7 +8,7 @@ import Synchronization
 /// How far a recording has come.
 extension Recording {
     /// What is there of each list now.
-    var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
+    package var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
         zip(order.lists, followers).map { chosen, follower in
             let fetched = follower.fetches.stored
             let (shift, gone) = follower.list.state.withLock {
@@ -30,5 +30,5 @@ extension Recording {
         }
     }
 
-    var bytes: Int64 { order.bytes + fetchedBytes }
+    package var bytes: Int64 { order.bytes + fetchedBytes }
 }

@@ -2,6 +2,7 @@ import Library
 import Model
 import Origin
 import Playlists
+import TimeShifting
 import CachePolicy
 import HLS
 import HTTP
@@ -30,7 +31,7 @@ extension ProxyCore {
         if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
             return 0
         }
-        list.lookForKept(self)
+        list.lookForKept(timeShift)
         let version = list.version
         if version != 0 { keeper.look(after: list, of: resource) }
         return version
@@ -48,7 +49,8 @@ extension ProxyCore {
             in: (body, base), of: resource, object, options: rewriteOptions(for: resource))
         let outcome = try? list.merge(
             .init(
-                body: body, base: base, key: resource.listKey, generation: object.generation), self)
+                body: body, base: base, key: resource.listKey, generation: object.generation),
+            timeShift)
         return outcome?.isShifted ?? false
     }
 
@@ -72,20 +74,6 @@ extension OriginExchange {
     }
 }
 
-extension ProxyCore {
-    /// What the names of a segment stand for now.
-    func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
-        func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
-            guard let url else { return 0 }
-            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
-            return live.epoch(of: name).number
-        }
-        return TimeShiftSegment.Marks(
-            segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
-            key: mark(segment.keyURL, .key))
-    }
-}
-
 extension CachingProxy {
     /// Answers for a segment that is not kept with an empty body.
     ///
@@ -102,24 +90,5 @@ extension CachingProxy {
         status.append(to: &fields)
         CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
         exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes([]))
-    }
-}
-
-extension TimeShiftTable {
-    /// Delivery directives with the numbers that the origin knows (8216bis, 6.2.5.2).
-    func translated(
-        _ directives: [QueryItem], for url: AbsoluteURL, _ session: Session
-    ) -> [QueryItem] {
-        guard session.shift != .none, !directives.isEmpty, let list = known(url, of: session.id)
-        else { return directives }
-        let shift = list.shift
-        return directives.map { item in
-            guard item.rawName == "_HLS_msn",
-                let number = item.rawValue.flatMap({
-                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
-                })
-            else { return item }
-            return QueryItem(rawName: item.rawName, rawValue: "\(shift.originNumber(of: number))")
-        }
     }
 }

@@ -16,15 +16,15 @@ import URISyntax
 /// Bound to the keeper's loop.
 final class TimeShiftFetches {
     /// A resource, or a part of one.
-    struct Piece: Hashable {
-        let url: AbsoluteURL
-        let role: ResourceRole
-        let range: SubRange?
+    package struct Piece: Hashable {
+        package let url: AbsoluteURL
+        package let role: ResourceRole
+        package let range: SubRange?
         /// The segment that it was wanted for first.
-        let number: Int
+        package let number: Int
     }
 
-    private let core: ProxyCore
+    private let services: TimeShiftServices
     private let loop: EventLoop
     private let session: Session
     private let forwardedFields: Fields
@@ -32,9 +32,9 @@ final class TimeShiftFetches {
     /// Told when a piece is stored, nil, or its fetch has failed; it is tried again then for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
     /// The bytes of what has come so far.
-    private(set) var fetchedBytes: Int64 = 0
+    package private(set) var fetchedBytes: Int64 = 0
     /// Numbers of the segments that are there.
-    private(set) var stored: Set<Int> = []
+    package private(set) var stored: Set<Int> = []
 
     private var waiting: [Piece] = []
     private var running: [Piece: BackgroundFetch] = [:]
@@ -50,8 +50,8 @@ final class TimeShiftFetches {
     /// A piece that failed is tried again so often, each time a little later.
     private static let mostAttempts = 6
 
-    init(_ core: ProxyCore, _ loop: EventLoop, for resource: Resource, yields: Bool) {
-        self.core = core
+    init(_ services: TimeShiftServices, _ loop: EventLoop, for resource: Resource, yields: Bool) {
+        self.services = services
         self.loop = loop
         session = resource.session
         forwardedFields = resource.forwardedFields
@@ -59,13 +59,13 @@ final class TimeShiftFetches {
     }
 
     /// Whether everything that was wanted has come or was given up.
-    var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
+    package var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
 
     /// Wants every segment of the origin's window that was not wanted before.
     ///
     /// At first also what left it just now: players' reloads may have moved it before this began, and
     /// origins hold on to segments for a while.
-    func want(_ shift: TimeShift) {
+    package func want(_ shift: TimeShift) {
         let start = next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         guard let last = shift.segments.last?.number, start <= last else { return }
         for number in start...last {
@@ -93,10 +93,10 @@ final class TimeShiftFetches {
         while !isStopped, running.count < Self.mostRunning, !waiting.isEmpty {
             let piece = waiting.removeFirst()
             guard running[piece] == nil else { continue }
-            let resource = core.names.resource(
+            let resource = services.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
             let bound = LoopBound(self, to: loop)
-            running[piece] = core.flights.bring(
+            running[piece] = services.flights.bring(
                 .init(
                     resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields)
             ) { end in bound.enqueue { fetches, _ in fetches.hear(end, of: piece) } }
@@ -118,7 +118,7 @@ final class TimeShiftFetches {
     }
 
     private func count(_ piece: Piece, _ report: BackgroundFetch.Report) {
-        core.counters.add(.shiftFetched)
+        services.counters.add(.shiftFetched)
         fetchedBytes += piece.range.map { Int64($0.length) } ?? report.total ?? report.broughtBytes
         if piece.role == .segment { stored.insert(piece.number) }
     }
@@ -141,7 +141,7 @@ final class TimeShiftFetches {
     }
 
     /// Takes back what is under way.
-    func stop() {
+    package func stop() {
         isStopped = true
         for fetch in running.values { fetch.cancel() }
         running = [:]

@@ -1,20 +1,16 @@
 // Content types of answers: what the place, the origin and the file name say.
-import Library
-import Model
-import Origin
-import Playlists
 import HLS
 import HTTP
 
 /// Content types by role, for what the origin mislabels.
-enum ContentTypes {
-    static let playlist = "application/vnd.apple.mpegurl"
+package enum ContentTypes {
+    package static let playlist = "application/vnd.apple.mpegurl"
 
     /// The type of a media answer.
     ///
     /// The place in the playlist comes first, then what the origin said, then the file name; markup
     /// is never passed on as such, since it would run as ours.
-    static func media(_ resource: Resource, stated: String?) -> String {
+    package static func media(_ resource: Resource, stated: String?) -> String {
         if resource.isMounted { return stated ?? "application/octet-stream" }
         switch resource.role {
         case .key?: return "application/octet-stream"

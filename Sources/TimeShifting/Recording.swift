@@ -23,11 +23,11 @@ import Upstream
 
 /// Bound to the keeper's loop.
 final class Recording {
-    private(set) var order: RecordingOrder
-    let session: Session
-    let core: ProxyCore
+    package private(set) var order: RecordingOrder
+    package let session: Session
+    package let services: TimeShiftServices
     private let loop: EventLoop
-    private(set) var followers: [TimeShiftFollower] = []
+    package private(set) var followers: [TimeShiftFollower] = []
     /// Keys of what it needs and what was fetched for other titles.
     private var sharedKeys: Set<ObjectKey> = []
     private var pinnedKeys: Set<ObjectKey>?
@@ -42,17 +42,17 @@ final class Recording {
     /// An entry that cannot be read is read again after so long.
     private static let retry = Interval.seconds(2)
 
-    init(_ order: RecordingOrder, _ core: ProxyCore, _ loop: EventLoop) {
+    init(_ order: RecordingOrder, _ services: TimeShiftServices, _ loop: EventLoop) {
         self.order = order
-        self.core = core
+        self.services = services
         self.loop = loop
-        session = core.sessions.session(for: order.entry, recording: order.id)
+        session = services.sessions.session(for: order.entry, recording: order.id)
     }
 
     // MARK: Starting
 
     /// Starts, or goes on where a former run stopped.
-    func start() {
+    package func start() {
         pin()
         if !order.lists.isEmpty { return follow() }
         readEntry()
@@ -61,7 +61,7 @@ final class Recording {
     private func readEntry() {
         guard !isStopped, order.state == .running else { return }
         let bound = LoopBound(self, to: loop)
-        core.playlists.read(
+        services.playlists.read(
             OwnPlaylist.Request(url: order.choice.url, session: session, lane: .express)
         ) {
             result in bound.enqueue { recording, _ in recording.hear(result) }
@@ -99,12 +99,12 @@ final class Recording {
             return end(.failed, (error as? DownloadChoice.Fault)?.message ?? "\(error)")
         }
         order.isMultivariant = true
-        core.playlistMemory.remember(found.variables, of: session.id)
+        services.playlistMemory.remember(found.variables, of: session.id)
         guard let body = filtered(found, to: Set(order.lists.map(\.url))) else {
             return end(.failed, "the playlist names nothing that could be recorded")
         }
         do throws(SystemError) {
-            try core.store(
+            try services.store(
                 playlist: body, at: order.choice.url, base: found.base, of: session)
         } catch {
             return end(.failed, "the playlist cannot be kept: \(error)")
@@ -115,11 +115,11 @@ final class Recording {
     private func follow() {
         say("")
         for chosen in order.lists {
-            let list = core.timeShift.list(chosen.url, of: session)
-            let resource = core.names.resource(
+            let list = services.timeShift.list(chosen.url, of: session)
+            let resource = services.names.resource(
                 chosen.url, session, role: .playlist, forwarding: Fields())
             let follower = TimeShiftFollower(
-                list, of: resource, core: core, loop: loop, yields: false)
+                list, of: resource, services: services, loop: loop, yields: false)
             follower.fetches.didEnd = { [weak self] piece, failure in self?.note(piece, failure) }
             follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
             followers.append(follower)
@@ -131,12 +131,13 @@ final class Recording {
 
     /// What is stored of a list may be newer than what a former run had saved of its window.
     private func takeStored(_ list: ShiftedList, _ resource: Resource) {
-        guard let object = core.store.peek(resource.key), object.isComplete,
+        guard let object = services.store.peek(resource.key), object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
-        _ = try? list.merge(.init(body: body, base: base, key: resource.listKey), core)
+        _ = try? list.merge(
+            .init(body: body, base: base, key: resource.listKey), services.timeShift)
     }
 
     // MARK: Running
@@ -162,16 +163,16 @@ final class Recording {
             return
         }
         failuresForRoom = 0
-        let resource = core.names.resource(
+        let resource = services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
         let key = resource.key
-        if let object = core.store.peek(key), object.title != session.id.number {
+        if let object = services.store.peek(key), object.title != session.id.number {
             sharedKeys.insert(key)
         }
     }
 
     /// Once a second.
-    func tick() {
+    package func tick() {
         switch order.state {
         case .running:
             if sharedKeys.count > (pinnedKeys?.count ?? 0) + 20 { pin() }
@@ -194,7 +195,7 @@ final class Recording {
     // MARK: Ending
 
     /// Fetches what is under way, and ends.
-    func finish(_ reason: String) {
+    package func finish(_ reason: String) {
         guard order.state == .running else { return }
         if order.lists.isEmpty {
             let why = order.reason.isEmpty ? reason : order.reason
@@ -213,7 +214,7 @@ final class Recording {
         guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
         do throws(SystemError) {
             for list in lists {
-                try core.store(playlist: list.bytes, at: list.url, base: list.url, of: session)
+                try services.store(playlist: list.bytes, at: list.url, base: list.url, of: session)
             }
         } catch {
             return end(.failed, "the playlists cannot be written: \(error)")
@@ -225,7 +226,7 @@ final class Recording {
         guard order.isMultivariant else { return end(.done, order.reason) }
         let played = Set(lists.map(\.url))
         let bound = LoopBound(self, to: loop)
-        core.playlists.read(OwnPlaylist.Request(url: order.choice.url, session: session)) {
+        services.playlists.read(OwnPlaylist.Request(url: order.choice.url, session: session)) {
             result in
             bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
         }
@@ -239,7 +240,7 @@ final class Recording {
             return end(.failed, "the recorded playlists cannot be named any more")
         }
         do throws(SystemError) {
-            try core.store(
+            try services.store(
                 playlist: body, at: order.choice.url, base: found.base, of: session)
         } catch {
             return end(.failed, "the playlist cannot be written: \(error)")
@@ -255,8 +256,8 @@ final class Recording {
         order.state = state
         order.ended = loop.wallNow
         order.reason = reason
-        if state == .done { pin() } else { _ = try? core.store.unpin(title: session.id.number) }
-        core.log.notice(
+        if state == .done { pin() } else { _ = try? services.store.unpin(title: session.id.number) }
+        services.log.notice(
             "a recording has ended",
             metadata: ["id": "\(order.id)", "state": "\(state.rawValue)", "reason": "\(reason)"])
         didChange?()
@@ -264,9 +265,9 @@ final class Recording {
 
     /// What its names stood for is looked up in the snapshot, if they have not always done so.
     private func forget(_ url: AbsoluteURL) {
-        let list = core.timeShift.list(url, of: session)
-        core.timeShift.forget(list)
-        let files = core.timeShift.files(of: session)
+        let list = services.timeShift.list(url, of: session)
+        services.timeShift.forget(list)
+        let files = services.timeShift.files(of: session)
         let isMarked = list.shift.segments.contains { $0.marks != .init() }
         if !isMarked || (try? files.save(list.shift, url, session.id)) == nil {
             files.remove(url, session.id)
@@ -274,23 +275,23 @@ final class Recording {
     }
 
     /// The daemon stops: what is under way is taken up at its next start.
-    func stop() {
+    package func stop() {
         isStopped = true
         order.bytes += fetchedBytes
         for follower in followers { follower.stop() }
         followers = []
     }
 
-    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
+    package var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
 
     private func pin() {
         do throws(SystemError) {
-            try core.store.pin(
+            try services.store.pin(
                 title: session.id.number, url: order.choice.url.normalisedForKey,
                 keys: Array(sharedKeys))
             pinnedKeys = sharedKeys
         } catch {
-            core.log.error("a recording cannot be pinned", metadata: ["error": "\(error)"])
+            services.log.error("a recording cannot be pinned", metadata: ["error": "\(error)"])
         }
     }
 }

@@ -1,15 +1,15 @@
 // Looks after longer windows while nobody asks for them: goes on with their lists for a while,
 // saves them, checks them against the store, and lets go what fell out of them.
-import Library
-import Model
+package import Library
+package import Model
 import Origin
 import Playlists
-import HLS
-import HTTP
+package import HLS
+package import HTTP
 import Logging
-import Posix
-import Reactor
-import Routing
+package import Posix
+package import Reactor
+package import Routing
 import Store
 import Synchronization
 import URISyntax
@@ -20,21 +20,21 @@ package final class TimeShiftThread: Sendable {
     private let keeper = Mutex<LoopBound<TimeShiftKeeper>?>(nil)
 
     /// Starts the thread.
-    init() throws(SystemError) {
+    package init() throws(SystemError) {
         thread = try LoopThread(name: "timeshift") { _ in }
     }
 
     /// Begins its work; recordings of former runs are taken up.
-    package func start(_ core: ProxyCore) {
+    package func start(_ services: TimeShiftServices) {
         thread.handle.enqueue { [self] loop in
-            let made = TimeShiftKeeper(core, loop)
+            let made = TimeShiftKeeper(services, loop)
             keeper.withLock { $0 = LoopBound(made, to: loop) }
             made.start()
         }
     }
 
     /// Saves everything and ends the thread; blocks on the disk.
-    func stop() {
+    package func stop() {
         onKeeper { $0.stop() }
         thread.stopAndJoin()
         keeper.withLock { $0 = nil }
@@ -49,7 +49,7 @@ package final class TimeShiftThread: Sendable {
     }
 
     /// Has the keeper go on with a list that a player has asked for.
-    func look(after list: ShiftedList, of resource: Resource) {
+    package func look(after list: ShiftedList, of resource: Resource) {
         let isNew = list.state.withLock { state in
             defer { state.isFollowed = true }
             return !state.isFollowed
@@ -61,19 +61,19 @@ package final class TimeShiftThread: Sendable {
     private let running = Mutex<Set<SessionID>>([])
 
     /// Notes that a recording runs, or has ended.
-    func note(running session: SessionID, _ isRunning: Bool) {
+    package func note(running session: SessionID, _ isRunning: Bool) {
         running.withLock { sessions in
             if isRunning { sessions.insert(session) } else { sessions.remove(session) }
         }
     }
 
     /// Whether a session's playlists are what was recorded, about which no origin is asked.
-    func isOver(_ session: Session) -> Bool {
+    package func isOver(_ session: Session) -> Bool {
         session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
     }
 
     /// Answers a request under `/api/recordings`; `done` is called on the keeper's thread.
-    func answer(
+    package func answer(
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
@@ -81,17 +81,17 @@ package final class TimeShiftThread: Sendable {
     }
 
     /// Lets go what has fallen out of a window.
-    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+    package func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         guard !segments.isEmpty else { return }
         onKeeper { $0.drop(segments, of: list) }
     }
 }
 
 /// Bound to its thread, which may block on the disk.
-final class TimeShiftKeeper {
-    let core: ProxyCore
-    let loop: EventLoop
-    private(set) lazy var recorder = Recorder(self)
+package final class TimeShiftKeeper {
+    package let services: TimeShiftServices
+    package let loop: EventLoop
+    package private(set) lazy var recorder = Recorder(self)
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -103,36 +103,37 @@ final class TimeShiftKeeper {
     /// A list is compared with the index so often.
     private static let verifyTicks = 120
 
-    init(_ core: ProxyCore, _ loop: EventLoop) {
-        self.core = core
+    init(_ services: TimeShiftServices, _ loop: EventLoop) {
+        self.services = services
         self.loop = loop
     }
 
-    func start() {
-        core.timeShift.windows.clean(now: loop.wallNow)
+    package func start() {
+        services.timeShift.windows.clean(now: loop.wallNow)
         recorder.resume()
         tick()
     }
 
     /// Saves everything.
-    func stop() {
+    package func stop() {
         isStopped = true
         recorder.stop()
         for follower in followers.values { follower.stop() }
-        for list in core.timeShift.all { save(list) }
+        for list in services.timeShift.all { save(list) }
     }
 
     // MARK: Players' lists
 
-    func follow(_ list: ShiftedList, of resource: Resource) {
+    package func follow(_ list: ShiftedList, of resource: Resource) {
         let id = ObjectIdentifier(list)
         // A recording looks after its own.
         guard !isStopped, followers[id] == nil, list.session.shift.recording == nil else { return }
-        let follower = TimeShiftFollower(list, of: resource, core: core, loop: loop, yields: true)
+        let follower = TimeShiftFollower(
+            list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
         follower.didReload = { [weak self, unowned follower] in self?.settle(follower) }
         if list.state.withLock({ $0.isRestored || !$0.shift.segments.isEmpty }) {
-            list.verify(core)
+            list.verify(services.timeShift)
         }
         follower.reload()
     }
@@ -167,10 +168,10 @@ final class TimeShiftKeeper {
     private func tick() {
         guard !isStopped else { return }
         ticks += 1
-        for list in core.timeShift.all {
+        for list in services.timeShift.all {
             saveIfDue(list)
             if ticks % Self.verifyTicks == 0, list.state.withLock({ $0.isFollowed }) {
-                list.verify(core)
+                list.verify(services.timeShift)
             }
             forgetIfIdle(list)
         }
@@ -190,7 +191,7 @@ final class TimeShiftKeeper {
         if isDue { save(list) }
     }
 
-    func save(_ list: ShiftedList) {
+    package func save(_ list: ShiftedList) {
         let now = loop.now
         let shift = list.state.withLock { state -> TimeShift? in
             guard state.isUnsaved, !state.isOther else { return nil }
@@ -200,11 +201,11 @@ final class TimeShiftKeeper {
         }
         guard let shift else { return }
         do throws(SystemError) {
-            try core.timeShift.files(of: list.session).save(
+            try services.timeShift.files(of: list.session).save(
                 shift, list.url, list.session.id)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
-            core.log.error(
+            services.log.error(
                 "a longer window could not be saved",
                 metadata: ["list": "\(list.url.redacted)", "error": "\(error)"])
         }
@@ -218,30 +219,30 @@ final class TimeShiftKeeper {
             }
             return state.lastAsked.map { now - $0 > Self.idle } ?? true
         }
-        if isIdle { core.timeShift.forget(list) }
+        if isIdle { services.timeShift.forget(list) }
     }
 
     // MARK: What fell out
 
     /// Takes segments out of the store that were kept for windows only, and are in none now.
-    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
-        let pins = core.store.pins()
+    package func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+        let pins = services.store.pins()
         let pinnedTitles = Set(pins.map(\.title))
         let pinnedKeys = Set(pins.flatMap(\.keys))
-        let others = core.timeShift.all.filter { $0 !== list }.map(\.shift)
+        let others = services.timeShift.all.filter { $0 !== list }.map(\.shift)
         for segment in segments {
             // One resource with ranges holds what is still in the window.
             guard let url = segment.url, segment.byteRange == nil,
                 !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)
             else { continue }
-            let key = core.storedKey(
+            let key = services.timeShift.storedKey(
                 url, list.session, role: .segment, mark: segment.marks.segment)
-            guard !pinnedKeys.contains(key), let object = core.store.peek(key),
+            guard !pinnedKeys.contains(key), let object = services.store.peek(key),
                 !pinnedTitles.contains(object.title),
-                core.sessions.session(SessionID(object.title)).shift.window != nil
+                services.sessions.session(SessionID(object.title)).shift.window != nil
             else { continue }
-            core.store.remove(key)
-            core.counters.add(.shiftDropped)
+            services.store.remove(key)
+            services.counters.add(.shiftDropped)
         }
     }
 }

@@ -14,10 +14,10 @@ import URISyntax
 ///
 /// Bound to the keeper's loop.
 final class TimeShiftFollower {
-    let list: ShiftedList
-    let resource: Resource
-    let fetches: TimeShiftFetches
-    private let core: ProxyCore
+    package let list: ShiftedList
+    package let resource: Resource
+    package let fetches: TimeShiftFetches
+    private let services: TimeShiftServices
     private let loop: EventLoop
     private var timer: TimerID?
     private var isStopped = false
@@ -25,32 +25,33 @@ final class TimeShiftFollower {
 
     /// Whether the segments are fetched, and not only their list.
     var bringsSegments = true
-    private(set) var hasEnded = false
+    package private(set) var hasEnded = false
     /// True for a playlist that was complete when it was first read, or is none of segments.
     private(set) var hasNoWindow = false
-    private(set) var failure: ProxyFailure?
+    package private(set) var failure: ProxyFailure?
     /// Told after each reload.
     var didReload: (() -> Void)?
 
     init(
-        _ list: ShiftedList, of resource: Resource, core: ProxyCore, loop: EventLoop, yields: Bool
+        _ list: ShiftedList, of resource: Resource, services: TimeShiftServices, loop: EventLoop,
+        yields: Bool
     ) {
         self.list = list
         self.resource = resource
-        self.core = core
+        self.services = services
         self.loop = loop
-        fetches = TimeShiftFetches(core, loop, for: resource, yields: yields)
+        fetches = TimeShiftFetches(services, loop, for: resource, yields: yields)
     }
 
     /// Reloads now and from now on.
-    func reload() {
+    package func reload() {
         guard !isStopped else { return }
         let wanted = OwnPlaylist.Request(
             url: list.url, session: list.session,
-            variables: core.playlistMemory.variables(of: list.session.id),
+            variables: services.playlistMemory.variables(of: list.session.id),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
-        core.playlists.read(wanted) { result in
+        services.playlists.read(wanted) { result in
             bound.enqueue { follower, _ in follower.hear(result) }
         }
     }
@@ -69,7 +70,7 @@ final class TimeShiftFollower {
             didReload?()
             return
         }
-        list.lookForKept(core)
+        list.lookForKept(services.timeShift)
         let shift = list.shift
         if bringsSegments { fetches.want(shift) }
         hasEnded = shift.isEnded
@@ -82,7 +83,8 @@ final class TimeShiftFollower {
     private func take(_ found: OwnPlaylist) -> Bool {
         guard
             let outcome = try? list.merge(
-                .init(body: found.body, base: found.base, key: found.resource.listKey), core)
+                .init(body: found.body, base: found.base, key: found.resource.listKey),
+                services.timeShift)
         else {
             return false
         }
@@ -102,14 +104,14 @@ final class TimeShiftFollower {
     }
 
     /// Reloads no more and takes back what is under way.
-    func stop() {
+    package func stop() {
         isStopped = true
         if let timer { loop.cancel(timer) }
         fetches.stop()
     }
 
     /// Reloads no more; what is under way comes to its end.
-    func finish() {
+    package func finish() {
         isStopped = true
         if let timer { loop.cancel(timer) }
     }

@@ -1,0 +1,52 @@
+// What longer windows and recordings take of the rest of the daemon.
+package import Library
+package import Logging
+package import Model
+package import Origin
+package import Playlists
+package import Store
+package import URISyntax
+
+/// The services that the keeper's thread uses.
+package struct TimeShiftServices: Sendable {
+    package let store: ObjectStore
+    package let names: ResourceNames
+    package let sessions: SessionTable
+    package let playlistMemory: PlaylistMemory
+    package let counters: Counters
+    package let flights: Flights
+    package let playlists: PlaylistReader
+    package let timeShift: TimeShiftTable
+    package let keeper: TimeShiftThread
+    package let crashes: CrashHistory
+    package let log: Logger
+    /// Signs links where the daemon has a token; nil otherwise.
+    package let signer: Signer?
+    /// What stands before each path of ours; "" or "/x".
+    package let basePath: String
+    /// The origin's URL that a text means; nil for none.
+    package let originURL: @Sendable (String) -> AbsoluteURL?
+
+    package init(
+        store: ObjectStore, names: ResourceNames, sessions: SessionTable,
+        playlistMemory: PlaylistMemory, counters: Counters, flights: Flights,
+        playlists: PlaylistReader, timeShift: TimeShiftTable, keeper: TimeShiftThread,
+        crashes: CrashHistory, log: Logger, signer: Signer?, basePath: String,
+        originURL: @escaping @Sendable (String) -> AbsoluteURL?
+    ) {
+        self.store = store
+        self.names = names
+        self.sessions = sessions
+        self.playlistMemory = playlistMemory
+        self.counters = counters
+        self.flights = flights
+        self.playlists = playlists
+        self.timeShift = timeShift
+        self.keeper = keeper
+        self.crashes = crashes
+        self.log = log
+        self.signer = signer
+        self.basePath = basePath
+        self.originURL = originURL
+    }
+}

@@ -1,0 +1,24 @@
+import HLS
+package import HTTP
+package import Model
+import Numbers
+package import URISyntax
+
+extension TimeShiftTable {
+    /// Delivery directives with the numbers that the origin knows (8216bis, 6.2.5.2).
+    package func translated(
+        _ directives: [QueryItem], for url: AbsoluteURL, _ session: Session
+    ) -> [QueryItem] {
+        guard session.shift != .none, !directives.isEmpty, let list = known(url, of: session.id)
+        else { return directives }
+        let shift = list.shift
+        return directives.map { item in
+            guard item.rawName == "_HLS_msn",
+                let number = item.rawValue.flatMap({
+                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                })
+            else { return item }
+            return QueryItem(rawName: item.rawName, rawValue: "\(shift.originNumber(of: number))")
+        }
+    }
+}
