@@ -103,9 +103,8 @@ let package = Package(
         .target(
             name: "Model",
             dependencies: [
-                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
-                "Routing", "CachePolicy", "Retention", "Lookahead", "Store", "Upstream",
-                "COpenSSL",
+                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "Lookahead", "Store", "Upstream", "COpenSSL",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -116,8 +115,8 @@ let package = Package(
         .target(
             name: "Library",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Lookahead", "Store", "Model",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Retention", "Lookahead", "Store", "Model",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -126,8 +125,8 @@ let package = Package(
         .target(
             name: "Origin",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Lookahead", "Store", "Upstream", "Model",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Retention", "Lookahead", "Store", "Upstream", "Model",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -137,8 +136,8 @@ let package = Package(
         .target(
             name: "Playlists",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy", "Store",
-                "Upstream", "Model", "Origin",
+                "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Retention", "Store", "Upstream", "Model", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -147,23 +146,32 @@ let package = Package(
         .target(
             name: "TimeShifting",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Store", "Upstream", "Model", "Library", "Origin",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Retention", "Store", "Upstream", "Model", "Library", "Origin", "Playlists",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // Row 7 too: what is fetched before players ask: look-ahead, feeds and downloads.
+        .target(
+            name: "Ahead",
+            dependencies: [
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Origin",
                 "Playlists",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 8: handlers.
+        // Row 8: from a request to its answer: links, policies, what is stored, playlists
+        // rewritten, and the daemon's own pages.
         .target(
-            name: "Proxy",
+            name: "Serving",
             dependencies: [
-                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
-                "Routing", "CachePolicy", "Retention", "Lookahead", "HTTPServer", "Store",
-                "Upstream", "Model", "Library", "Origin", "Playlists", "TimeShifting", "COpenSSL",
-                "CZlib",
+                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
+                "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
             swiftSettings: strict),
 
@@ -179,15 +187,13 @@ let package = Package(
         .target(
             name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
 
-        // Row 5: the shipped program.
+        // Row 9: the shipped program.
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "CommandSupport", "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
-                "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Proxy",
-                "CLinux",
-                "CCurl",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
+                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Ahead",
+                "Serving", "CommandSupport", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -195,7 +201,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5 too: shaped links, simulated players and traces, for those who tune the daemon.
+        // Row 9 too: shaped links, simulated players and traces, for those who tune the daemon.
         .executableTarget(
             name: "sluice-lab",
             dependencies: [
@@ -205,7 +211,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5 too: the figures behind the claims; `make bench`.
+        // Row 9 too: the figures behind the claims; `make bench`.
         .executableTarget(
             name: "Bench",
             dependencies: [
@@ -214,11 +220,11 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5 too: how the work of parsers and writers grows with their input; `make cost`.
+        // Row 9 too: how the work of parsers and writers grows with their input; `make cost`.
         .executableTarget(
             name: "Cost",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Library", "Proxy",
+                "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Library", "Serving",
             ],
             swiftSettings: strict),
 
@@ -270,7 +276,9 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Model", "Library", "Proxy", "Posix", "URISyntax", "HTTP", "HLS", "Routing",
+                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Serving",
+                "Posix",
+                "URISyntax", "HTTP", "HLS", "Routing",
                 "CachePolicy", "Store", "Retention", "Lookahead",
             ],
             swiftSettings: strict),

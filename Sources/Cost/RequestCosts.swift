@@ -2,7 +2,7 @@ import CachePolicy
 import HTTP
 import Library
 import Model
-import Proxy
+import Serving
 import Routing
 import URISyntax
 

@@ -1,5 +1,5 @@
-import HLS
 import Model
+import HLS
 import Posix
 import URISyntax
 import Upstream

@@ -1,7 +1,6 @@
 // The thread on which offline forms are made, so that no server loop waits for the index, and what it
 // made a moment ago.
 package import Model
-import Origin
 import CachePolicy
 import HLS
 import HTTP

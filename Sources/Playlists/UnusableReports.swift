@@ -1,6 +1,5 @@
 // Says in the log which URIs of a playlist players are not given, once a playlist.
 package import Model
-import Origin
 import CachePolicy
 package import HLS
 package import Logging

@@ -5,10 +5,9 @@
 //
 // Its session's playlists are its own: what a player of the recording gets while it runs is the
 // window from its start on, and afterwards the playlists that `write` has left in the store.
+import Playlists
 import Library
 import Model
-import Origin
-import Playlists
 import CachePolicy
 import HLS
 import HTTP

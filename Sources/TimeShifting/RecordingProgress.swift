@@ -1,7 +1,4 @@
 import Library
-import Model
-import Origin
-import Playlists
 import HLS
 import Synchronization
 

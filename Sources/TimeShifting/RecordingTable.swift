@@ -1,8 +1,6 @@
 // All recordings: what runs, what has ended, and their books on disk.
-package import Library
 import Model
-import Origin
-import Playlists
+package import Library
 import Glibc
 import HLS
 package import HTTP

@@ -1,7 +1,6 @@
+import Playlists
 import Library
 package import Model
-import Origin
-import Playlists
 import CachePolicy
 import Glibc
 import HLS

@@ -1,8 +1,6 @@
 // Brings the segments of a growing list into the store, with the keys and sections they need.
-import Library
 import Model
 import Origin
-import Playlists
 import HLS
 import HTTP
 import Posix

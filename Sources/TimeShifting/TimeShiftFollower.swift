@@ -1,8 +1,6 @@
 // Goes on with one live playlist as a player would, so that nothing of it is missed.
-import Library
-import Model
-import Origin
 import Playlists
+import Model
 import HLS
 import HTTP
 import Posix

@@ -2,13 +2,11 @@
 // saves them, checks them against the store, and lets go what fell out of them.
 package import Library
 package import Model
-import Origin
-import Playlists
 package import HLS
 package import HTTP
 import Logging
 package import Posix
-package import Reactor
+import Reactor
 package import Routing
 import Store
 import Synchronization
@@ -89,9 +87,9 @@ package final class TimeShiftThread: Sendable {
 
 /// Bound to its thread, which may block on the disk.
 package final class TimeShiftKeeper {
-    package let services: TimeShiftServices
-    package let loop: EventLoop
-    package private(set) lazy var recorder = Recorder(self)
+    let services: TimeShiftServices
+    let loop: EventLoop
+    private(set) lazy var recorder = Recorder(self)
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -108,14 +106,14 @@ package final class TimeShiftKeeper {
         self.loop = loop
     }
 
-    package func start() {
+    func start() {
         services.timeShift.windows.clean(now: loop.wallNow)
         recorder.resume()
         tick()
     }
 
     /// Saves everything.
-    package func stop() {
+    func stop() {
         isStopped = true
         recorder.stop()
         for follower in followers.values { follower.stop() }
@@ -124,7 +122,7 @@ package final class TimeShiftKeeper {
 
     // MARK: Players' lists
 
-    package func follow(_ list: ShiftedList, of resource: Resource) {
+    func follow(_ list: ShiftedList, of resource: Resource) {
         let id = ObjectIdentifier(list)
         // A recording looks after its own.
         guard !isStopped, followers[id] == nil, list.session.shift.recording == nil else { return }
@@ -191,7 +189,7 @@ package final class TimeShiftKeeper {
         if isDue { save(list) }
     }
 
-    package func save(_ list: ShiftedList) {
+    func save(_ list: ShiftedList) {
         let now = loop.now
         let shift = list.state.withLock { state -> TimeShift? in
             guard state.isUnsaved, !state.isOther else { return nil }
@@ -225,7 +223,7 @@ package final class TimeShiftKeeper {
     // MARK: What fell out
 
     /// Takes segments out of the store that were kept for windows only, and are in none now.
-    package func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         let pins = services.store.pins()
         let pinnedTitles = Set(pins.map(\.title))
         let pinnedKeys = Set(pins.flatMap(\.keys))

@@ -1,7 +1,4 @@
-import Library
 package import Model
-import Origin
-import Playlists
 import CachePolicy
 package import HLS
 import HTTP

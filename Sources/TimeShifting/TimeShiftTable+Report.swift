@@ -1,8 +1,5 @@
 import HLS
-import Library
 package import Model
-import Origin
-import Playlists
 import Posix
 import Routing
 import Synchronization

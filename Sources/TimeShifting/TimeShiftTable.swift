@@ -5,8 +5,6 @@
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
 package import Library
 package import Model
-import Origin
-import Playlists
 package import HLS
 package import Logging
 package import Posix

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 
 /// When something that ran in crashes is not taken up again.
 @Suite struct CrashCountTests {

@@ -4,7 +4,7 @@ import URISyntax
 
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 
 /// What is ordered, chosen and planned of a title, without a daemon.
 @Suite struct DownloadOrderTests {

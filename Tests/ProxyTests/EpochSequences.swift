@@ -10,10 +10,10 @@ import Routing
 import Store
 import URISyntax
 
-#if canImport(Proxy)
+#if canImport(Model)
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 #endif
 
 struct EpochSequences {

@@ -1,6 +1,6 @@
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 import HLS
 import Posix
 import Routing

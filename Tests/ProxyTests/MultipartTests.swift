@@ -3,7 +3,7 @@ import Testing
 
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 
 /// Several ranges in one answer: which parts there are, and what they amount to.
 @Suite struct `Several ranges` {

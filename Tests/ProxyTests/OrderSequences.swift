@@ -7,10 +7,10 @@ import Posix
 import Routing
 import URISyntax
 
-#if canImport(Proxy)
+#if canImport(Model)
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 #endif
 
 enum OrderSequences {

@@ -1,7 +1,7 @@
 import Posix
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 import Testing
 
 /// Orders of purges as their file keeps them.

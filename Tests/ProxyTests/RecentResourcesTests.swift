@@ -2,7 +2,7 @@ import CachePolicy
 import HTTP
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 import Routing
 import Testing
 import URISyntax

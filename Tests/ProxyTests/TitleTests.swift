@@ -2,7 +2,7 @@ import HLS
 import Posix
 @testable import Library
 @testable import Model
-@testable import Proxy
+@testable import Serving
 import Store
 import Testing
 import URISyntax

@@ -1,7 +1,6 @@
 // The thread on which blocking work on the store, so that no server loop waits for the disk.
 package import HTTP
 package import Logging
-import Model
 package import Posix
 import Reactor
 import Synchronization

@@ -1,6 +1,5 @@
 // What a purge was asked to remove, in memory and in a file: an order that was accepted is carried out,
 // also by the next run of the daemon.
-import Model
 import CachePolicy
 import Glibc
 import Numbers

@@ -1,5 +1,4 @@
 // Small files that the daemon keeps beside its objects, read with a bound.
-import Model
 import Glibc
 package import Logging
 import Posix

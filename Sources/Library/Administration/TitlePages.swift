@@ -1,5 +1,4 @@
 // Listing many titles: the last played first, a page at a time.
-import Model
 import Numbers
 package import Posix
 import Routing

@@ -4,7 +4,6 @@
 // An item is on probation for a minute from when it begins or is taken up again. What is on probation
 // when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
 // row the item starts paused, and a person decides.
-import Model
 import HTTP
 package import Logging
 import Numbers

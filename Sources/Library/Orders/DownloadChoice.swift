@@ -1,5 +1,4 @@
 // Which playlists of a multivariant playlist an order means.
-import Model
 package import HLS
 import Numbers
 package import URISyntax

@@ -1,4 +1,3 @@
-import Model
 import HTTP
 import Routing
 package import URISyntax

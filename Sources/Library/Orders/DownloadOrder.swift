@@ -1,5 +1,4 @@
 // What a person asked to have downloaded, as a request's arguments and as lines of a file.
-import Model
 import Numbers
 package import Routing
 package import URISyntax

@@ -1,5 +1,4 @@
 // What has to be in the store for a download to be whole.
-import Model
 package import HLS
 import Numbers
 package import URISyntax

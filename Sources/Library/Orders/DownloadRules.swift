@@ -1,4 +1,3 @@
-import Model
 import Numbers
 
 /// What holds for all downloads together.

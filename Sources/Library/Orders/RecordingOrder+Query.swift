@@ -1,4 +1,3 @@
-import Model
 import HTTP
 package import Posix
 import Routing

@@ -1,6 +1,5 @@
 // What a person asked to have recorded, and what has become of it: as lines of a file, so that a
 // restart goes on with it.
-import Model
 import Numbers
 package import Posix
 package import Routing

@@ -1,5 +1,4 @@
 // One stored playlist of a title, read for what has to be kept to play it again.
-import Model
 package import HLS
 package import URISyntax
 

@@ -1,5 +1,4 @@
 // What people call a title: what its playlist says, else the telling parts of its URL.
-import Model
 import HLS
 import HTTP
 package import URISyntax

@@ -1,5 +1,4 @@
 // How much of a title is kept: seconds and per cent, from what its playlists need and what is there.
-import Model
 package import HLS
 package import Store
 

@@ -8,7 +8,7 @@ import Logging
 import Posix
 import Library
 import Model
-import Proxy
+import Serving
 import Routing
 import Store
 import URISyntax

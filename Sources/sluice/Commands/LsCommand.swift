@@ -3,7 +3,7 @@ import ArgumentParser
 import HTTP
 import Library
 import Model
-import Proxy
+import Serving
 
 /// `sluice ls`: the titles that are kept.
 struct LsCommand: ParsableCommand {

@@ -5,7 +5,7 @@ import Logging
 import Posix
 import Library
 import Model
-import Proxy
+import Serving
 import Reactor
 import Store
 import Synchronization

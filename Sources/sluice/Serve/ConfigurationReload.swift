@@ -2,7 +2,7 @@
 import Logging
 import Library
 import Model
-import Proxy
+import Serving
 import Reactor
 
 /// Reads again, one time after the other, and puts in force what may change.

@@ -1,4 +1,5 @@
 // Wires the parts together and runs them from start to stop.
+import Ahead
 import CommandSupport
 import ArgumentParser
 import Glibc
@@ -7,7 +8,7 @@ import Logging
 import Posix
 import Library
 import Model
-import Proxy
+import Serving
 import Reactor
 import Store
 import Synchronization
@@ -56,9 +57,9 @@ final class Daemon {
         }
         do throws(SystemError) {
             administration = try AdministrationWorker(
-                core.catalogue, log: core.log, origin: core.originURL)
+                core.catalogue, log: core.log, origin: core.links.originURL)
             downloads = try DownloadService(
-                core: core, folder: configuration.cacheFolder + "/downloads",
+                services: core.aheadServices, folder: configuration.cacheFolder + "/downloads",
                 rules: configuration.downloads)
         } catch {
             printError("sluice: \(error)")

@@ -1,0 +1,58 @@
+// What running ahead of players takes of the rest of the daemon.
+package import HTTP
+package import Library
+package import Logging
+package import Model
+package import Origin
+package import Playlists
+package import Store
+package import URISyntax
+
+/// The services that look-ahead, feeds and downloads use.
+package final class AheadServices: Sendable {
+    package let store: ObjectStore
+    package let names: ResourceNames
+    package let sessions: SessionTable
+    package let keys: KeyTable
+    package let settings: ProxySettings
+    package let counters: Counters
+    package let flights: Flights
+    package let playlists: PlaylistReader
+    package let playlistMemory: PlaylistMemory
+    package let addresses: OwnAddresses
+    package let concurrency: ConcurrencyReport
+    package let crashes: CrashHistory
+    /// Signs links where the daemon has a token; nil otherwise.
+    package let signer: Signer?
+    package let log: Logger
+    /// The origin's URL that a text means; nil for none.
+    package let originURL: @Sendable (String) -> AbsoluteURL?
+    /// What a player means by a reference that is relative to the URL of its request.
+    package let originURLOfNext: @Sendable (String, RequestHead) -> AbsoluteURL?
+
+    package init(
+        store: ObjectStore, names: ResourceNames, sessions: SessionTable, keys: KeyTable,
+        settings: ProxySettings, counters: Counters, flights: Flights, playlists: PlaylistReader,
+        playlistMemory: PlaylistMemory, addresses: OwnAddresses, concurrency: ConcurrencyReport,
+        crashes: CrashHistory, signer: Signer?, log: Logger,
+        originURL: @escaping @Sendable (String) -> AbsoluteURL?,
+        originURLOfNext: @escaping @Sendable (String, RequestHead) -> AbsoluteURL?
+    ) {
+        self.store = store
+        self.names = names
+        self.sessions = sessions
+        self.keys = keys
+        self.settings = settings
+        self.counters = counters
+        self.flights = flights
+        self.playlists = playlists
+        self.playlistMemory = playlistMemory
+        self.addresses = addresses
+        self.concurrency = concurrency
+        self.crashes = crashes
+        self.signer = signer
+        self.log = log
+        self.originURL = originURL
+        self.originURLOfNext = originURLOfNext
+    }
+}

@@ -1,0 +1,142 @@
+import Model
+import Playlists
+import Library
+import HLS
+import HTTP
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// How a download learns what it needs: the entry, then the playlists that the order means.
+extension Download {
+    /// Reads the playlists and says what is needed.
+    package func start() {
+        run += 1
+        state = .planning
+        plan = DownloadPlan()
+        toRead = []
+        pending = []
+        present = [:]
+        refused = [:]
+        playlists = []
+        checks = 0
+        isFirstPart = false
+        isNoFile = false
+        table.services.crashes.begins(.download, id.text)
+        table.save(self)
+        switch Self.kind(byName: order.url) {
+        case .file: beginFile()
+        case .playlist: readEntry()
+        // Asking for a playlist would cost a part of a file that is not one.
+        case .unknown: table.holdsPlaylist(self) ? readEntry() : beginFile()
+        }
+    }
+
+    private func readEntry() {
+        read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
+    }
+
+    /// Plans anew from the playlist that the first part of a supposed file turned out to be.
+    func turnIntoPlaylist() {
+        run += 1
+        state = .planning
+        plan = DownloadPlan()
+        pending = []
+        present = [:]
+        refused = [:]
+        isFirstPart = false
+        isNoFile = true
+        readEntry()
+    }
+
+    /// What the name of an entry tells about it.
+    private enum NamedKind {
+        case file
+        case playlist
+        case unknown
+    }
+
+    private static let fileExtensions: Set = [
+        "mp4", "m4v", "m4a", "mov", "mkv", "webm", "mp3", "aac", "ts", "flac", "wav",
+    ]
+
+    private static func kind(byName url: AbsoluteURL) -> NamedKind {
+        let name = url.lastPathSegment
+        guard let dot = name.lastIndex(of: ".") else { return .unknown }
+        let suffix = HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
+        if fileExtensions.contains(suffix) { return .file }
+        return ["m3u8", "m3u"].contains(suffix) ? .playlist : .unknown
+    }
+
+    private func read(
+        _ url: AbsoluteURL, variables: [String: String],
+        _ then: @escaping @Sendable (Download, OwnPlaylist) -> Void
+    ) {
+        var wanted = OwnPlaylist.Request(url: url, session: session, variables: variables)
+        wanted.lane = .background
+        let bound = LoopBound(self, to: table.loop)
+        table.services.playlists.read(wanted) { [run] result in
+            bound.enqueue { download, _ in
+                guard download.run == run, download.state == .planning else { return }
+                switch result {
+                case .success(let playlist): then(download, playlist)
+                case .failure(let failure): download.planningFailed(failure)
+                }
+            }
+        }
+    }
+
+    private func planningFailed(_ failure: ProxyFailure) {
+        if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
+            // No playlist, but an answer: a file.
+            return beginFile()
+        }
+        guard Self.isWorthWaiting(failure) else { return fail(failure.message) }
+        wait(for: failure.message)
+    }
+
+    private func planned(_ playlist: OwnPlaylist) {
+        playlists.append(playlist.resource.key)
+        if playlist.summary.kind == .media {
+            return add(playlist, label: "stream") { $0.begin() }
+        }
+        if let announced = TitleName.announced(in: playlist.body) { name = announced }
+        do {
+            let outline = try PlaylistOutline(playlist.body, base: playlist.base)
+            toRead = try DownloadChoice(order, outline).playlists()
+        } catch let fault as DownloadChoice.Fault {
+            return fail(fault.message)
+        } catch {
+            return fail("the playlist cannot be read: \(error)")
+        }
+        readNext(variables: playlist.variables)
+    }
+
+    private func readNext(variables: [String: String]) {
+        guard let next = toRead.first else { return begin() }
+        read(next.url, variables: variables) { download, playlist in
+            download.playlists.append(playlist.resource.key)
+            download.add(playlist, label: next.label) { download in
+                download.toRead.removeFirst()
+                download.readNext(variables: variables)
+            }
+        }
+    }
+
+    private func add(_ playlist: OwnPlaylist, label: String, _ then: (Download) -> Void) {
+        guard playlist.summary.kind == .media else {
+            return fail("a multivariant playlist names another multivariant playlist")
+        }
+        guard !playlist.summary.isLive else {
+            return fail(
+                "this is a live stream, which has no end to download to; keep it with `sluice record`"
+            )
+        }
+        let keys = (try? PlaylistText(playlist.body)).map { ContentProtection.read($0) }
+        plan.add(playlist.references, label: label, from: order.from, to: order.to, keys: keys)
+        then(self)
+    }
+}

@@ -1,0 +1,251 @@
+// A stored title as a folder of files with relative links, which any web server can serve.
+import Library
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import URISyntax
+
+/// Says which files make the folder; whoever asked fetches and writes them.
+///
+/// Everything lies in one folder: `index.m3u8`, a list for each stream, and the resources with a
+/// number before their names. What is not stored is left out of the lists.
+struct DownloadExport {
+    /// A file of the folder.
+    fileprivate struct File {
+        let name: String
+        /// What it holds, for lists.
+        var text: [UInt8]?
+        /// Where it is to be fetched from, as a path on the daemon.
+        var source = ""
+        /// Its stored parts, where it is not stored whole.
+        var ranges: Set<Range<Int64>> = []
+        var isWhole = false
+    }
+
+    private let services: AheadServices
+    private let session: Session
+    private var files: [File] = []
+    private var places: [AbsoluteURL: Int] = [:]
+    private var lists: [AbsoluteURL: String] = [:]
+    /// What keeps the lists that are exported from being played.
+    private var protection: ContentProtection?
+
+    init(services: AheadServices, session: Session) {
+        self.services = services
+        self.session = session
+    }
+
+    /// Answers `GET /api/export`; blocks on the disk.
+    package static func answer(_ query: String, services: AheadServices) -> AdministrationAnswer {
+        guard let text = AdministrationQuery(query)["title"] else { return .missing("title") }
+        let catalogue = TitleCatalogue(
+            store: services.store, sessions: services.sessions, keys: services.keys,
+            limits: services.settings.playlistLimits)
+        let administration = StoreAdministration(catalogue: catalogue) { services.originURL($0) }
+        switch administration.find(text) {
+        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
+        case .success(let titles):
+            guard let title = titles.first(where: { $0.entryKey != nil }), let key = title.entryKey
+            else {
+                return .failure(
+                    .conflict, "only parts of the title are kept, and nothing that it starts from")
+            }
+            var export = DownloadExport(
+                services: services, session: services.sessions.session(title.id))
+            return export.answer(title, key)
+        }
+    }
+
+    private mutating func answer(_ title: Title, _ key: ObjectKey) -> AdministrationAnswer {
+        guard let object = services.store.peek(key), let facts = ObjectFacts.of(object) else {
+            return .failure(.conflict, "the title's entry is not kept any more")
+        }
+        if facts.head.isPlaylist {
+            let text = entry(object, facts)
+            if let protection {
+                return .failure(
+                    .conflict,
+                    "the title is \(protection.text), so that no player could play the export")
+            }
+            guard let text else {
+                return .failure(
+                    .conflict, "nothing that could be played is kept of the title; download it")
+            }
+            files.insert(File(name: "index.m3u8", text: text), at: 0)
+        } else {
+            guard object.isComplete, let url = title.url else {
+                return .failure(.conflict, "the file is not kept whole; download it")
+            }
+            place(url, role: nil, range: nil)
+        }
+        return .value(
+            .ok,
+            .object([
+                .init("name", .text(title.name)), .init("entry", .text(files[0].name)),
+                .init("files", .list(files.map(\.json))),
+            ]))
+    }
+
+    // MARK: Lists
+
+    private func read(_ object: StoredObject, _ facts: ObjectFacts) -> ([UInt8], AbsoluteURL)? {
+        guard object.isComplete, let total = object.total,
+            let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? readBody(of: object, count: Int(total))
+        else { return nil }
+        return (body, base)
+    }
+
+    private func list(at url: AbsoluteURL) -> ([UInt8], AbsoluteURL)? {
+        for key in services.keys.entryKeys(url, of: session) {
+            if let object = services.store.peek(key), let facts = ObjectFacts.of(object),
+                facts.head.isPlaylist, let found = read(object, facts)
+            {
+                return found
+            }
+        }
+        return nil
+    }
+
+    private mutating func entry(_ object: StoredObject, _ facts: ObjectFacts) -> [UInt8]? {
+        guard let (body, base) = read(object, facts),
+            let outline = try? PlaylistOutline(body, base: base)
+        else { return nil }
+        guard outline.summary.kind == .multivariant else {
+            return media(body, base, variables: [:])?.text
+        }
+        var made: [AbsoluteURL: (text: [UInt8], isWhole: Bool)] = [:]
+        for entry in outline.entries {
+            guard entry.kind == .variant || entry.kind == .rendition, let url = entry.url,
+                made[url] == nil, let (text, base) = list(at: url)
+            else { continue }
+            made[url] = media(text, base, variables: outline.definedVariables)
+        }
+        // Where something is whole, what is not would only disappoint.
+        let hasWhole = outline.entries.contains { entry in
+            entry.kind == .variant && entry.url.map { made[$0]?.isWhole == true } == true
+        }
+        let isKept = { (url: AbsoluteURL) in made[url].map { $0.isWhole || !hasWhole } ?? false }
+        let filtered = try? MultivariantFilter.filter(body, base: base) { reference in
+            reference.role == .playlist && isKept(reference.url)
+        }
+        guard let filtered, filtered.isPlayable else { return nil }
+        var number = 0
+        let linked = try? PlaylistRewriter.rewrite(filtered.bytes, base: base) {
+            reference, output in
+            guard let text = made[reference.url]?.text else { return false }
+            if lists[reference.url] == nil {
+                number += 1
+                lists[reference.url] = "list-\(number).m3u8"
+                files.append(File(name: "list-\(number).m3u8", text: text))
+            }
+            output += Array((lists[reference.url] ?? "").utf8)
+            return true
+        }
+        dropUnnamed()
+        return linked?.bytes
+    }
+
+    /// Lists that the filter left out may have placed files; only named ones are given.
+    private mutating func dropUnnamed() {
+        let texts = files.compactMap(\.text)
+        let named = Set(texts.flatMap(Self.names))
+        files.removeAll { $0.text == nil && !named.contains($0.name) }
+    }
+
+    /// Every word of a list that may be a file's name.
+    private static func names(_ text: [UInt8]) -> [String] {
+        text.split(whereSeparator: { $0 == 0x0A || $0 == 0x22 }).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
+    /// A media playlist of what is stored, with links into the folder; nil where nothing is.
+    private mutating func media(
+        _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
+    ) -> (text: [UInt8], isWhole: Bool)? {
+        if let text = try? PlaylistText(body), let found = ContentProtection.read(text).protection {
+            if protection?.add(found) == nil { protection = found }
+            return nil
+        }
+        let (services, session) = (services, session)
+        let made = try? OfflinePlaylist.make(body, base: base) { reference in
+            Self.isStored(reference, services, session)
+        }
+        guard let made, made.isPlayable else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.inheritedVariables = variables
+        let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
+            reference, output in
+            let range = reference.byteRange?.bytes
+            guard let name = place(reference.url, role: reference.role, range: range) else {
+                return false
+            }
+            output += Array(name.utf8)
+            return true
+        }
+        return linked.map { ($0.bytes, made.missing.isEmpty) }
+    }
+
+    private static func isStored(
+        _ reference: ResourceReference, _ services: AheadServices, _ session: Session
+    ) -> Bool {
+        let resource = services.names.resource(
+            reference.url, session, role: reference.role, forwarding: Fields())
+        guard let object = services.store.peek(resource.key) else { return false }
+        if object.isComplete { return true }
+        guard let range = reference.byteRange else { return false }
+        return object.spans.contains(range.bytes)
+    }
+
+    // MARK: Resources
+
+    /// The name of a resource's file; nil where it is not stored.
+    @discardableResult
+    private mutating func place(
+        _ url: AbsoluteURL, role: ResourceRole?, range: Range<Int64>?
+    ) -> String? {
+        if let known = places[url] {
+            if let range { files[known].ranges.insert(range) }
+            return files[known].name
+        }
+        let resource = services.names.resource(url, session, role: role, forwarding: Fields())
+        guard let object = services.store.peek(resource.key) else { return nil }
+        var number = String(places.count + 1)
+        number = String(repeating: "0", count: max(0, 5 - number.count)) + number
+        let shown = role ?? .media
+        var file = File(name: "\(number)-\(shown.safeFileName(for: url.lastPathSegment))")
+        file.isWhole = object.isComplete
+        if let range { file.ranges.insert(range) }
+        let links = LinkWriter(
+            session: session.id, prefix: "", signer: services.signer,
+            handle: services.names.handle(for:session:epoch:))
+        let letter = String(UnicodeScalar(shown.letter))
+        let handle = String(decoding: links.handleText(of: url, for: .link(shown)), as: UTF8.self)
+        file.source = "/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"
+        places[url] = files.count
+        files.append(file)
+        return file.name
+    }
+}
+
+extension DownloadExport.File {
+    fileprivate var json: JSONValue {
+        .object([
+            .init("name", .text(name)),
+            .init("text", text.map { .text(String(decoding: $0, as: UTF8.self)) } ?? .null),
+            .init("source", .text(source)),
+            .init(
+                "ranges",
+                .list(
+                    isWhole
+                        ? []
+                        : ranges.sorted { $0.lowerBound < $1.lowerBound }.map {
+                            .list([.number($0.lowerBound), .number($0.upperBound)])
+                        })),
+        ])
+    }
+}

@@ -1,0 +1,249 @@
+// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
+import Origin
+package import Library
+package import Model
+package import HTTP
+import Lookahead
+import Numbers
+package import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// Takes orders and tells how they stand.
+///
+/// Any thread may use it.
+package final class DownloadService: Sendable {
+    private let services: AheadServices
+    private let thread: LoopThread
+    private let table = Mutex<LoopBound<DownloadTable>?>(nil)
+
+    /// Starts the thread and takes up what an earlier run left.
+    ///
+    /// - Parameters:
+    ///   - services: what fetches and keeps.
+    ///   - folder: where orders are remembered; made when there is one.
+    ///   - rules: what holds for all of them.
+    /// - Throws: `SystemError` when there is no room for another thread.
+    package init(services: AheadServices, folder: String, rules: DownloadRules) throws(SystemError)
+    {
+        self.services = services
+        thread = try LoopThread(name: "downloads") { _ in }
+        thread.handle.enqueue { [self] loop in
+            let made = DownloadTable(services: services, folder: folder, rules: rules, loop: loop)
+            let bound = LoopBound(made, to: loop)
+            table.withLock { $0 = bound }
+        }
+    }
+
+    /// Ends the thread; what runs goes on in the next run of the daemon.
+    ///
+    /// Blocks.
+    package func stop() {
+        thread.handle.enqueue { [self] loop in
+            table.withLock { $0 }?.value(on: loop).network.remember()
+        }
+        thread.stopAndJoin()
+        table.withLock { $0 = nil }
+    }
+
+    /// Whether a path is one of these.
+    package static func answers(_ path: String) -> Bool {
+        path == "/api/downloads" || path.hasPrefix("/api/downloads/") || path == "/api/export"
+    }
+
+    /// Answers a request; `done` is called on the downloads' thread.
+    package func answer(
+        _ method: HTTPMethod, _ target: String,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        let isTaken = thread.handle.enqueue { [self] loop in
+            guard let table = table.withLock({ $0 })?.value(on: loop) else {
+                return done(.failure(.serviceUnavailable, "the daemon is stopping"))
+            }
+            Self.answer(RequestHead(method: method, target: target), table, done)
+        }
+        if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
+    }
+
+    private static func answer(
+        _ request: RequestHead, _ table: DownloadTable,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        let isOrder =
+            request.method == .post
+            && ["/api/downloads", "/api/downloads/"]
+                .contains(request.path)
+        guard isOrder else { return done(answer(request, table)) }
+        order(request.query ?? "", table, done)
+    }
+
+    private static func answer(_ request: RequestHead, _ table: DownloadTable)
+        -> AdministrationAnswer
+    {
+        let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
+        let isRead = request.method == .get || request.method == .head
+        if request.path == "/api/export" {
+            guard isRead else { return .failure(.methodNotAllowed, "an export is read with GET") }
+            return DownloadExport.answer(request.query ?? "", services: table.services)
+        }
+        switch (parts.count, isRead, request.method == .post) {
+        case (0, true, _): return .value(.ok, table.json)
+        case (1, true, _), (2, _, true):
+            guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
+                return .failure(.notFound, "there is no download \(parts[0])")
+            }
+            guard parts.count == 2 else { return .value(.ok, download.json) }
+            return change(download, parts[1], table)
+        default:
+            return .failure(
+                .methodNotAllowed,
+                "downloads are read with GET, and ordered and changed with POST")
+        }
+    }
+
+    private static func order(
+        _ query: String, _ table: DownloadTable,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        do throws(StoreAdministration.Refusal) {
+            let services = table.services
+            let order = try DownloadOrder(query: query) { services.originURL($0) }
+            guard !services.addresses.contains(order.url) else {
+                return done(.failure(.badRequest, "the URL leads back to this daemon"))
+            }
+            table.add(order) { reply in
+                switch reply {
+                case .taken(let download, _): done(.value(.created, download.json))
+                case .refused(let status, let reason): done(.failure(status, reason))
+                }
+            }
+        } catch {
+            done(.failure(error.status, error.reason))
+        }
+    }
+
+    private static func change(
+        _ download: Download, _ verb: String, _ table: DownloadTable
+    ) -> AdministrationAnswer {
+        switch (verb, download.state) {
+        case ("pause", .complete), ("resume", .complete):
+            return .failure(.conflict, "\(download.name) is complete: there is nothing to \(verb)")
+        case ("pause", .failed(let reason)):
+            return .failure(.conflict, "\(download.name) does not run: it failed: \(reason)")
+        case ("pause", _): table.pause(download)
+        case ("resume", _): table.resume(download)
+        case ("cancel", _): table.cancel(download)
+        default:
+            return .failure(.notFound, "a download is told to pause, resume or cancel")
+        }
+        return .value(.ok, download.json)
+    }
+}
+
+extension DownloadTable {
+    /// The listing: downloads in the order of their orders, and what holds for all.
+    var json: JSONValue {
+        let concurrency = services.concurrency.now
+        return .object([
+            .init("downloads", .list(order.compactMap { downloads[$0]?.json })),
+            .init(
+                "concurrency",
+                .object([
+                    .init("plan", .text(concurrency.plan.description)),
+                    .init("limit", .number(Int64(concurrency.limit))),
+                    .init("downloads_limit", .number(Int64(concurrency.background))),
+                    .init("reason", .text(concurrency.reason)),
+                    .init("in_flight", .number(Int64(concurrency.inFlight))),
+                    .init("goodput", .number(concurrency.goodput)),
+                ])),
+        ])
+    }
+}
+
+extension Download {
+    /// The member of a listing; figures are bytes, seconds and bytes a second.
+    package var json: JSONValue {
+        let now = progress
+        return .object([
+            .init("id", .text(id.text)),
+            .init("name", .text(name)),
+            // Queries carry tickets, and those are no one else's.
+            .init("url", .text(order.url.redacted)),
+            .init("state", .text(stateName)),
+            .init("reason", reason.map(JSONValue.text) ?? .null),
+            .init(
+                "streams",
+                .list((plan.labels.isEmpty ? kept.labels : plan.labels).map(JSONValue.text))),
+            .init("pieces", .number(Int64(now.pieces))),
+            .init("pieces_done", .number(Int64(now.done))),
+            .init("percent", .number(now.percent)),
+            .init("bytes", .number(now.bytes)),
+            .init("brought_bytes", .number(broughtBytes)),
+            .init("seconds", .fraction(max(plan.seconds, kept.seconds))),
+            .init("rate", .number(now.rate)),
+            .init("transfers", .number(Int64(now.transfers))),
+            .init("seconds_left", .optional(now.secondsLeft)),
+            .init("encryption", plan.protection.json),
+        ])
+    }
+
+    private var stateName: String {
+        switch state {
+        case .queued: "queued"
+        case .planning: "planning"
+        case .running: "running"
+        case .waiting: "waiting"
+        case .checking: "checking"
+        case .paused: "paused"
+        case .complete: "complete"
+        case .failed: "failed"
+        }
+    }
+
+    private var reason: String? {
+        switch state {
+        case .waiting(let reason), .failed(let reason): reason
+        case .paused: pauseReason
+        default: nil
+        }
+    }
+
+    private struct Progress {
+        var pieces = 0
+        var done = 0
+        var percent: Int64 = 0
+        var bytes: Int64 = 0
+        var rate: Int64 = 0
+        var transfers = 0
+        var secondsLeft: Int64?
+    }
+
+    private var progress: Progress {
+        var progress = Progress()
+        if state == .complete || plan.pieces.isEmpty {
+            progress.pieces = kept.pieces
+            progress.done = state == .complete ? kept.pieces : kept.done
+            progress.percent = state == .complete ? 100 : kept.percent
+            progress.bytes = kept.bytes
+            return progress
+        }
+        let parts = table.partsUnderWay(of: self)
+        progress.pieces = plan.pieces.count
+        progress.done = present.count
+        progress.bytes = presentBytes + parts.bytes
+        progress.percent = percent(parts.share)
+        guard state == .running else { return progress }
+        progress.transfers = min(running.count, table.services.concurrency.now.limit)
+        progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)
+        let share = Double(progress.done) + parts.share
+        if share > 0, progress.rate > 0 {
+            let left = Double(progress.bytes) / share * (Double(progress.pieces) - share)
+            progress.secondsLeft = Int64(
+                saturating: min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
+        }
+        return progress
+    }
+}

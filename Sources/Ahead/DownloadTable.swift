@@ -1,0 +1,303 @@
+// All downloads: which run, what holds them back, what is remembered of them.
+import Model
+import Origin
+import Library
+import CachePolicy
+import Glibc
+import HLS
+import HTTP
+import Logging
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// Lives on the downloads' own thread, which may wait for the disk.
+package final class DownloadTable {
+    /// Downloads that run side by side; others wait for their turn.
+    private static let mostRunning = 4
+
+    let services: AheadServices
+    let loop: EventLoop
+    let rules: DownloadRules
+    private let files: DownloadFiles
+    let network: NetworkWatch
+    private(set) var downloads: [SessionID: Download] = [:]
+    private(set) var order: [SessionID] = []
+    /// Orders for downloads that exist, of which it is not known yet whether they can be met.
+    private var proposals: [SessionID: Download] = [:]
+    private var day: DownloadFiles.Day
+    private var unsavedBytes: Int64 = 0
+    private var isTicking = false
+    private var tickedAt: Monotonic
+
+    init(services: AheadServices, folder: String, rules: DownloadRules, loop: EventLoop) {
+        self.services = services
+        self.loop = loop
+        self.rules = rules
+        files = DownloadFiles(folder: folder, log: services.log)
+        day = files.readDay()
+        tickedAt = loop.now
+        network = NetworkWatch(
+            services.flights, services.concurrency, log: services.log, folder: folder, loop: loop)
+        lookAround(rounds: 0)
+        for saved in files.readAll() { take(saved) }
+        if !downloads.isEmpty { wake() }
+    }
+
+    private func take(_ saved: SavedDownload) {
+        let session = services.sessions.session(for: saved.order.entry)
+        let download = Download(saved.order, id: session.id, session: session, table: self)
+        download.name = saved.name
+        download.kept = saved.summary
+        download.state = saved.state
+        download.pauseReason = saved.pauseReason
+        downloads[session.id] = download
+        order.append(session.id)
+        guard saved.state.isActive,
+            let reason = services.crashes.verdict(on: .download, session.id.text)
+        else { return }
+        download.state = .paused
+        download.pauseReason = reason
+        services.crashes.forget(.download, session.id.text)
+        save(download)
+    }
+
+    // MARK: Orders
+
+    /// What came of an order.
+    enum Reply {
+        case taken(Download, isNew: Bool)
+        case refused(HTTPStatus, String)
+    }
+
+    /// Adds an order, which starts when its turn comes, or changes the download of the same title.
+    ///
+    /// A download that exists is changed only once it is known that the new order can be met.
+    func add(_ new: DownloadOrder, _ reply: @escaping (Reply) -> Void) {
+        let session = services.sessions.session(for: new.entry)
+        if let known = downloads[session.id] { return change(known, to: new, reply) }
+        let download = Download(new, id: session.id, session: session, table: self)
+        downloads[session.id] = download
+        order.append(session.id)
+        save(download)
+        wake()
+        reply(.taken(download, isNew: true))
+    }
+
+    private func change(
+        _ known: Download, to new: DownloadOrder, _ reply: @escaping (Reply) -> Void
+    ) {
+        if known.order == new, known.state != .complete {
+            resume(known)
+            return reply(.taken(known, isNew: false))
+        }
+        proposals[known.id]?.verdict?(.cannotBeToldNow("another order took its place"))
+        let proposal = Download(new, id: known.id, session: known.session, table: self)
+        proposal.name = known.name
+        proposals[known.id] = proposal
+        proposal.verdict = { [weak self, unowned proposal] verdict in
+            guard let self else { return }
+            proposals[known.id] = nil
+            proposal.verdict = nil
+            let isKnown = downloads[known.id] === known
+            switch verdict {
+            case .canBeMet where isKnown:
+                known.stop(as: known.state)
+                downloads[known.id] = proposal
+                reply(.taken(proposal, isNew: false))
+            case .canBeMet:
+                proposal.stop(as: .paused)
+                reply(.refused(.conflict, "the download was changed meanwhile; order it again"))
+            case .cannotBeMet(let reason):
+                proposal.run += 1
+                reply(.refused(.conflict, "\(reason); the download is left as it was"))
+            case .cannotBeToldNow(let reason):
+                proposal.run += 1
+                reply(.refused(.badGateway, "\(reason); the download is left as it was"))
+            }
+        }
+        proposal.start()
+    }
+
+    func pause(_ download: Download) {
+        guard download.state.isActive else { return }
+        download.stop(as: .paused)
+        wake()
+    }
+
+    func resume(_ download: Download) {
+        switch download.state {
+        case .paused, .failed:
+            download.failuresInARow = 0
+            download.stop(as: .queued)
+            wake()
+        case .waiting:
+            download.failuresInARow = 0
+            download.retryAt = loop.now
+            wake()
+        default: break
+        }
+    }
+
+    /// Forgets a download; what has come of it stays in the cache, like anything that was played.
+    func cancel(_ download: Download) {
+        download.stop(as: .paused)
+        downloads[download.id] = nil
+        order.removeAll { $0 == download.id }
+        files.remove(download.id)
+        _ = try? services.store.unpin(title: download.id.number)
+        wake()
+    }
+
+    // MARK: The second's work
+
+    /// Has the table look once a second for as long as anything is active.
+    func wake() {
+        schedule(after: .zero)
+        guard !isTicking else { return }
+        isTicking = true
+        tickedAt = loop.now
+        tick()
+    }
+
+    /// Every two seconds while anything runs ahead of players: what speaks for fewer; and every half
+    /// minute what the network allows is kept.
+    private func lookAround(rounds: Int) {
+        loop.schedule(after: .seconds(2)) { [weak self] _ in
+            guard let self else { return }
+            services.crashes.settle()
+            guard services.concurrency.now.inFlight > 0 else { return lookAround(rounds: rounds) }
+            if rounds % 15 == 0 { network.look() }
+            network.lookAround()
+            if rounds % 15 == 14 { network.remember() }
+            lookAround(rounds: rounds + 1)
+        }
+    }
+
+    private func schedule(after delay: Interval) {
+        loop.schedule(after: delay) { [weak self] _ in self?.look() }
+    }
+
+    private func tick() {
+        loop.schedule(after: .milliseconds(500)) { [weak self] _ in
+            guard let self else { return }
+            let seconds = (loop.now - tickedAt).inSeconds
+            tickedAt = loop.now
+            for download in downloads.values { measure(download, seconds) }
+            look()
+            saveDay(atOnce: false)
+            guard downloads.values.contains(where: \.state.isActive) else {
+                isTicking = false
+                return saveDay(atOnce: true)
+            }
+            tick()
+        }
+    }
+
+    private func measure(_ download: Download, _ seconds: Double) {
+        let bytes = download.broughtBytes + partsUnderWay(of: download).brought
+        if download.state == .running {
+            // A part that broke off and is fetched anew takes bytes away.
+            download.goodput.add(bytes: max(0, bytes - download.bytesAtTick), seconds: seconds)
+        }
+        download.bytesAtTick = bytes
+        if let rate = rate(of: download) {
+            // No more than two seconds' worth is saved up.
+            download.credit = min(Double(rate) * 2, download.credit + Double(rate) * seconds)
+        }
+    }
+
+    /// Starts what may start, holds what may not go on.
+    private func look() {
+        let obstacle = obstacle()
+        var running = 0
+        for id in order {
+            guard let download = downloads[id] else { continue }
+            if let obstacle, download.state.isActive {
+                if download.state != .waiting(obstacle) {
+                    download.stop(as: .waiting(obstacle))
+                }
+                continue
+            }
+            switch download.state {
+            case .queued where running < Self.mostRunning: download.start()
+            case .waiting where (download.retryAt ?? loop.now) <= loop.now: download.goOn()
+            case .running: download.pump()
+            default: break
+            }
+            if download.state.isActive, download.state != .queued { running += 1 }
+        }
+    }
+
+    /// What keeps all downloads from going on now; nil when nothing does.
+    private func obstacle() -> String? {
+        let now = LocalTime(.now())
+        if let hours = rules.quietHours, hours.contains(minute: now.minute) {
+            return "quiet hours last until \(hours.endText)"
+        }
+        day.turn(to: now.day)
+        if let budget = rules.dailyBytes, day.bytes >= budget {
+            return "the day's budget of \(budget) bytes is used up; it goes on tomorrow"
+        }
+        return nil
+    }
+
+    /// Whether the day's budget has anything left.
+    var hasBudget: Bool { rules.dailyBytes.map { day.bytes < $0 } ?? true }
+
+    /// Bytes a second that a download may take: its own rate and a share of everybody's.
+    func rate(of download: Download) -> Int64? {
+        let count = Int64(max(1, downloads.values.count { $0.state == .running }))
+        let shared = rules.rate.map { $0 / count }
+        return [download.order.rate, shared].compactMap { $0 }.min()
+    }
+
+    /// Counts what came against the day's budget.
+    func count(_ bytes: Int64) {
+        day.bytes += bytes
+        unsavedBytes += bytes
+    }
+
+    private func saveDay(atOnce: Bool) {
+        guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 64 << 20) else { return }
+        unsavedBytes = 0
+        files.write(day)
+    }
+
+    // MARK: Files
+
+    /// Writes what has to outlive the daemon; says in the log where that cannot be.
+    func save(_ download: Download) {
+        guard downloads[download.id] === download else { return }
+        do throws(SystemError) {
+            try files.write(SavedDownload(download), of: download.id)
+        } catch {
+            services.log.error(
+                "a download's state cannot be kept",
+                metadata: ["title": "\(download.id.text)", "error": "\(error)"])
+        }
+    }
+}
+
+/// The time of day where the daemon runs.
+struct LocalTime {
+    /// As in 2026-11-21.
+    package let day: String
+    /// Since midnight.
+    package let minute: Int
+
+    init(_ time: WallTime) {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        let month = Int(parts.tm_mon) + 1
+        let date = Int(parts.tm_mday)
+        day =
+            "\(Int(parts.tm_year) + 1900)-\(month < 10 ? "0" : "")\(month)-\(date < 10 ? "0" : "")\(date)"
+        minute = Int(parts.tm_hour) * 60 + Int(parts.tm_min)
+    }
+}

@@ -1,0 +1,88 @@
+import Origin
+package import Model
+import CachePolicy
+import HLS
+import HTTP
+package import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+package import URISyntax
+
+/// Finds out what an item of a feed is whose name does not tell.
+extension Feed {
+    /// Bytes that are fetched to look at: of use whatever the item is.
+    private static let firstLook: Int64 = 32_000
+
+    /// Brings the first bytes of an item; what they are decides how it is read.
+    package func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
+        let resource = services.names.resource(url, session, role: nil, forwarding: agent)
+        var wanted = BackgroundFetch.Request(resource: resource, range: 0..<Self.firstLook)
+        wanted.yields = content != planner.active
+        services.counters.add(.aheadFetches)
+        let bound = LoopBound(self, to: driver.loop)
+        looks[content] = services.flights.bring(wanted) { end in
+            bound.enqueue { feed, _ in feed.looked(at: resource, content, end) }
+        }
+    }
+
+    private func looked(
+        at resource: Resource, _ content: Int, _ end: BackgroundFetch.End
+    ) {
+        guard !isOver else { return }
+        looks[content] = nil
+        switch end {
+        case .stored: judge(resource, content)
+        case .failed(let failure, _):
+            // What is generated, as playlists may be, has no ranges.
+            guard failure.originStatus == .rangeNotSatisfiable else {
+                return failed(content, failure)
+            }
+            readPlaylist(resource.url, content)
+        case .cancelled:
+            perform(planner.isDead(content, "it was cancelled", forGood: false, at: now))
+        }
+    }
+
+    private func judge(_ resource: Resource, _ content: Int) {
+        guard let object = services.store.peek(resource.key), let facts = ObjectFacts.of(object)
+        else {
+            return perform(
+                planner.isDead(content, "it was not kept", forGood: false, at: now))
+        }
+        let count = min(object.spans.contiguousEnd(from: 0), Int64(PlaylistDetector.prefixLength))
+        let prefix = (try? readBody(of: object, count: Int(count))) ?? []
+        if facts.head.isPlaylist || PlaylistDetector.looksLikePlaylist(prefix) {
+            return readPlaylist(resource.url, content)
+        }
+        let type = facts.head.fields.first(.contentType) ?? ""
+        let beginning = Array(prefix.prefix(FeedMedia.prefixLength))
+        guard let media = FeedMedia.of(contentType: type, prefix: beginning) else {
+            let shown = type.isEmpty ? "no type" : "type \(type.prefix(80))"
+            return perform(
+                planner.isRefused(
+                    content, "it is neither a playlist nor media, but has \(shown)", at: now))
+        }
+        planner.isKind(content, media)
+        perform(planner.learned(content, .file(resource.url), at: now))
+    }
+
+    /// An item could not be read.
+    package func failed(_ content: Int, _ failure: ProxyFailure) {
+        guard !failure.isOfContent else {
+            return perform(planner.isRefused(content, failure.message, at: now))
+        }
+        perform(
+            planner.isDead(content, failure.message, forGood: failure.isForGood, at: now))
+    }
+}
+
+extension FeedPlan {
+    /// The plan of an item that is one media file.
+    package static func file(_ url: AbsoluteURL) -> FeedPlan {
+        let file = MediaPiece(url, role: .media)
+        return FeedPlan(parts: [Part(file, seconds: 0, begins: 0)], rate: nil)
+    }
+}

@@ -1,0 +1,293 @@
+import Playlists
+package import Library
+package import Model
+package import Origin
+import CachePolicy
+import HLS
+package import HTTP
+package import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// One feed: carries out what its planner says, and tells it what came of it.
+///
+/// Lives on the thread of what runs ahead of players.
+package final class Feed {
+    package let name: String
+    unowned let driver: LookaheadDriver
+    package var planner: FeedPlanner
+    package let order: FeedOrder
+    /// Places in the list by the content's number: the first one.
+    private var places: [Int: Int] = [:]
+    private var sessions: [Int: Session] = [:]
+    private var contentOf: [UInt64: Int] = [:]
+    package private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
+    package private(set) var fetches: [AheadID: BackgroundFetch] = [:]
+    /// Fetches of the first bytes of items whose names do not tell what they are.
+    package var looks: [Int: BackgroundFetch] = [:]
+    private var playedHeight: Int?
+    /// What the player sends beside the entries' headers.
+    package private(set) var agent = Fields()
+    private var isTicking = false
+    package private(set) var isOver = false
+    /// False for one that was kept over a restart, until its client shows up again.
+    private var isAwake = false
+    /// Why it is not taken up after a restart; nil where it may be.
+    var pauseReason: String?
+
+    package var services: AheadServices { driver.services }
+    package var now: Double { driver.loop.now.inSeconds }
+
+    package init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
+        self.name = name
+        self.order = order
+        self.driver = driver
+        self.agent = agent
+        planner = FeedPlanner(
+            contents: order.items.map(\.content), weights: order.items.map(\.weight),
+            at: order.index, order.direction, order.parameters)
+        for (place, item) in order.items.enumerated() where places[item.content] == nil {
+            places[item.content] = place
+            if let named = item.entry.flatMap({ FeedMedia.named($0.url.nameExtension) }) {
+                planner.isKind(item.content, named)
+            }
+        }
+    }
+
+    // MARK: What the client says
+
+    package func start() {
+        guard !isAwake else { return }
+        awake()
+        perform(planner.start(at: now))
+    }
+
+    private func awake() {
+        guard !isAwake else { return }
+        isAwake = true
+        services.crashes.begins(.feed, name)
+    }
+
+    package func move(to index: Int, _ direction: FeedPlanner.Direction?) {
+        guard pauseReason == nil else { return }
+        awake()
+        // First, so that the line is free for what is asked for next.
+        if planner.contents[index] != planner.active, let left = sessions[planner.active] {
+            services.flights.letGo(ofSession: left.id.number)
+        }
+        perform(planner.move(to: index, direction, at: now))
+    }
+
+    /// Ends all that runs.
+    package func end() {
+        isOver = true
+        services.crashes.forget(.feed, name)
+        for fetch in Array(fetches.values) + Array(looks.values) { fetch.cancel() }
+        fetches = [:]
+        looks = [:]
+    }
+
+    // MARK: What players do
+
+    /// Takes in what a player asked for.
+    ///
+    /// - Returns: whether this feed sees to it that the player has what comes next.
+    package func heard(_ resource: Resource) -> Bool {
+        guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
+        if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
+            self.agent.set(.userAgent, agent)
+        }
+        noteChoice(of: content, resource.url)
+        perform(planner.played(content, resource.url, at: now))
+        return content == planner.active && planner.parameters.isOn
+    }
+
+    /// Goes by the rendition that the player chose, for this item and for those to come.
+    private func noteChoice(of content: Int, _ url: AbsoluteURL) {
+        guard let known = streams[content],
+            let stream = known.graph.streams.first(where: { $0.url == url }),
+            stream != known.chosen
+        else { return }
+        streams[content]?.chosen = stream
+        let isNews = stream.height != nil && stream.height != playedHeight
+        playedHeight = stream.height ?? playedHeight
+        if content == planner.active { read(stream, of: content) }
+        if isNews, order.height == nil { perform(planner.choseOtherwise(at: now)) }
+    }
+
+    // MARK: Actions
+
+    package func perform(_ actions: [FeedAction]) {
+        guard !isOver else { return }
+        for action in actions {
+            switch action {
+            case .read(let content): read(content)
+            case .fetch(let id, let content, let piece, let yields):
+                fetch(id, content, piece, yields: yields)
+            case .setYields(let id, let yields): fetches[id]?.setYields(yields)
+            case .cancel(let id): fetches[id]?.cancel()
+            }
+        }
+        tickWhileNeeded()
+    }
+
+    private func tickWhileNeeded() {
+        guard !isTicking, planner.needsTicks(at: now) else { return }
+        isTicking = true
+        // What its player brings of the active item is looked at more often.
+        let pause = planner.awaited.isEmpty ? 500 : 100
+        driver.loop.schedule(after: .milliseconds(Int64(pause))) { [weak self] _ in
+            guard let self else { return }
+            isTicking = false
+            noticePlayed()
+            perform(planner.tick(at: now))
+        }
+    }
+
+    /// Looks how much of the active item its player has brought.
+    private func noticePlayed() {
+        guard let session = sessions[planner.active] else { return }
+        for (part, piece) in planner.awaited {
+            let role = piece.role == .media ? nil : piece.role
+            let resource = services.names.resource(
+                piece.url, session, role: role, forwarding: agent)
+            guard let object = services.store.peek(resource.key) else { continue }
+            let start = piece.range?.lowerBound ?? 0
+            let end = object.spans.contiguousEnd(from: start)
+            planner.noticed(part: part, bytes: object.isComplete ? .max : end - start)
+        }
+    }
+
+    private func fetch(_ id: AheadID, _ content: Int, _ piece: MediaPiece, yields: Bool) {
+        guard let session = sessions[content] else { return }
+        // A file that is played from its entry has no role from any playlist.
+        let role = piece.role == .media ? nil : piece.role
+        let resource = services.names.resource(piece.url, session, role: role, forwarding: agent)
+        var wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
+        wanted.yields = yields
+        services.counters.add(.aheadFetches)
+        let bound = LoopBound(self, to: driver.loop)
+        fetches[id] = services.flights.bring(wanted) { end in
+            bound.enqueue { feed, _ in feed.ended(id, content, end) }
+        }
+    }
+
+    private func ended(_ id: AheadID, _ content: Int, _ end: BackgroundFetch.End) {
+        guard !isOver else { return }
+        fetches[id] = nil
+        driver.measured(end.report)
+        var reason: String?
+        if case .failed(let failure, _) = end {
+            reason = failure.message
+            if failure.isForGood {
+                perform(planner.ended(id, AheadResult(end, size: nil), at: now))
+                return perform(planner.isDead(content, failure.message, forGood: true, at: now))
+            }
+        }
+        perform(planner.ended(id, AheadResult(end, size: nil), reason: reason, at: now))
+    }
+
+    // MARK: Reading items
+
+    private func read(_ content: Int) {
+        guard let place = places[content] else { return }
+        guard let entry = order.items[place].entry else {
+            let fault = order.items[place].fault ?? "it cannot be asked for"
+            return later { $0.planner.isDead(content, fault, forGood: true, at: $0.now) }
+        }
+        let session = services.sessions.session(for: entry)
+        sessions[content] = session
+        contentOf[session.id.number] = content
+        switch entry.url.nameExtension {
+        case "m3u8", "m3u": readPlaylist(entry.url, content)
+        case let name where FeedMedia.named(name) != nil:
+            later { $0.planner.learned(content, .file(entry.url), at: $0.now) }
+        default: look(at: entry.url, content, session)
+        }
+    }
+
+    func readPlaylist(_ url: AbsoluteURL, _ content: Int) {
+        ask(url, content) { feed, list in feed.take(list, content) }
+    }
+
+    /// Has the planner hear something once it has said all it had to say.
+    private func later(_ body: @escaping (Feed) -> [FeedAction]) {
+        driver.loop.atRoundEnd { [weak self] _ in
+            guard let self else { return }
+            perform(body(self))
+        }
+    }
+
+    private func ask(
+        _ url: AbsoluteURL, _ content: Int, variables: [String: String] = [:],
+        _ next: @escaping @Sendable (Feed, OwnPlaylist) -> Void
+    ) {
+        guard let session = sessions[content] else { return }
+        var wanted = OwnPlaylist.Request(url: url, session: session)
+        wanted.variables = variables
+        wanted.forwardedFields = agent
+        let bound = LoopBound(self, to: driver.loop)
+        services.playlists.read(wanted) { result in
+            bound.enqueue { feed, _ in
+                guard !feed.isOver else { return }
+                switch result {
+                case .success(let list): next(feed, list)
+                case .failure(let failure): feed.failed(content, failure)
+                }
+            }
+        }
+    }
+
+    private func take(_ list: OwnPlaylist, _ content: Int) {
+        guard list.summary.kind == .multivariant else {
+            return learned(content, [list], rate: nil)
+        }
+        guard let outline = try? PlaylistOutline(list.body, base: list.base) else { return }
+        let graph = StreamGraph(outline)
+        let taste = StreamGraph.Taste(
+            height: order.height, playedHeight: playedHeight, line: driver.bytesPerSecond)
+        guard let stream = graph.choice(taste) else {
+            return perform(
+                planner.isDead(content, "the playlist names no stream", forGood: true, at: now))
+        }
+        variables[content] = list.variables
+        streams[content] = (graph, stream)
+        read(stream, of: content)
+    }
+
+    /// Variables of multivariant playlists, for the lists that they name.
+    private var variables: [Int: [String: String]] = [:]
+
+    private func read(_ stream: StreamGraph.Stream, of content: Int) {
+        guard let graph = streams[content]?.graph else { return }
+        let rate = stream.bandwidth > 0 ? Double(stream.bandwidth) / 8 : nil
+        let companion = graph.companions(of: stream).first
+        let variables = self.variables[content] ?? [:]
+        ask(stream.url, content, variables: variables) { feed, picture in
+            guard let companion else { return feed.learned(content, [picture], rate: rate) }
+            feed.ask(companion.url, content, variables: variables) { feed, sound in
+                feed.learned(content, [picture, sound], rate: rate)
+            }
+        }
+    }
+
+    private func learned(_ content: Int, _ lists: [OwnPlaylist], rate: Double?) {
+        let pictures = lists.map { list in
+            let picture = MediaPicture(list.references, list.summary)
+            // Players begin a live stream three segments before its end (RFC 8216 section 6.3.3).
+            return picture.isLive
+                ? MediaPicture(segments: picture.segments.suffix(3), isLive: true) : picture
+        }
+        let plan = FeedPlan(
+            pictures, rate: rate, most: services.keepHead(of: lists[0].resource.url))
+        guard !plan.parts.isEmpty else {
+            return perform(
+                planner.isDead(content, "the playlist names no segment", forGood: true, at: now))
+        }
+        perform(planner.learned(content, plan, at: now))
+    }
+}

@@ -1,0 +1,227 @@
+// Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
+import Model
+package import Library
+import HTTP
+package import HTTPServer
+import Lookahead
+import Numbers
+import Posix
+import Reactor
+import Store
+import Synchronization
+import URISyntax
+
+/// One for all loops; any thread may use it.
+package final class FeedService: Sendable {
+    /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
+    /// at once.
+    private let entryCounts = Mutex<[String: Int]>([:])
+    /// Why feeds start paused, by name.
+    private let paused = Mutex<[String: String]>([:])
+
+    /// More feeds than this at once are refused.
+    private static let mostFeeds = 64
+    /// The longest body of an order.
+    private static let mostBytes = 16 << 20
+    private static let path = "/api/feeds"
+    private static let orderPrefix = Array("feed-order:".utf8)
+
+    private let observer: LookaheadObserver
+    private let services: AheadServices
+
+    package init(_ observer: LookaheadObserver, _ services: AheadServices) {
+        self.observer = observer
+        self.services = services
+    }
+
+    package static func answers(_ path: String) -> Bool {
+        path == Self.path || path.hasPrefix(Self.path + "/")
+    }
+
+    // MARK: Requests
+
+    /// Answers a request; `reply` is called once, on any thread.
+    package func answer(
+        _ exchange: Exchange,
+        _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        let request = exchange.request
+        let rest = request.path.dropFirst(Self.path.utf8.count).drop { $0 == "/" }
+        let parts = rest.split(separator: "/", omittingEmptySubsequences: false).map {
+            PercentCoding.decode($0)
+        }
+        guard let name = parts.first, !name.isEmpty else {
+            guard request.method == .get || request.method == .head else {
+                return reply(.failure(.methodNotAllowed, "the list of feeds can only be read"))
+            }
+            return observer.enqueue { driver, _ in
+                reply(.value(.ok, .list(driver.feeds.values.map(\.state))))
+            }
+        }
+        guard Self.isName(name) else {
+            return reply(
+                .failure(.badRequest, "a feed's name has 1 to 64 letters, digits and -._~"))
+        }
+        switch (parts.count, parts.last ?? "", request.method) {
+        case (1, _, .put): put(name, exchange, reply)
+        case (1, _, .get), (1, _, .head):
+            observer.enqueue { driver, _ in
+                guard let feed = driver.feeds[name] else { return reply(Self.unknown(name)) }
+                reply(.value(.ok, feed.state))
+            }
+        case (1, _, .delete): reply(remove(name))
+        case (2, "position", .post): reply(move(name, request))
+        case (1, _, _), (2, "position", _):
+            reply(.failure(.methodNotAllowed, "feeds take PUT, GET and DELETE, positions POST"))
+        default: reply(.failure(.notFound, "a feed has a position, and nothing else"))
+        }
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        name.utf8.count <= 64
+            && name.utf8.allSatisfy { PercentCoding.Allowed.unreserved.contains($0) }
+    }
+
+    private static func unknown(_ name: String) -> AdministrationAnswer {
+        .failure(.notFound, "there is no feed \(name); PUT \(path)/\(name) makes one")
+    }
+
+    /// A swipe: answered from here, whatever the planner is busy with.
+    private func move(_ name: String, _ request: RequestHead)
+        -> AdministrationAnswer
+    {
+        let items = request.queryItems
+        guard let text = items.first(where: { $0.rawName == "index" })?.value(),
+            let index = OutsideNumber.integer(text, in: 0...OutsideNumber.largest)
+        else { return .failure(.badRequest, "a position needs ?index=<place in the list>") }
+        var direction: FeedPlanner.Direction?
+        if let text = items.first(where: { $0.rawName == "direction" })?.value() {
+            guard let told = FeedPlanner.Direction(rawValue: text) else {
+                return .failure(.badRequest, "direction is forward or backward")
+            }
+            direction = told
+        }
+        guard let count = entryCounts.withLock({ $0[name] }) else { return Self.unknown(name) }
+        guard (0..<count).contains(index) else {
+            return .failure(
+                .badRequest, "index \(index) is outside of the feed: 0...\(count - 1)")
+        }
+        if let reason = paused.withLock({ $0[name] }) {
+            return .failure(
+                .conflict, "the feed \(name) is paused: \(reason), by PUT \(Self.path)/\(name)")
+        }
+        observer.enqueue { [direction] driver, _ in
+            driver.feeds[name]?.move(to: index, direction)
+        }
+        return .value(
+            .ok, .object([.init("name", .text(name)), .init("index", .number(Int64(index)))]))
+    }
+
+    private func remove(_ name: String) -> AdministrationAnswer {
+        guard entryCounts.withLock({ $0.removeValue(forKey: name) }) != nil else {
+            return Self.unknown(name)
+        }
+        observer.enqueue { [self] driver, _ in
+            driver.feeds.removeValue(forKey: name)?.end()
+            paused.withLock { $0[name] = nil }
+            services.store.removeSession(id: Self.orderPrefix + Array(name.utf8))
+        }
+        return .value(.ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
+    }
+
+    // MARK: Orders
+
+    private func put(
+        _ name: String, _ exchange: Exchange,
+        _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        var agent = Fields()
+        if let text = exchange.request.fields.first(.userAgent) { agent.append(.userAgent, text) }
+        let isNew = entryCounts.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
+        guard !isNew else {
+            return reply(
+                .failure(
+                    .serviceUnavailable,
+                    "there are \(Self.mostFeeds) feeds already; DELETE one that is not used"))
+        }
+        collect(exchange, Collected()) { [self, agent] body in
+            guard let body else {
+                return reply(
+                    .failure(.contentTooLarge, "an order has at most \(Self.mostBytes) bytes"))
+            }
+            observer.enqueue { [self] driver, _ in
+                reply(take(body, name, agent, driver))
+            }
+        }
+    }
+
+    /// What has come of a body.
+    private final class Collected {
+        var bytes: [UInt8] = []
+    }
+
+    /// Reads the body to its end; nil where it is too long.
+    ///
+    /// `sofar` is shared by all turns: a client that sends byte by byte costs no copies.
+    private func collect(
+        _ exchange: Exchange, _ sofar: Collected, _ done: @escaping ([UInt8]?) -> Void
+    ) {
+        guard let body = exchange.body else { return done(sofar.bytes) }
+        while true {
+            switch body.next() {
+            case .bytes(let chunk):
+                sofar.bytes += chunk
+                guard sofar.bytes.count <= Self.mostBytes else { return done(nil) }
+            case .wait:
+                body.wake = { [self] _ in collect(exchange, sofar, done) }
+                return
+            case .end: return done(sofar.bytes)
+            case .gone: return
+            }
+        }
+    }
+
+    private func take(
+        _ body: [UInt8], _ name: String, _ agent: Fields, _ driver: LookaheadDriver
+    ) -> AdministrationAnswer {
+        let order: FeedOrder
+        do throws(FeedOrder.Fault) {
+            order = try FeedOrder(parsing: body)
+        } catch {
+            return .failure(.badRequest, error.description)
+        }
+        services.store.saveSession(id: Self.orderPrefix + Array(name.utf8), blob: body)
+        let feed = install(order, name, agent, driver)
+        feed.start()
+        return .value(.ok, feed.state)
+    }
+
+    private func install(
+        _ order: FeedOrder, _ name: String, _ agent: Fields, _ driver: LookaheadDriver
+    ) -> Feed {
+        driver.feeds[name]?.end()
+        paused.withLock { $0[name] = nil }
+        let feed = Feed(name, order, driver: driver, agent: agent)
+        driver.feeds[name] = feed
+        entryCounts.withLock { $0[name] = order.items.count }
+        observer.turnOn()
+        return feed
+    }
+
+    /// Takes up what an earlier run of the daemon had; nothing is fetched for it before its client
+    /// says where the viewer is.
+    package func restore() {
+        observer.enqueue { [self] driver, _ in
+            for (id, blob) in services.store.loadSessions() where id.starts(with: Self.orderPrefix)
+            {
+                let name = String(
+                    decoding: id.dropFirst(Self.orderPrefix.count), as: UTF8.self)
+                guard Self.isName(name), let order = try? FeedOrder(parsing: blob) else { continue }
+                let feed = install(order, name, Fields(), driver)
+                guard let reason = services.crashes.verdict(on: .feed, name) else { continue }
+                feed.pauseReason = reason
+                paused.withLock { $0[name] = reason }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// Tells the planner of look-ahead what players ask for; costs a request a look into a table.
+package import Model
+import CachePolicy
+import HLS
+import HTTP
+package import HTTPServer
+import Lookahead
+import Posix
+package import Reactor
+import Routing
+package import Store
+import Synchronization
+import URISyntax
+
+/// One for all loops; any thread may tell it something.
+package final class LookaheadObserver: Sendable {
+    /// What was told lately, so that a player that asks for one segment in many small ranges, or a
+    /// crowd that watches the same one, is not told of a thousand times.
+    private struct Lately {
+        private var words = [UInt64](repeating: 0, count: 1_024)
+
+        func has(_ news: News) -> Bool { words[news.slot] == news.word }
+
+        mutating func note(_ news: News) { words[news.slot] = news.word }
+    }
+
+    /// What may have been told lately: which one, and about when.
+    private struct News {
+        let slot: Int
+        let word: UInt64
+
+        init(_ mark: Int, _ exchange: Exchange) {
+            let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
+            let seconds = exchange.receivedAt.nanoseconds / 1_000_000_000
+            word = hash & ~0xFFFF | UInt64(seconds / LookaheadObserver.pause) & 0xFFFF
+            slot = Int(hash >> 54)
+        }
+    }
+
+    /// The sessions of which a list was told.
+    ///
+    /// The planner knows a segment by a list of its own session only. Several sessions share a bit: to
+    /// be told of one too many costs it a look.
+    private struct Listed {
+        private var words = [UInt64](repeating: 0, count: 256)
+
+        private static func place(_ session: UInt64) -> (word: Int, bit: UInt64) {
+            let hash = session &* 0x9E37_79B9_7F4A_7C15
+            return (Int(hash >> 56), 1 << (hash >> 50 & 63))
+        }
+
+        mutating func insert(_ session: UInt64) {
+            let (word, bit) = Self.place(session)
+            words[word] |= bit
+        }
+
+        func mayContain(_ session: UInt64) -> Bool {
+            let (word, bit) = Self.place(session)
+            return words[word] & bit != 0
+        }
+    }
+
+    private let lately = Mutex(Lately())
+    private let listed = Mutex(Listed())
+    private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
+    private let services: AheadServices
+    private let thread: LoopThread
+    private let isAhead: Atomic<Bool>
+    private let hasFeeds = Atomic(false)
+
+    /// A segment is told of again after so many seconds.
+    private static let pause: Int64 = 2
+
+    /// - Parameters:
+    ///   - services: what the planner's driver uses.
+    ///   - thread: the thread that it lives on.
+    ///   - runsAhead: whether anything may be fetched ahead of any player.
+    package init(_ services: AheadServices, thread: LoopThread, runsAhead: Bool) {
+        self.services = services
+        self.thread = thread
+        isAhead = Atomic(runsAhead)
+    }
+
+    /// Whether anybody wants to know.
+    package var isOn: Bool { runsAhead || hasFeeds.load(ordering: .relaxed) }
+
+    /// Whether anything may be fetched ahead of any player; changes with the configuration.
+    package var runsAhead: Bool {
+        get { isAhead.load(ordering: .relaxed) }
+        set { isAhead.store(newValue, ordering: .relaxed) }
+    }
+
+    /// A feed wants to know from now on.
+    func turnOn() { hasFeeds.store(true, ordering: .relaxed) }
+
+    /// Runs `body` on the planner's thread; in the order of the calls.
+    package func enqueue(_ body: @escaping @Sendable (LookaheadDriver, EventLoop) -> Void) {
+        thread.handle.enqueue { [self] loop in
+            let bound = driver.withLock { driver in
+                if let driver { return driver }
+                let made = LoopBound(LookaheadDriver(services, self, loop: loop), to: loop)
+                driver = made
+                return made
+            }
+            body(bound.value(on: loop), loop)
+        }
+    }
+
+    // MARK: What players do
+
+    /// A player was answered with media, from this byte on.
+    package func read(_ resource: Resource, from start: Int64, _ exchange: Exchange) {
+        guard isOn, resource.kind == nil, resource.role != .part else { return }
+        guard concernsPlanner(resource),
+            isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange)
+        else { return }
+        let (player, hints) = identify(resource, exchange)
+        enqueue { driver, _ in driver.read(resource, from: start, by: player, hints) }
+    }
+
+    /// Whether a list that is read for a player is to be drawn on the way, so that it need not be read
+    /// again: not for each of a crowd.
+    package func draws(_ resource: Resource, generation: UInt64, _ exchange: Exchange) -> Bool {
+        guard runsAhead, mayBeList(resource) else { return false }
+        let news = News(Self.mark(resource, generation), exchange)
+        return lately.withLock { !$0.has(news) }
+    }
+
+    private func mayBeList(_ resource: Resource) -> Bool {
+        resource.kind == nil && (resource.role == .playlist || resource.role == nil)
+    }
+
+    private static func mark(_ resource: Resource, _ generation: UInt64) -> Int {
+        resource.key.hashValue ^ Int(truncatingIfNeeded: generation)
+    }
+
+    /// A player was answered with a playlist; `drawn` is what was learnt of the origin's text if that
+    /// was read for it.
+    package func list(
+        _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, _ exchange: Exchange
+    ) {
+        guard isOn, mayBeList(resource) else { return }
+        guard isNews(Self.mark(resource, object.generation), exchange) else { return }
+        let (player, _) = identify(resource, exchange)
+        listed.withLock { $0.insert(player.session) }
+        enqueue { driver, _ in driver.list(resource, object, drawn, by: player) }
+    }
+
+    /// A player cut off a body.
+    package func left(_ resource: Resource, _ exchange: Exchange) {
+        guard isOn, resource.kind == nil, concernsPlanner(resource) else { return }
+        let (player, _) = identify(resource, exchange)
+        enqueue { driver, _ in driver.left(player, resource.url) }
+    }
+
+    /// Whether anybody could make something of what a player does with a resource.
+    ///
+    /// What an entry itself leads to is named by no list of its session, which is told without making
+    /// the session's number; feeds name entries.
+    private func concernsPlanner(_ resource: Resource) -> Bool {
+        if hasFeeds.load(ordering: .relaxed) { return true }
+        guard !resource.session.isOfEntry else { return false }
+        return listed.withLock { $0.mayContain(resource.session.id.number) }
+    }
+
+    private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
+        let news = News(mark, exchange)
+        return lately.withLock { lately in
+            guard !lately.has(news) else { return false }
+            lately.note(news)
+            return true
+        }
+    }
+
+    // MARK: Who it is
+
+    /// What stands in a target whose query carries hints (CTA-5004).
+    private static let hintsName = Array("CMCD=".utf8)
+
+    /// Players of one session are told apart by what they say of themselves, else by address and
+    /// agent.
+    private func identify(
+        _ resource: Resource, _ exchange: Exchange
+    ) -> (PlayerID, PlayerHints?) {
+        let request = exchange.request
+        var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
+            request.fields.combined($0)
+        }
+        if request.targetContains(Self.hintsName) {
+            texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
+        }
+        var hints = texts.isEmpty ? nil : PlayerHints(texts)
+        if let next = hints?.nextObject {
+            hints?.nextObject = services.originURLOfNext(next, request)?.text
+        }
+        var hasher = Hasher()
+        if let playback = hints?.playback {
+            hasher.combine(playback)
+        } else {
+            hasher.combine(exchange.peer?.bytes)
+            hasher.combine(request.fields.first(.userAgent))
+        }
+        let client = UInt64(truncatingIfNeeded: hasher.finalize())
+        return (PlayerID(session: resource.session.id.number, client: client), hints)
+    }
+}

@@ -1,0 +1,182 @@
+// Watches the machine for the controllers of concurrency: its network, its load, its battery.
+import Origin
+import Glibc
+import Logging
+import Lookahead
+import Numbers
+import Posix
+import Reactor
+import Store
+
+/// Lives on the downloads' thread, since it reads files.
+///
+/// A change of network is told by the kernel (rtnetlink(7)); where it cannot be heard, it is seen
+/// when something is fetched ahead the next time.
+final class NetworkWatch: ReadinessHandler {
+    private let flights: Flights
+    private let report: ConcurrencyReport
+    private let log: Logger
+    private let path: String
+    private let folder: String
+    private var memory: NetworkMemory
+    private var network = NetworkName(routes: "")
+    private var written = ""
+    private var socket: OwnedDescriptor?
+    private var willLook = false
+    private var cpu: (seconds: Double, at: Monotonic)?
+
+    /// Looks for the first time, and takes up what is remembered of this network.
+    ///
+    /// - Parameters:
+    ///   - flights: told what the machine and its network are like.
+    ///   - report: what the transfers have brought.
+    ///   - log: told of another network.
+    ///   - folder: where networks are remembered.
+    ///   - loop: the loop of the thread that reads files.
+    init(
+        _ flights: Flights, _ report: ConcurrencyReport, log: Logger, folder: String,
+        loop: EventLoop
+    ) {
+        self.flights = flights
+        self.report = report
+        self.log = log
+        self.folder = folder
+        path = folder + "/networks"
+        let text = Self.text(of: path)
+        memory = NetworkMemory(text)
+        written = memory.text
+        network = Self.read()
+        tell()
+        lookAround()
+        listen(on: loop)
+    }
+
+    // MARK: The network
+
+    private static func read() -> NetworkName {
+        NetworkName(
+            routes: text(of: "/proc/net/route"), routes6: text(of: "/proc/net/ipv6_route"),
+            neighbours: text(of: "/proc/net/arp"))
+    }
+
+    private func tell() {
+        let known = memory[network.text]
+        flights.follow(network: known)
+    }
+
+    private func listen(on loop: EventLoop) {
+        let number = Glibc.socket(
+            AF_NETLINK,
+            CInt(SOCK_RAW.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+                | CInt(SOCK_NONBLOCK.rawValue), 0)
+        guard number >= 0 else { return }
+        let made = OwnedDescriptor(taking: number)
+        // struct sockaddr_nl of linux/netlink.h: family, padding, port, groups; links, addresses and
+        // routes of both families (RTMGRP_).
+        let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
+        let address: [UInt32] = [UInt32(AF_NETLINK).littleEndian, 0, groups]
+        let status = address.withUnsafeBytes { raw in
+            raw.withMemoryRebound(to: sockaddr.self) { bind(number, $0.baseAddress, 12) }
+        }
+        guard status == 0, (try? loop.watch(number, for: .readable, handler: self)) != nil else {
+            return
+        }
+        socket = consume made
+    }
+
+    func ready(_ readiness: Readiness, on loop: EventLoop) {
+        guard let number = socket?.number else { return }
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        while recv(number, &buffer, buffer.count, 0) > 0 {}
+        // A change comes as many messages.
+        guard !willLook else { return }
+        willLook = true
+        loop.schedule(after: .seconds(1)) { [weak self] _ in
+            self?.willLook = false
+            self?.look()
+            // Origins that did not answer may do so over what is there now.
+            self?.flights.hurryProbes()
+        }
+    }
+
+    /// Looks which network this is now; another one has its own limit, and is measured anew.
+    func look() {
+        let now = Self.read()
+        guard now.interface != network.interface || now.text != network.text else { return }
+        remember()
+        network = now
+        log.notice("another network", metadata: ["network": "\(now.text)"])
+        tell()
+        lookAround()
+    }
+
+    /// Keeps what this network allows, once that was measured.
+    func remember() {
+        let figures = report.now
+        guard figures.plan == .probe, figures.goodput > 0 else { return }
+        memory.note(network.text, transfers: figures.limit, goodput: figures.goodput)
+        guard memory.text != written, (try? makeFolder(folder)) != nil else { return }
+        written = memory.text
+        try? replaceFile(path, with: Array(written.utf8), in: folder)
+    }
+
+    // MARK: The machine
+
+    /// Tells the controllers of load, battery and a mobile network; reads a few small files.
+    func lookAround() {
+        var now = Surroundings()
+        now.cpuPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/cpu"))
+        now.memoryPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/memory"))
+        now.availableMemory = Surroundings.availableMemory(Self.text(of: "/proc/meminfo"))
+        now.cpuUse = cpuUse()
+        readBattery(&now)
+        if let interface = network.interface {
+            now.isMetered = NetworkName.isMobile(
+                interface, device: Self.text(of: "/sys/class/net/\(interface)/uevent"))
+        }
+        flights.follow(now)
+    }
+
+    /// Processors that this process has kept busy since it was asked last (getrusage(2)).
+    private func cpuUse() -> Double? {
+        var usage = rusage()
+        guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
+        let seconds =
+            Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+        let now = Monotonic.now()
+        defer { cpu = (seconds, now) }
+        guard let cpu else { return nil }
+        let elapsed = (now - cpu.at).inSeconds
+        return elapsed > 0 ? max(0, seconds - cpu.seconds) / elapsed : nil
+    }
+
+    /// On the battery is who has one that empties and no supply that is on.
+    private func readBattery(_ now: inout Surroundings) {
+        let folder = "/sys/class/power_supply"
+        var hasSupply = false
+        var empties = false
+        for name in ((try? listFolder(folder)) ?? []).map(\.name) {
+            let place = "\(folder)/\(name)"
+            switch Self.text(of: place + "/type") {
+            case "Battery\n" where Self.text(of: place + "/scope") != "Device\n":
+                empties = empties || Self.text(of: place + "/status") == "Discharging\n"
+                let digits = Self.text(of: place + "/capacity").prefix { $0 != "\n" }
+                let charge = OutsideNumber.integer(digits, in: 0...100)
+                now.charge = [now.charge, charge].compactMap { $0 }.min()
+            case "Mains\n", "USB\n":
+                hasSupply = hasSupply || Self.text(of: place + "/online") == "1\n"
+            default: break
+            }
+        }
+        now.isOnBattery = empties && !hasSupply
+    }
+
+    /// A small file of the kernel's, whose size it does not tell; empty where there is none.
+    private static func text(of path: String) -> String {
+        guard let file = try? openFile(path, flags: O_RDONLY),
+            let bytes = try? readBytes(from: file.number, at: 0, count: 32 << 10)
+        else { return "" }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,292 @@
+// Response heads towards players.
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Store
+
+/// The fields that browsers need on every answer of a proxy that stands between origins.
+enum CrossOrigin {
+    static let exposed =
+        "Accept-Ranges, Age, Cache-Status, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
+
+    /// Adds them.
+    ///
+    /// Never `*` together with credentials (Fetch standard, CORS protocol).
+    ///
+    /// A document is readable for origins that were named with `--cors-origin` alone.
+    static func append(
+        to fields: inout Fields, for request: RequestHead, settings: ProxySettings,
+        isDocument: Bool = false
+    ) {
+        if !settings.credentialedOrigins.isEmpty {
+            fields.append(.vary, "Origin")
+            if let origin = request.fields.first(.origin),
+                settings.credentialedOrigins.contains(origin)
+            {
+                fields.append(.accessControlAllowOrigin, origin)
+                fields.append("Access-Control-Allow-Credentials", "true")
+                fields.append(.accessControlExposeHeaders, exposed)
+                return
+            }
+        }
+        if !isDocument { appendPublic(to: &fields) }
+    }
+
+    /// What an answer carries that any page may read.
+    static func appendPublic(to fields: inout Fields) {
+        fields.append(.accessControlAllowOrigin, "*")
+        fields.append(.accessControlExposeHeaders, exposed)
+    }
+
+    /// The answer to a preflight (Fetch standard; Private Network Access).
+    static func preflight(_ request: RequestHead, settings: ProxySettings) -> ResponseHead {
+        var fields = Fields()
+        append(to: &fields, for: request, settings: settings)
+        fields.append(.accessControlAllowMethods, "GET, HEAD, OPTIONS")
+        let asked = request.fields.combined(.accessControlRequestHeaders)
+        fields.append(
+            .accessControlAllowHeaders, asked ?? "Range, If-Range, If-None-Match, If-Modified-Since"
+        )
+        fields.append(.accessControlMaxAge, "86400")
+        if request.fields.first(.accessControlRequestPrivateNetwork) == "true" {
+            fields.append(.accessControlAllowPrivateNetwork, "true")
+        }
+        fields.append(.vary, "Access-Control-Request-Headers")
+        return ResponseHead(status: .noContent, fields: fields)
+    }
+}
+
+/// Builds the heads of answers from stored heads.
+struct AnswerHead {
+    let request: RequestHead
+    let resource: Resource
+    let core: ProxyCore
+    let now: WallTime
+
+    private var settings: ProxySettings { core.settings }
+
+    /// The same for another time.
+    func at(_ time: WallTime) -> AnswerHead {
+        AnswerHead(request: request, resource: resource, core: core, now: time)
+    }
+
+    /// The head of an answer with stored content.
+    func head(
+        _ facts: ObjectFacts, _ status: HTTPStatus, _ how: OriginExchange.Serving,
+        contentRange: String? = nil
+    ) -> ResponseHead {
+        var head = ResponseHead(status: status)
+        if resource.kind != nil {
+            head.fields = fieldsUnderRules(facts, how)
+        } else {
+            if let lines = facts.lines(for: resource, { lastingLines(facts) }) {
+                head.written = try? aged(lines, facts, how)
+            }
+            if head.written == nil {
+                head.fields = lastingFields(facts)
+                addAge(&head.fields, facts, how)
+            }
+            if !core.settings.credentialedOrigins.isEmpty {
+                CrossOrigin.append(
+                    to: &head.fields, for: request, settings: settings,
+                    isDocument: facts.isDocument)
+            }
+        }
+        if let contentRange { head.fields.set(.contentRange, contentRange) }
+        return head
+    }
+
+    /// Those fields, written; nil where one of the origin's is ill-formed.
+    private func lastingLines(_ facts: ObjectFacts) -> WrittenFields? {
+        guard !resource.isMounted, !facts.isDocument,
+            core.settings.credentialedOrigins.isEmpty
+        else {
+            return try? WrittenFields(lastingFields(facts))
+        }
+        guard let fixed = Self.fixedLines, var lines = try? ownLines(facts) else { return nil }
+        lines.append(fixed)
+        return lines
+    }
+
+    /// Lasting lines with those that change from answer to answer.
+    private func aged(
+        _ lines: WrittenFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) throws(ResponseHeadError) -> WrittenFields {
+        var lines = WrittenFields(reserving: 96, behind: lines)
+        lines.append(.age, facts.rules.age(at: now))
+        if case .hit = how.disposition, how.ttl == nil, how.status == nil,
+            let plain = Self.plainHitLine
+        {
+            lines.append(plain)
+            return lines
+        }
+        try how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &lines)
+        return lines
+    }
+
+    /// What `ownFields` gives for a playback URL, written at once: every hit on what is not open
+    /// comes through here.
+    private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> WrittenFields {
+        let stored = facts.head.fields
+        var lines = WrittenFields(reserving: 512)
+        if let control = stored.combinedBytes(.cacheControl) {
+            try lines.append(.cacheControl, control[...])
+        }
+        try lines.append(
+            .contentType, ContentTypes.media(resource, stated: stored.first(.contentType)))
+        if let coding = stored.valueBytes(.contentEncoding) {
+            try lines.append(.contentEncoding, coding)
+        }
+        try lines.append(.etag, facts.entityTag)
+        if let modified = stored.valueBytes(.lastModified) {
+            try lines.append(.lastModified, modified)
+        }
+        return lines
+    }
+
+    /// The fields that stay the same for as long as the response is stored, whoever asks.
+    private func lastingFields(_ facts: ObjectFacts) -> Fields {
+        var fields = ownFields(facts)
+        fields.append(contentsOf: Self.fixedFields(isMounted: resource.isMounted))
+        if core.settings.credentialedOrigins.isEmpty {
+            CrossOrigin.append(
+                to: &fields, for: request, settings: settings, isDocument: facts.isDocument)
+        }
+        return fields
+    }
+
+    private static func fixedFields(isMounted: Bool) -> Fields {
+        var fields = Fields()
+        fields.append(.acceptRanges, "bytes")
+        if !isMounted { fields.append("X-Content-Type-Options", "nosniff") }
+        return fields
+    }
+
+    /// What all answers to playback URLs have in common, where no origin is given more than others.
+    private static let fixedLines: WrittenFields? = {
+        var fields = fixedFields(isMounted: false)
+        CrossOrigin.appendPublic(to: &fields)
+        return try? WrittenFields(fields)
+    }()
+
+    /// What is said of nearly every hit.
+    private static let plainHitLine: WrittenFields? = {
+        var lines = WrittenFields(reserving: 32)
+        let status = Disposition.hit.cacheStatus(ttl: nil, status: nil)
+        return (try? status.append(to: &lines)).map { lines }
+    }()
+
+    /// The fields that differ from response to response.
+    private func ownFields(_ facts: ObjectFacts) -> Fields {
+        var fields = Fields()
+        fields.reserve(lines: 12, bytes: 512)
+        if resource.isMounted {
+            for (name, value) in facts.head.fields
+            where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {
+                fields.append(name, value)
+            }
+        } else if let control = facts.head.fields.combined(.cacheControl) {
+            fields.append(.cacheControl, control)
+        }
+        fields.append(
+            .contentType,
+            ContentTypes.media(resource, stated: facts.head.fields.first(.contentType)))
+        if !resource.isMounted, let coding = facts.head.fields.first(.contentEncoding) {
+            fields.append(.contentEncoding, coding)
+        }
+        fields.append(.etag, facts.entityTag)
+        if let modified = facts.head.fields.first(.lastModified) {
+            fields.append(.lastModified, modified)
+        }
+        return fields
+    }
+
+    /// The stored fields as the origin gave them, with what a cache adds.
+    ///
+    /// Fields that `no-cache` names are sent only with the origin's word (RFC 9111 section
+    /// 5.2.2.4).
+    private func fieldsUnderRules(
+        _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) -> Fields {
+        let disposition = how.disposition
+        var fields = facts.head.fields
+        if !facts.rules.withheld.isEmpty, !disposition.hasOriginsWord {
+            for name in facts.rules.withheld { fields.remove(name) }
+        }
+        let age = facts.rules.age(at: now)
+        // What comes straight from an origin keeps the Age that it came with; without one, it gets
+        // one where it was long on its way.
+        if disposition.isFirstHand {
+            if age > 0, !fields.contains(.age) { fields.append(.age, String(age)) }
+        } else {
+            fields.set(.age, String(age))
+        }
+        disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
+        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
+        return fields
+    }
+
+    /// The fields of an answer that is passed on and not stored.
+    func passedOn(_ head: StoredHead, _ reason: Freshness.StaleReason?) -> Fields {
+        var fields = head.fields
+        var status = CacheStatus(cache: "sluice", forward: reason?.forwardReason ?? .uriMiss)
+        if request.method == .head, reason == nil { status.forward = .method }
+        status.forwardStatus = head.status
+        status.append(to: &fields)
+        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
+        return fields
+    }
+
+    /// The head of an answer with a rewritten playlist or JSON text.
+    func textHead(
+        _ facts: ObjectFacts, isCompressed: Bool, _ how: OriginExchange.Serving
+    ) -> ResponseHead {
+        var fields = Fields()
+        fields.append(
+            .contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
+        fields.append(.cacheControl, "no-cache")
+        fields.append(.vary, "Accept-Encoding")
+        if isCompressed { fields.append(.contentEncoding, "gzip") }
+        addAge(&fields, facts, how)
+        if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
+        CrossOrigin.append(to: &fields, for: request, settings: settings)
+        return ResponseHead(status: .ok, fields: fields)
+    }
+
+    private func addAge(
+        _ fields: inout Fields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) {
+        fields.append(.age, String(facts.rules.age(at: now)))
+        how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
+    }
+
+    private static let replaced: Set<String> = [
+        "content-type", "etag", "last-modified", "age", "date", "accept-ranges",
+    ]
+
+    /// The answer to a failure: one line of text that says whose fault it is.
+    static func failure(
+        _ failure: ProxyFailure, request: RequestHead, settings: ProxySettings
+    ) -> (ResponseHead, [UInt8]) {
+        var fields = Fields()
+        fields.append(.contentType, "text/plain; charset=utf-8")
+        fields.append(.cacheControl, "no-store")
+        fields.append("X-Content-Type-Options", "nosniff")
+        if let total = failure.total, failure.status == .rangeNotSatisfiable {
+            fields.append(.contentRange, ContentRange.unsatisfied(total: total).description)
+        }
+        if let seconds = failure.retryAfter { fields.append(.retryAfter, String(seconds)) }
+        if failure.status == .methodNotAllowed { fields.append(.allow, "GET, HEAD, OPTIONS") }
+        var status = CacheStatus(cache: "sluice", forward: .uriMiss)
+        status.forwardStatus = failure.originStatus
+        status.detail = "\(failure.fault.rawValue)-error"
+        if failure.fault == .origin { status.append(to: &fields) }
+        failure.proxyStatus?.append(to: &fields)
+        if !failure.isHiddenFromPages {
+            CrossOrigin.append(to: &fields, for: request, settings: settings)
+        }
+        return (ResponseHead(status: failure.status, fields: fields), Array(failure.text.utf8))
+    }
+}

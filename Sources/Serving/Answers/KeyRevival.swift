@@ -1,0 +1,171 @@
+// Finds playback URLs again whose token has died: the playlist that named them is asked for anew,
+// and what stands there now in their place is where they are.
+//
+// In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
+// of the same list · else the list is found among those that the session has played, or that the
+// store keeps for it · it is fetched past the cache, once for all who wait · each former child is
+// paired with its successor · the request starts over there. A list whose own token is dead is
+// found through its own list in the same way.
+import Origin
+import Playlists
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+import Upstream
+
+extension AbsoluteURL {
+    /// The URL without delivery directives, and these directives as they stand in it.
+    fileprivate var splitDirectives: (url: AbsoluteURL, directives: [String]) {
+        guard let query, query.contains("_HLS_") else { return (self, []) }
+        let items = query.split(separator: "&", omittingEmptySubsequences: false).map(String.init)
+        let directives = items.filter { $0.hasPrefix("_HLS_") }
+        let kept = items.filter { !$0.hasPrefix("_HLS_") }.joined(separator: "&")
+        let base = text.prefix { $0 != "?" }
+        return (
+            (try? AbsoluteURL(kept.isEmpty ? "\(base)" : "\(base)?\(kept)")) ?? self, directives
+        )
+    }
+
+    fileprivate func adding(_ directives: [String]) -> AbsoluteURL {
+        guard !directives.isEmpty else { return self }
+        let mark = queryRange == nil ? "?" : "&"
+        return (try? AbsoluteURL("\(text)\(mark)\(directives.joined(separator: "&"))")) ?? self
+    }
+}
+
+/// One attempt of one exchange to find its resource again.
+///
+/// Bound to the exchange's loop.
+final class RevivalAttempt {
+    private let exchange: OriginExchange
+    private var core: ProxyCore { exchange.core }
+
+    init(_ exchange: OriginExchange) {
+        self.exchange = exchange
+    }
+
+    /// Whether a failure means that a token may have died under a resource that a list names.
+    static func fits(_ failure: ProxyFailure, _ resource: Resource) -> Bool {
+        guard let status = failure.originStatus?.rawValue, [401, 403, 410].contains(status) else {
+            return false
+        }
+        return !resource.isMounted && resource.role != nil && resource.policy != .offline
+    }
+
+    /// Looks for the resource, and tells `done` its URL of now, or nil where it is not found;
+    /// perhaps at once.
+    func find(_ resource: Resource, depth: Int = 0, _ done: @escaping (AbsoluteURL?) -> Void) {
+        let (url, directives) = resource.url.splitDirectives
+        let role = resource.role ?? .media
+        if let known = core.revival.successor(of: url), known != url {
+            return done(known.adding(directives))
+        }
+        let search = RevivalSearch(
+            sources: core.sources, example: exchange.resource, session: resource.session, url: url,
+            role: role)
+        let (name, session) = (resource.key, resource.session.id)
+        // Up to 32 lists are read, however long they are.
+        exchange.makeElsewhere(
+            .revival(name, session: session), of: nil, { search.look() }, orElse: { done(nil) }
+        ) { [self] _, found in
+            guard let found else { return done(nil) }
+            if let url = found.successor, url != resource.url {
+                return done(url.adding(directives))
+            }
+            guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
+            refresh(found.list, depth: depth) { [exchange] refreshed in
+                guard let (object, list) = refreshed else { return done(nil) }
+                exchange.makeElsewhere(
+                    .succession(name, session: session), of: object,
+                    { search.successor(in: object, list, after: found) }, orElse: { done(nil) }
+                ) { _, next in
+                    done(next.map { $0.adding(directives) })
+                }
+            }
+        }
+    }
+
+    /// Asks for a list past the cache; all who ask at once share one request.
+    private func refresh(
+        _ list: Resource, depth: Int,
+        _ done: @escaping ((object: StoredObject, list: Resource)?) -> Void
+    ) {
+        let request = FetchRequest(
+            resource: list, wanted: .whole, object: nil, revalidates: true, delivery: .completion,
+            lane: .express)
+        exchange.ask(request) { [self] reply in
+            switch reply {
+            case .object(let object, _): done((object, list))
+            case .failure(let failure):
+                guard Self.fits(failure, list), depth < 2 else { return done(nil) }
+                find(list, depth: depth + 1) { [self] url in
+                    guard let url else { return done(nil) }
+                    refresh(core.names.resource(list, movedTo: url), depth: depth + 1, done)
+                }
+            default: done(nil)
+            }
+        }
+    }
+}
+
+extension OriginExchange {
+    /// Starts over under the resource's URL of now, if it is found.
+    ///
+    /// - Returns: false where the failure is to be told at once.
+    func revive(after failure: ProxyFailure) -> Bool {
+        guard revivals < 2, RevivalAttempt.fits(failure, resource) else { return false }
+        revivals += 1
+        RevivalAttempt(self).find(resource) { [self] url in
+            guard exchange.isAlive else { return }
+            guard let url else { return serveStale(instead: failure) }
+            core.counters.add(.revived)
+            core.log.info(
+                "found again after its token died", metadata: ["url": "\(url.redacted)"])
+            move(to: url)
+        }
+        return true
+    }
+
+    /// Starts over at the successor of a URL that is known to be dead.
+    ///
+    /// - Returns: false where none is known.
+    func startAtSuccessor() -> Bool {
+        guard resource.role != nil, !resource.isMounted,
+            let url = core.revival.successor(of: resource.url), url != resource.url
+        else { return false }
+        move(to: url)
+        return true
+    }
+
+    private func move(to url: AbsoluteURL) {
+        resource = core.names.resource(resource, movedTo: url)
+        fallback = nil
+        staleReason = nil
+        isPartlyStored = false
+        start()
+    }
+
+    /// Asks the flights for something beside this exchange's own resource.
+    func ask(_ request: FetchRequest, _ then: @escaping (FetchReply) -> Void) {
+        let id = FetchID()
+        let bound = LoopBound((self, then), to: exchange.loop)
+        exchange.onCancel = { [core] in core.flights.cancel(id) }
+        var request = request
+        request.budget = budget
+        core.flights.fetch(request, id: id) { reply in
+            bound.enqueue { pair, _ in
+                pair.0.exchange.onCancel = nil
+                if pair.0.exchange.isAlive { pair.1(reply) }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import Ahead
+import TimeShifting
+import Playlists
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Lookahead
+import Posix
+import Reactor
+import Routing
+import Store
+import URISyntax
+
+/// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
+extension OriginExchange {
+    /// What stands before each written URL: a base path, or scheme, host and base path.
+    private var linkPrefix: String { linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs) }
+
+    func linkPrefix(isAbsolute: Bool) -> String {
+        var base = core.settings.basePath
+        var scheme = "http"
+        var host = request.host ?? ""
+        if core.settings.trustsForwarded {
+            if let prefix = request.fields.first(.xForwardedPrefix), Self.isPath(prefix) {
+                base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
+            }
+            if request.fields.first(.xForwardedProto) == "https" { scheme = "https" }
+            if let forwarded = request.fields.first(.xForwardedHost), Self.isHost(forwarded) {
+                host = forwarded
+            }
+        }
+        return isAbsolute && !host.isEmpty ? "\(scheme)://\(host)\(base)" : base
+    }
+
+    private static func isPath(_ text: String) -> Bool {
+        text.hasPrefix("/") && !text.hasPrefix("//")
+            && text.utf8.allSatisfy { PercentCoding.Allowed.path.contains($0) }
+    }
+
+    private static func isHost(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
+    }
+
+    private var rewriteKey: ObjectFacts.RewriteKey {
+        // The JSON texts hold absolute URLs in any case.
+        let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : linkPrefix
+        // What was asked for names the list in paths, wherever it was found to be.
+        let list = asked.listKey
+        return ObjectFacts.RewriteKey(
+            session: resource.session.id, prefix: prefix,
+            list: list == resource.listKey ? nil : list)
+    }
+
+    /// Whether a playlist was fetched by another session and is not to be shared.
+    ///
+    /// `private` and `no-store` are how origins mark playlists made for one viewer, with
+    /// advertisements for example; the segments that they name are everybody's. What this session
+    /// has got already is its own.
+    func isAnothers(_ facts: ObjectFacts) -> Bool {
+        facts.head.isPlaylist && facts.isOneViewers
+            && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
+    }
+
+    // MARK: Preparing
+
+    /// Hands the rewritten form of a stored text to `then`: at once from memory or where it is short, else
+    /// once a thread for long texts has made it, if the client is still there.
+    func prepare(
+        _ object: StoredObject, _ facts: ObjectFacts,
+        then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        let isLong = (object.total ?? 0) >= TextWorker.longText
+        let isShiftLong = core.isShiftLong(resource)
+        guard !isShiftLong, !isLong || knowsForm(of: object) else {
+            return prepareElsewhere(object, facts, then)
+        }
+        var key = rewriteKey
+        key.form = resource.role == .json ? .origin : form(of: object, facts)
+        if let known = facts.prepared(&key, own: linkPrefix(isAbsolute: true)) {
+            return then(.success(known))
+        }
+        guard !isLong else { return prepareElsewhere(object, facts, then) }
+        take(preparation(of: object, facts).make(key), then)
+    }
+
+    /// Whether the form of a text is known without a look into the text.
+    private func knowsForm(of object: StoredObject) -> Bool {
+        guard resource.session.shift != .none, resource.kind == nil else { return true }
+        let list = core.timeShift.known(resource.url, of: resource.session.id)
+        return list?.hasMerged(object.generation) ?? false
+    }
+
+    private func preparation(of object: StoredObject, _ facts: ObjectFacts) -> TextPreparation {
+        TextPreparation(
+            core: core, resource: resource, asked: asked.listKey, object: object, facts: facts,
+            key: rewriteKey, prefix: linkPrefix, host: linkPrefix(isAbsolute: true), cut: cut,
+            draws: core.lookahead.draws(resource, generation: object.generation, exchange),
+            now: exchange.loop.now)
+    }
+
+    private func prepareElsewhere(
+        _ object: StoredObject, _ facts: ObjectFacts,
+        _ then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        // One request may need the text several times: to be asked about, then to be served.
+        if let prepared, prepared.generation == object.generation, prepared.cut === cut,
+            prepared.resource === resource
+        {
+            return then(.success(prepared.playlist))
+        }
+        let preparation = preparation(of: object, facts)
+        let key = TextWorker.Key.Product.rewritten(
+            preparation.key, host: preparation.host, resource: resource.key,
+            cut: preparation.cut?.number ?? 0)
+        let (resource, cut) = (resource, cut)
+        makeElsewhere(key, of: object, { preparation.make() }) { this, outcome in
+            if case .success(let made) = outcome {
+                this.prepared = Prepared(
+                    generation: object.generation, resource: resource, cut: cut,
+                    playlist: made.playlist)
+            }
+            this.take(outcome, then)
+        }
+    }
+
+    private func take(
+        _ outcome: TextPreparation.Outcome,
+        _ then: (Result<PreparedPlaylist, ProxyFailure>) -> Void
+    ) {
+        switch outcome {
+        case .success(let made):
+            if let list = made.drawn { drawn = list }
+            then(.success(made.playlist))
+        case .failure(let failure): then(.failure(failure))
+        }
+    }
+
+    /// Has a thread for long texts make something of a stored one; `then` is called on this loop, if
+    /// the client is still there.
+    ///
+    /// - Parameters:
+    ///   - product: what is made.
+    ///   - object: the text; nil where one has to be looked for.
+    ///   - make: makes it.
+    ///   - orElse: called instead where too many texts wait; nil answers that with a failure.
+    ///   - then: takes it.
+    func makeElsewhere<Value: Sendable>(
+        _ product: TextWorker.Key.Product, of object: StoredObject?,
+        _ make: @escaping @Sendable () -> Value, orElse: (() -> Void)? = nil,
+        _ then: @escaping (OriginExchange, Value) -> Void
+    ) {
+        let key = TextWorker.Key(generation: object?.generation ?? 0, product: product)
+        let bound = LoopBound((self, then), to: exchange.loop)
+        let request = core.texts.make(key, bytes: Int(object?.total ?? 0), make) { value in
+            bound.enqueue { pair, _ in
+                pair.0.exchange.onCancel = nil
+                if pair.0.exchange.isAlive { pair.1(pair.0, value) }
+            }
+        }
+        guard let request else { return orElse?() ?? fail(.textsWait) }
+        exchange.onCancel = { [core] in core.texts.cancel(request) }
+    }
+
+    // MARK: Sending
+
+    /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
+    func servePlaylist(
+        _ playlist: PreparedPlaylist, of object: StoredObject, _ facts: ObjectFacts, _ how: Serving
+    ) {
+        guard playlist.bytes.count >= Gzip.worthwhile, ContentCoding.acceptsGzip(request.fields)
+        else { return send(playlist, coded: nil, facts, how) }
+        var key = rewriteKey
+        key.form = playlist.form
+        key.host = playlist.host
+        key.isCompressed = true
+        if let known = facts.prepared(key) { return send(playlist, coded: known, facts, how) }
+        let budget = core.rewritten
+        let compress: @Sendable () -> PreparedPlaylist? = { [key] in
+            guard let made = playlist.compressed else { return nil }
+            facts.keep(made, for: key, within: budget)
+            return made
+        }
+        guard playlist.bytes.count >= TextWorker.longText else {
+            return send(playlist, coded: compress(), facts, how)
+        }
+        makeElsewhere(
+            .compressed(key), of: object, compress,
+            orElse: { self.send(playlist, coded: nil, facts, how) },
+            { this, coded in this.send(playlist, coded: coded, facts, how) })
+    }
+
+    /// Sends a text, in its gzip form if there is one.
+    private func send(
+        _ playlist: PreparedPlaylist, coded: PreparedPlaylist?, _ facts: ObjectFacts,
+        _ how: Serving
+    ) {
+        let builder = AnswerHead(
+            request: request, resource: resource, core: core, now: exchange.loop.wallNow)
+        let bytes = (coded ?? playlist).bytes
+        let isCoded = coded != nil
+        keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) { now, how in
+            builder.at(now).textHead(facts, isCompressed: isCoded, how)
+        }
+        var head = builder.textHead(facts, isCompressed: isCoded, how)
+        noteCompleteness(in: &head.fields)
+        deliver(bytes, head, how)
+    }
+
+    /// Sends a text.
+    func deliver(_ text: [UInt8], _ head: ResponseHead, _ how: Serving) {
+        countBytes(how)
+        exchange.respond(head, body: .bytes(text))
+    }
+}
+
+extension PreparedPlaylist {
+    /// The gzip form; nil where zlib has no memory.
+    fileprivate var compressed: PreparedPlaylist? {
+        Gzip.compress(bytes).map {
+            PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host)
+        }
+    }
+}

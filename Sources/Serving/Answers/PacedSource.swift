@@ -1,0 +1,88 @@
+import Model
+import CachePolicy
+import HLS
+import HTTPServer
+import Lookahead
+import Posix
+import Reactor
+import URISyntax
+import Upstream
+
+extension ProxyCore {
+    /// The rate at which a stored body may go out, in bytes a second; nil for no limit.
+    ///
+    /// Playlists, keys and initialization sections tell a player nothing about its line.
+    func pace(of resource: Resource) -> Double? {
+        guard settings.pace != .off, resource.kind == nil, resource.role?.isExpress != true else {
+            return nil
+        }
+        switch settings.pace {
+        case .off: return nil
+        case .rate(let rate): return Double(rate)
+        case .line:
+            guard health.state(of: resource.url.origin) == .up else { return nil }
+            return lines.speed(to: resource.url.host)
+        }
+    }
+}
+
+/// A body that goes out no faster than a rate.
+///
+/// Bound to its server loop.
+final class PacedSource: BodySource {
+    private let source: any BodySource
+    private let loop: EventLoop
+    private var budget: PaceBudget
+    private var isHeld = false
+    private var isOver = false
+
+    /// - Parameters:
+    ///   - source: what is sent.
+    ///   - rate: bytes a second, above 0.
+    ///   - loop: the server loop that sends it.
+    init(_ source: any BodySource, rate: Double, on loop: EventLoop) {
+        self.source = source
+        self.loop = loop
+        budget = PaceBudget(rate: rate, start: Monotonic.now().inSeconds)
+    }
+
+    var wake: ((EventLoop) -> Void)? {
+        didSet {
+            guard let wake else { return }
+            guard isHeld else { return source.wake = wake }
+            let wait = max(0.001, budget.wait(at: Monotonic.now().inSeconds))
+            loop.schedule(after: Interval(seconds: wait)) { [weak self] loop in
+                self?.goOn(loop)
+            }
+        }
+    }
+
+    private func goOn(_ loop: EventLoop) {
+        guard !isOver, let wake else { return }
+        isHeld = false
+        self.wake = nil
+        wake(loop)
+    }
+
+    func next(limit: Int) -> BodyStep {
+        let allowed = budget.allowance(at: Monotonic.now().inSeconds)
+        guard allowed > 0 else {
+            isHeld = true
+            return .wait
+        }
+        return source.next(limit: min(limit, allowed))
+    }
+
+    func advance(by count: Int) {
+        budget.take(count)
+        source.advance(by: count)
+    }
+
+    func recover(fromReadError code: CInt) -> Bool { source.recover(fromReadError: code) }
+
+    func cancel() {
+        isOver = true
+        wake = nil
+        source.cancel()
+    }
+}

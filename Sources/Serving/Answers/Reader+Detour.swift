@@ -1,0 +1,79 @@
+import Origin
+import Model
+import CachePolicy
+import Glibc
+import HLS
+import Logging
+import Posix
+import Store
+import URISyntax
+import Upstream
+
+/// A body whose object takes no more bytes: the rest comes through a file that is not kept.
+extension Reader {
+    /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
+    /// then the store knows, and the next one lies elsewhere.
+    private static let mostDetours = 2
+
+    /// Stored bytes cannot be read: they count as missing, and are fetched again.
+    func recover(fromReadError code: CInt) -> Bool {
+        let error = SystemError("sendfile", code: code == 0 ? EIO : code)
+        core.log.warning(
+            "stored bytes cannot be read, and are fetched again",
+            metadata: [
+                "url": "\(resource.url.redacted)", "offset": "\(offset)", "error": "\(error)",
+            ])
+        object.noteUnreadable(at: offset, error)
+        return true
+    }
+
+    /// The object takes no more bytes: fetch the rest into a file that is not kept.
+    func goOnElsewhere() {
+        let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
+        guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
+        else {
+            return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
+        }
+        detours += 1
+        stopWaiting()
+        core.counters.add(.notStored)
+        let detour = resource.changing {
+            $0.cacheKey.detour = detours
+            $0.mayStore = false
+            $0.role = $0.role ?? .media
+        }
+        self.detour = detour
+        var request = FetchRequest(
+            resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
+            lane: .playback)
+        request.terms.rest = object
+        ask(request) { reader, reply in reader.hearDetour(reply) }
+    }
+
+    private func hearDetour(_ reply: FetchReply) {
+        guard !isOver else { return }
+        switch reply {
+        case .object(let other, let outcome)
+        where moves(to: other, isProven: outcome.isProvenRest):
+            return
+        case .failure(let failure) where endsHere(failure): endWell()
+        case .failure(let failure): endBroken(because: failure)
+        case .object, .notModified, .head: endBroken(because: FillEnd.representationChanged)
+        }
+    }
+
+    /// Goes on in another object; false if it holds another representation, whose rest must never
+    /// stand behind the start of this one.
+    func moves(to other: StoredObject, isProven: Bool = false) -> Bool {
+        guard let head = ObjectFacts.of(other)?.head,
+            isProven || ObjectFacts.isSame(object, as: head, total: other.total)
+        else { return false }
+        stopWaiting()
+        leave()
+        object = other
+        enter()
+        lastAsked = nil
+        if wake != nil { waitForMore() }
+        return true
+    }
+}

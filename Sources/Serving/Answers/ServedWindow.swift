@@ -1,0 +1,91 @@
+import TimeShifting
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Numbers
+import Posix
+import Reactor
+import Routing
+import Store
+import Synchronization
+import URISyntax
+
+/// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.
+extension ProxyCore {
+    /// The version of the longer window that this playlist is answered with; 0 for the origin's text.
+    ///
+    /// Takes the window in first, if it is a new one.
+    func shiftVersion(
+        of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, now: Monotonic
+    ) -> UInt64 {
+        guard resource.session.shift != .none, resource.kind == nil, facts.head.isPlaylist,
+            !keeper.isOver(resource.session)
+        else { return 0 }
+        let list = timeShift.list(resource.url, of: resource.session)
+        list.noteAsked(at: now)
+        if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
+            return 0
+        }
+        list.lookForKept(timeShift)
+        let version = list.version
+        if version != 0 { keeper.look(after: list, of: resource) }
+        return version
+    }
+
+    /// - Returns: false where the playlist cannot be read, or has no window.
+    private func merge(
+        _ object: StoredObject, _ facts: ObjectFacts, _ resource: Resource,
+        into list: ShiftedList
+    ) -> Bool {
+        guard let body = try? readBody(of: object, count: Int(object.total ?? 0)),
+            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
+        else { return false }
+        try? names.noteNames(
+            in: (body, base), of: resource, object, options: rewriteOptions(for: resource))
+        let outcome = try? list.merge(
+            .init(
+                body: body, base: base, key: resource.listKey, generation: object.generation),
+            timeShift)
+        return outcome?.isShifted ?? false
+    }
+
+    /// Whether the form of a session's playlist takes a loop too long to find, or to make: its longer
+    /// window is long, or is not in memory, so that its file has to be read.
+    func isShiftLong(_ resource: Resource) -> Bool {
+        guard resource.session.shift != .none, resource.kind == nil else { return false }
+        let list = timeShift.known(resource.url, of: resource.session.id)
+        return list?.isLong ?? true
+    }
+}
+
+extension OriginExchange {
+    /// Says where a longer window was wished for and there is nothing to extend.
+    func noteCompleteness(in fields: inout Fields) {
+        guard resource.session.shift.window != nil,
+            let list = core.timeShift.known(resource.url, of: resource.session.id),
+            list.state.withLock({ $0.isComplete })
+        else { return }
+        fields.append(.cacheStatus, "sluice-window; detail=\"complete playlist, dvr ignored\"")
+    }
+}
+
+extension CachingProxy {
+    /// Answers for a segment that is not kept with an empty body.
+    ///
+    /// Players that know EXT-X-GAP do not ask; of the others GStreamer gives up on a 404 and VLC asks
+    /// for ever, while all of them play on behind a segment with nothing in it.
+    func answerGap(_ exchange: Exchange) {
+        var fields = Fields()
+        let fragments = [".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa"]
+        let isFragment = fragments.contains { exchange.request.path.hasSuffix($0) }
+        fields.append(.contentType, isFragment ? "video/iso.segment" : "video/mp2t")
+        fields.append(.cacheControl, "no-store")
+        var status = CacheStatus(cache: "sluice", hit: true)
+        status.detail = "gap"
+        status.append(to: &fields)
+        CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
+        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes([]))
+    }
+}

@@ -1,0 +1,217 @@
+// One request that no cache may answer: it goes to a mount's origin once, body and all, and the
+// origin's answer comes back as it is.
+//
+// Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
+// slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
+// may have been obeyed (RFC 9110 section 9.2.2).
+import Origin
+import Model
+import CachePolicy
+import HTTP
+import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Routing
+import Upstream
+import URISyntax
+
+/// What a request is passed on to.
+struct PassthroughTarget: Sendable {
+    let mount: Mount
+    let url: AbsoluteURL
+    /// The end-to-end fields of the request, with ours.
+    let fields: Fields
+}
+
+/// Conducts the exchange.
+///
+/// Bound to its server loop; `PassthroughFlight` is its half on the upstream loop.
+final class Passthrough {
+    private let core: ProxyCore
+    private let exchange: Exchange
+    private let target: PassthroughTarget
+    private let upload: BytePipe?
+    private let download = BytePipe()
+    private let id = FetchID()
+    private var isOver = false
+
+    init(core: ProxyCore, exchange: Exchange, target: PassthroughTarget) {
+        self.core = core
+        self.exchange = exchange
+        self.target = target
+        upload = exchange.body == nil ? nil : BytePipe()
+    }
+
+    /// Sends the request on.
+    func start() {
+        let request = transferRequest()
+        let bound = LoopBound(self, to: exchange.loop)
+        // The body is asked for, with 100 Continue if need be, once the origin takes it.
+        upload?.whenWanted { bound.enqueue { this, _ in this.passBody() } }
+        exchange.onFinish = { [self] outcome in finish(outcome) }
+        core.flights.passThrough(request, id: id, into: download) { event in
+            bound.enqueue { this, _ in this.hear(event) }
+        }
+    }
+
+    private func transferRequest() -> TransferRequest {
+        let method = exchange.request.method
+        var request = TransferRequest(url: target.url)
+        request.method = method
+        request.fields = target.fields
+        request.upload = upload.map { Upload(pipe: $0, length: exchange.body?.length) }
+        request.isTransparent = true
+        request.usesFreshConnection = upload != nil || !method.isSafe
+        request.followsRedirects = false
+        request.timeouts = core.settings.timeouts
+        return request
+    }
+
+    // MARK: The request's body
+
+    private func passBody() {
+        guard let body = exchange.body, let upload, !isOver else { return }
+        while true {
+            switch body.next() {
+            case .bytes(let bytes):
+                let bound = LoopBound(self, to: exchange.loop)
+                let hasRoom = bytes.withUnsafeBytes { raw in
+                    upload.write(raw) { bound.enqueue { this, _ in this.passBody() } }
+                }
+                if !hasRoom { return }
+            case .wait:
+                body.wake = { [self] _ in passBody() }
+                return
+            case .end:
+                return upload.end(isWhole: true)
+            case .gone:
+                return upload.end(isWhole: false)
+            }
+        }
+    }
+
+    // MARK: The answer
+
+    private func hear(_ event: PassthroughEvent) {
+        guard exchange.isAlive, !isOver else { return }
+        switch event {
+        case .interim(let head):
+            // Hop-by-hop fields have no place in them either.
+            exchange.sendInterim(
+                ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
+        case .head(let head):
+            answer(head)
+        case .failed(let error):
+            fail(ProxyFailure(error, subject: target.url.redacted))
+        }
+    }
+
+    private func answer(_ head: TransferHead) {
+        let method = exchange.request.method
+        core.invalidate(after: method, head.status, head.fields, url: target.url)
+        core.counters.add(.bypassed)
+        (exchange.record as? AccessRecord)?.note(passed: target.url)
+        core.log.debug(
+            "passed on",
+            metadata: [
+                "url": "\(target.url.redacted)", "method": "\(method)",
+                "status": "\(head.status.rawValue)",
+            ])
+        var fields = endToEndFields(head.fields)
+        // A 204 has no length to tell (RFC 9110 section 8.6).
+        if head.status == .noContent { fields.remove(.contentLength) }
+        target.mount.localise(
+            &fields, of: target.url, basePath: core.settings.basePath)
+        var status = CacheStatus(cache: "sluice", forward: .method)
+        status.forwardStatus = head.status
+        status.append(to: &fields)
+        let length = head.contentLength
+        let response = ResponseHead(status: head.status, fields: fields)
+        guard !head.status.neverHasContent, length != 0 else {
+            return exchange.respond(response, body: .none)
+        }
+        let source = PipeSource(download, on: exchange.loop)
+        exchange.respond(response, body: .source(source, length: length))
+    }
+
+    private func fail(_ failure: ProxyFailure) {
+        core.counters.add(failure.fault == .us ? .ownErrors : .originErrors)
+        (exchange.record as? AccessRecord)?.note(failure, nil)
+        core.log.notice(
+            "request not passed on",
+            metadata: [
+                "status": "\(failure.status.rawValue)", "reason": "\(failure.message)",
+                "error": "\(failure.proxyError?.rawValue ?? "-")",
+            ])
+        let (made, body) = AnswerHead.failure(
+            failure, request: exchange.request, settings: core.settings)
+        var head = made
+        let status = CacheStatus(cache: "sluice", forward: .method)
+        head.fields.set(.cacheStatus, status.serialised)
+        exchange.respond(head, body: .bytes(body))
+    }
+
+    /// The exchange is over, in whichever way: so is everything behind it.
+    private func finish(_ outcome: ResponseOutcome) {
+        isOver = true
+        core.counters.add(.bytesToPlayers, outcome.bodyBytes)
+        upload?.end(isWhole: false)
+        download.close()
+        core.flights.cancelPassthrough(id)
+    }
+}
+
+/// A response body out of a pipe.
+private final class PipeSource: BodySource {
+    private let pipe: BytePipe
+    private let loop: EventLoop
+    private var current: ArraySlice<UInt8> = []
+    private var isOver = false
+
+    var wake: ((EventLoop) -> Void)? {
+        didSet { if wake != nil, hasNews { wakeNow() } }
+    }
+
+    /// True when the pipe has called since it was last found empty.
+    private var hasNews = false
+
+    init(_ pipe: BytePipe, on loop: EventLoop) {
+        self.pipe = pipe
+        self.loop = loop
+    }
+
+    func next(limit: Int) -> BodyStep {
+        if current.isEmpty {
+            hasNews = false
+            let bound = LoopBound(self, to: loop)
+            switch pipe.take(whenMore: { bound.enqueue { source, _ in source.moreCame() } }) {
+            case .bytes(let bytes): current = bytes[...]
+            case .wait: return .wait
+            case .end: return .end
+            case .broken: return .broken
+            }
+        }
+        return .bytes(current.prefix(limit))
+    }
+
+    func advance(by count: Int) { current.removeFirst(count) }
+
+    func cancel() {
+        isOver = true
+        wake = nil
+        pipe.close()
+    }
+
+    private func moreCame() {
+        guard !isOver else { return }
+        hasNews = true
+        wakeNow()
+    }
+
+    private func wakeNow() {
+        let wake = self.wake
+        self.wake = nil
+        wake?(loop)
+    }
+}

@@ -1,0 +1,123 @@
+// The access log: a line a request, written by a thread of its own.
+//
+// Fields are separated by one blank; `-` stands for what is not known or does not apply:
+//
+//     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT
+//
+// | field | is |
+// |---|---|
+// | TIME | when the request came: seconds since the epoch, with milliseconds |
+// | STATUS | what was sent; `-` where the player left before |
+// | BYTES | body bytes handed to the kernel |
+// | DURATION | milliseconds until the last of them |
+// | OUTCOME | `Disposition.name` up to its reason: hit, miss, partial, collapsed, revalidated, stale, bypass, refreshed; `own`, `refused`, `failed` for answers without stored content |
+// | REASON | why it was bypassed or refreshed, or whose fault a failure is |
+// | ROLE | the letter of the role in the playlist |
+// | TITLE | the session that named the resource, 12 hexadecimal digits |
+// | KEY | the first 16 bytes of the object's key, in hexadecimal |
+// | OFFSET | the first body byte within the representation |
+// | TOTAL | the length of the representation |
+// | URL | the origin's URL without query values and user information |
+// | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
+package import Model
+import Glibc
+package import Posix
+import Reactor
+import Synchronization
+
+/// Takes lines from any thread without waiting for the disk: those it has no room for are counted
+/// and left out.
+package final class AccessLog: Sendable {
+    /// Bytes that may wait for the disk.
+    private static let most = 1 << 20
+
+    private struct State {
+        var waiting: [UInt8] = []
+        var isWriting = false
+    }
+
+    private let path: String
+    private let state = Mutex(State())
+    private let file: Mutex<OwnedDescriptor?>
+    private let thread: LoopThread
+    private let counters: Counters
+
+    /// Opens the log and starts its thread.
+    ///
+    /// - Parameters:
+    ///   - path: a file that is appended to and made where it is missing, or `-` for standard output.
+    ///   - counters: where lines that are left out are counted.
+    /// - Throws: `SystemError` where the file cannot be opened.
+    package init(path: String, counters: Counters) throws(SystemError) {
+        self.path = path
+        self.counters = counters
+        file = Mutex(try Self.open(path))
+        thread = try LoopThread(name: "access log") { _ in }
+    }
+
+    private static func open(_ path: String) throws(SystemError) -> OwnedDescriptor? {
+        guard path != "-" else { return nil }
+        return try openFile(path, flags: O_WRONLY | O_APPEND | O_CREAT, mode: 0o600)
+    }
+
+    /// Adds a line, which must end in a line feed.
+    func append(_ line: [UInt8]) {
+        let (isKept, startsWriting) = state.withLock { state -> (Bool, Bool) in
+            guard state.waiting.count + line.count <= Self.most else { return (false, false) }
+            state.waiting.append(contentsOf: line)
+            let starts = !state.isWriting
+            state.isWriting = true
+            return (true, starts)
+        }
+        if !isKept { counters.add(.accessLogDropped) }
+        if startsWriting { thread.handle.enqueue { [weak self] _ in self?.write() } }
+    }
+
+    /// Opens the file anew, after it was moved away; the old one stays where that fails.
+    package func reopen() {
+        thread.handle.enqueue { [weak self] _ in
+            self?.openAnew()
+        }
+    }
+
+    private func openAnew() {
+        guard path != "-" else { return }
+        file.withLock { file in
+            do throws(SystemError) { file = try Self.open(path) } catch {}
+        }
+    }
+
+    /// Writes what waits, and ends the thread; blocks on the disk.
+    package func close() {
+        thread.stopAndJoin()
+        write()
+    }
+
+    private func write() {
+        while true {
+            let bytes = state.withLock { state -> [UInt8] in
+                var taken: [UInt8] = []
+                swap(&taken, &state.waiting)
+                if taken.isEmpty { state.isWriting = false }
+                return taken
+            }
+            guard !bytes.isEmpty else { return }
+            file.withLock { file in
+                Self.write(bytes, to: file?.number ?? STDOUT_FILENO)
+            }
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to file: CInt) {
+        bytes.withUnsafeBytes { raw in
+            var done = 0
+            while done < raw.count {
+                let count = Glibc.write(file, raw.baseAddress?.advanced(by: done), raw.count - done)
+                if count < 0, errno == EINTR { continue }
+                // A full disk costs lines and nothing else.
+                guard count > 0 else { return }
+                done += count
+            }
+        }
+    }
+}

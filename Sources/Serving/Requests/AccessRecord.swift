@@ -1,0 +1,115 @@
+// What the access log says of one request, gathered while it is answered.
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Posix
+import Routing
+import Store
+import URISyntax
+
+/// One record; bound to its exchange's loop.
+final class AccessRecord: ExchangeRecord {
+    private let log: AccessLog
+    private let method: HTTPMethod
+    private let receivedAt: Monotonic
+    private let client: String
+    private var resource: Resource?
+    /// Where a request went that was passed through.
+    private var passedURL: AbsoluteURL?
+    private var outcome = "own"
+    private var reason = "-"
+    private var offset: Int64 = 0
+    private var object: StoredObject?
+
+    init(_ log: AccessLog, _ exchange: Exchange, trustsForwarded: Bool) {
+        self.log = log
+        client = Self.client(of: exchange, trustsForwarded: trustsForwarded)
+        method = exchange.request.method
+        receivedAt = exchange.receivedAt
+    }
+
+    /// The request got an answer from the store or the origin.
+    func note(_ disposition: Disposition, _ resource: Resource) {
+        self.resource = resource
+        outcome = disposition.kindName
+        reason = disposition.reasonName ?? "-"
+    }
+
+    /// The answer is a part of an object, from this byte on.
+    func note(_ object: StoredObject, from offset: Int64) {
+        self.object = object
+        self.offset = offset
+    }
+
+    /// The request was passed through to its origin.
+    func note(passed url: AbsoluteURL) {
+        passedURL = url
+        outcome = "passed"
+        reason = "method"
+    }
+
+    /// The request was refused before anything was looked up, or failed.
+    func note(_ failure: ProxyFailure, _ resource: Resource?) {
+        self.resource = resource
+        outcome = resource == nil ? "refused" : "failed"
+        reason = failure.fault.rawValue
+    }
+
+    func finish(_ end: ResponseOutcome) {
+        let now = Monotonic.now()
+        let took = now - receivedAt
+        let came = WallTime(nanoseconds: WallTime.now().nanoseconds - took.nanoseconds)
+        var line = Self.decimals(came.nanoseconds / 1_000_000)
+        line += " \(method.name) \(end.status.map { String($0.rawValue) } ?? "-")"
+        line += " \(end.bodyBytes) \(Self.decimals(took.nanoseconds / 1_000))"
+        line += " \(outcome) \(reason)"
+        if let resource {
+            let role = resource.role.map { String(UnicodeScalar($0.letter)) } ?? "-"
+            line += " \(role) \(resource.session.id.text) \(resource.key.hex.prefix(32))"
+            line += " \(offset) \(object?.total.map(String.init) ?? "-") \(resource.url.redacted)"
+        } else {
+            line += " - - - - - \(passedURL?.redacted ?? "-")"
+        }
+        line += " \(client)\n"
+        log.append(Array(line.utf8))
+    }
+
+    /// Who asks: the peer, or whom a trusted proxy before us says that it was asked by.
+    ///
+    /// That proxy appends to the field, so that only the last address is its word.
+    private static func client(of exchange: Exchange, trustsForwarded: Bool) -> String {
+        if trustsForwarded, let field = exchange.request.fields.all("X-Forwarded-For").last {
+            let text = field.split(separator: ",").last.map { $0.filter { $0 != " " } } ?? ""
+            if let address = SocketAddress(host: text, port: 0) { return address.host }
+        }
+        return exchange.peer?.host ?? "-"
+    }
+
+    /// A number of thousandths as a decimal fraction.
+    private static func decimals(_ thousandths: Int64) -> String {
+        let rest = String(thousandths % 1_000)
+        return "\(thousandths / 1_000).\(String(repeating: "0", count: 3 - rest.count))\(rest)"
+    }
+}
+
+extension Disposition {
+    /// The name without its reason.
+    var kindName: String {
+        switch self {
+        case .bypass: "bypass"
+        case .refreshed: "refreshed"
+        default: name
+        }
+    }
+
+    /// The reason's name; nil where the outcome has none.
+    var reasonName: String? {
+        switch self {
+        case .bypass(let reason): reason.rawValue
+        case .refreshed(let reason): reason.rawValue
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
+import Model
+import HTTP
+import URISyntax
+
+/// The access token as an argument of a request's query.
+enum AccessToken {
+    static let argument = "token"
+    /// As many values are compared; each comparison takes two digests.
+    static let mostOffered = 16
+
+    /// The URL without the arguments `token` whose value is the access token.
+    ///
+    /// An origin's own argument of that name has another value and stays.
+    static func stripped(_ url: AbsoluteURL, of token: String) -> AbsoluteURL {
+        guard let query = url.queryRange else { return url }
+        let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
+        let kept = items.filter { !isToken($0, token) }
+        guard kept.count < items.count else { return url }
+        var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
+        if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+
+    private static func isToken(_ item: ArraySlice<UInt8>, _ token: String) -> Bool {
+        guard let mark = item.firstIndex(of: 0x3D),
+            PercentCoding.decode(String(decoding: item[..<mark], as: UTF8.self)) == argument
+        else { return false }
+        let item = QueryItem(
+            rawName: argument, rawValue: String(decoding: item[(mark + 1)...], as: UTF8.self))
+        return Signer.isEqual(item.value(), token) || Signer.isEqual(item.rawValue ?? "", token)
+    }
+
+    /// Whether a referring URL carries the token, plain or percent-encoded.
+    static func isNamed(in referrer: String?, _ token: String) -> Bool {
+        guard let referrer else { return false }
+        return referrer.contains(token) || PercentCoding.decode(referrer).contains(token)
+    }
+}
+
+extension CachingProxy {
+    /// The URL without our access token.
+    func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
+        guard let token = core.settings.token else { return url }
+        return AccessToken.stripped(url, of: token)
+    }
+}

@@ -1,0 +1,127 @@
+// Requests under a mount: what the store may answer, and what is passed through.
+import Model
+import CachePolicy
+import HTTP
+import HTTPServer
+import Numbers
+import Reactor
+import Routing
+import Upstream
+import URISyntax
+
+/// A request that the router found under a mount.
+struct MountedRequest {
+    let mount: Mount
+    /// What it asks for at the origin.
+    let url: AbsoluteURL
+    let hasBody: Bool
+}
+
+extension CachingProxy {
+    /// Answers a request under a mount.
+    func handle(_ mounted: MountedRequest, _ exchange: Exchange) {
+        let request = exchange.request
+        // Browsers give no credentials with the question whether they may.
+        if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
+        if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+        guard !core.addresses.contains(mounted.url) else {
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
+                exchange)
+        }
+        let url = withoutToken(mounted.url)
+        guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
+            return passThrough(mounted.mount, url, exchange)
+        }
+        let isPlaylist = Self.isNamedAsPlaylist(url)
+        let directives = QueryItem.items(of: url.query ?? "").filter {
+            isPlaylist && $0.rawName.hasPrefix("_HLS_")
+        }
+        let live = LiveTerms(delivery: DeliveryDirectives(directives))
+        let named = live.delivery == nil ? url : url.withoutDirectives
+        let session = core.sessions.session(for: Entry(url: named))
+        let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
+        let kind = isPlaylist ? nil : core.settings.mountKind
+        var key = core.names.cacheKey(named, session: session, role: nil, isMounted: true)
+        key.skip = live.delivery?.skip
+        if let kind { key.audience = .mount(kind) }
+        let resource = Resource(
+            .init(
+                url: url, cacheKey: key, session: session, policy: policy,
+                forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
+                mount: mounted.mount, live: live))
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+    }
+
+    /// Whether the store may answer; a GET with a body asks for something that its URL alone does
+    /// not name.
+    private func mayStoreAnswer(_ method: HTTPMethod, hasBody: Bool) -> Bool {
+        method == .head || (method == .get && !hasBody)
+    }
+
+    /// Whether a page asks if it may read what our own CORS fields open to it; other preflights are
+    /// the origin's to answer.
+    private static func isOwnPreflight(_ request: RequestHead) -> Bool {
+        guard request.method == .options, request.fields.contains(.origin),
+            let asked = request.fields.first("Access-Control-Request-Method")
+        else { return false }
+        return asked == "GET" || asked == "HEAD"
+    }
+
+    // MARK: Passing through
+
+    private func passThrough(_ mount: Mount, _ url: AbsoluteURL, _ exchange: Exchange) {
+        var fields = ownedFields(exchange.request)
+        // Hops are counted for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
+        if exchange.request.method == .options, let text = fields.first("Max-Forwards"),
+            let hops = OutsideNumber.integer(text, in: 0...UInt32.max)
+        {
+            guard hops > 0 else { return answerAsLastHop(exchange) }
+            fields.set("Max-Forwards", String(hops - 1))
+        }
+        let target = PassthroughTarget(mount: mount, url: url, fields: fields)
+        Passthrough(core: core, exchange: exchange, target: target).start()
+    }
+
+    private func answerAsLastHop(_ exchange: Exchange) {
+        var fields = Fields()
+        fields.append(.allow, "GET, HEAD, OPTIONS")
+        exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+    }
+
+    // MARK: Fields towards the origin
+
+    /// The end-to-end fields (RFC 9110 section 7.6.1) without what is ours, with what we add.
+    private func ownedFields(_ request: RequestHead) -> Fields {
+        var forwarded = endToEndFields(request.fields)
+        for name: FieldName in [.host, .expect, .contentLength] { forwarded.remove(name) }
+        // The access token is ours and no origin's.
+        if let token = core.settings.token {
+            if bearer(request) != nil { forwarded.remove(.authorization) }
+            if AccessToken.isNamed(in: forwarded.combined("Referer"), token) {
+                forwarded.remove("Referer")
+            }
+        }
+        Telemetry.strip(&forwarded)
+        forwarded.set(.cdnLoop, core.addresses.cdnLoop(after: request))
+        forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
+        return forwarded
+    }
+
+    /// Playlists are read here and rewritten, so that HTTP's rules are not all there is to them.
+    private static func isNamedAsPlaylist(_ url: AbsoluteURL) -> Bool {
+        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
+    }
+
+    /// The same, except those about ranges and conditions, which the store answers for, and codings
+    /// where the body is read here.
+    private func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
+        var forwarded = ownedFields(request)
+        for name: FieldName in [
+            .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+        ] { forwarded.remove(name) }
+        if kind == nil { forwarded.remove(.acceptEncoding) }
+        return forwarded
+    }
+}

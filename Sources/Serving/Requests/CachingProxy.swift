@@ -1,0 +1,307 @@
+// The requests of one server loop: who may ask, what is asked for, who answers.
+import TimeShifting
+import Model
+import CachePolicy
+import HLS
+package import HTTP
+package import HTTPServer
+import Logging
+import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// Answers the requests of one loop.
+package final class CachingProxy: RequestHandler {
+    let core: ProxyCore
+    private let pages: OwnPages
+    // Values, looked into and changed by calls that lead nowhere else.
+    @exclusivity(unchecked) private var recent = RecentResources()
+    /// The last `Host` that was found to be ours, as it came.
+    @exclusivity(unchecked) private var ownHost: ArraySlice<UInt8>?
+    /// What was forwarded last, with the `User-Agent` that it came from: one player sends the same.
+    @exclusivity(unchecked) private var forwarded: (agent: ArraySlice<UInt8>?, fields: Fields)?
+
+    package init(core: ProxyCore, status: StatusSource) {
+        self.core = core
+        pages = OwnPages(core: core, status: status)
+    }
+
+    package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
+        core.counters.add(.requests)
+        if let log = core.accessLog {
+            exchange.record = AccessRecord(
+                log, exchange, trustsForwarded: core.settings.trustsForwarded)
+        }
+        if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
+        if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
+        if core.addresses.isLooped(request) {
+            return refuse(
+                ProxyFailure(.client, .loopDetected, "the request came from this daemon"), exchange)
+        }
+        if request.method == .trace || request.method == .connect {
+            return refuse(
+                ProxyFailure(
+                    .client, .methodNotAllowed, "this daemon does not serve \(request.method)"),
+                exchange)
+        }
+        let page = ForeignPage(of: request, core.settings)
+        // A target once led somewhere only after its token or signature was found good; entries with
+        // a token are not noted, since the token may come beside the target.
+        if methodFault(request) == nil,
+            let resource = recent.resource(for: request, keys: core.keys.version)
+        {
+            if let failure = page?.fault(at: resource.url) { return refuse(failure, exchange) }
+            return OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        }
+        let route = core.links.router.route(request)
+        if case .mount(let mount, let url) = route {
+            if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
+            return handle(MountedRequest(mount: mount, url: url, hasBody: body != nil), exchange)
+        }
+        if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
+        if request.method == .options {
+            var isOfOwnPage = false
+            if case .own = route { isOfOwnPage = true }
+            return answerPreflight(exchange, isOfOwnPage: isOfOwnPage)
+        }
+        switch route {
+        case .mount: break
+        case .own(let path):
+            if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+            pages.handle(path, request, exchange)
+        case .refused(let status, let reason):
+            refuse(ProxyFailure(.client, status, reason), exchange)
+        case .entry(let entry):
+            handle(entry, exchange)
+        case .rewritten(let link):
+            handle(link, exchange)
+        }
+    }
+
+    /// Answers whether a page may ask; own pages are for nobody else's.
+    func answerPreflight(_ exchange: Exchange, isOfOwnPage: Bool = false) {
+        if isOfOwnPage {
+            var fields = Fields()
+            fields.append(.allow, "GET, HEAD, OPTIONS")
+            return exchange.respond(
+                ResponseHead(status: .noContent, fields: fields), body: .none)
+        }
+        exchange.respond(
+            CrossOrigin.preflight(exchange.request, settings: core.settings), body: .none)
+    }
+
+    func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
+        (exchange.record as? AccessRecord)?.note(failure, nil)
+        core.counters.add(failure.fault == .us ? .ownErrors : .clientErrors)
+        core.log.info(
+            "request refused",
+            metadata: ["status": "\(failure.status.rawValue)", "reason": "\(failure.message)"])
+        let (head, body) = AnswerHead.failure(
+            failure, request: exchange.request, settings: core.settings)
+        exchange.respond(head, body: .bytes(body))
+    }
+
+    /// Why a page of another site may not ask for what a route leads to; nil where it may.
+    private func pageFault(_ page: ForeignPage, _ route: Route) -> ProxyFailure? {
+        switch route {
+        case .own, .mount, .refused: nil
+        case .entry(let entry): page.fault(at: entry.url)
+        // One that cannot be read is refused for that; one in a long list is judged once it is found.
+        case .rewritten(let link):
+            if case .target(let target)? = try? core.links.lookUp(link) {
+                page.fault(at: target.url)
+            } else {
+                nil
+            }
+        }
+    }
+
+    // MARK: Who may ask
+
+    /// A Host that we are not known by means that a page bent a name to our address; only a client
+    /// on this machine that knows no Host (HTTP/1.0) is let through without one.
+    private func hostFault(_ request: RequestHead, _ exchange: Exchange) -> ProxyFailure? {
+        let field = request.fields.valueBytes(.host)
+        // Nearly every request has the same; a host in the target itself would go before it.
+        if let field, field == ownHost, request.target.utf8.first == 0x2F { return nil }
+        if let host = request.host {
+            if core.addresses.contains(host: host) {
+                if request.target.utf8.first == 0x2F, let field { ownHost = field }
+                return nil
+            }
+        } else if request.version < .http11, exchange.peer?.isLoopback ?? false {
+            return nil
+        }
+        return ProxyFailure(
+            .client, .misdirectedRequest,
+            "this daemon is not known by that Host; name it with --host-name if it should be")
+    }
+
+    func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
+        guard let token = core.settings.token else { return nil }
+        // A URL's own argument of that name may stand beside ours.
+        let offered =
+            [given, bearer(request)].compactMap { $0 }
+            + request.queryItems.filter { $0.rawName == AccessToken.argument }.map { $0.value() }
+        if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
+            return nil
+        }
+        return ProxyFailure(
+            .client, .unauthorized,
+            "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
+    }
+
+    func bearer(_ request: RequestHead) -> String? {
+        guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else {
+            return nil
+        }
+        return String(field.dropFirst(7))
+    }
+
+    private func methodFault(_ request: RequestHead) -> ProxyFailure? {
+        if request.method == .get || request.method == .head { return nil }
+        return ProxyFailure(
+            .client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")
+    }
+
+    // MARK: What is asked for
+
+    private func handle(_ entry: Entry, _ exchange: Exchange) {
+        let request = exchange.request
+        var entry = entry
+        let url = withoutToken(entry.url)
+        // Whoever percent-encodes a whole entry puts the token into the URL.
+        let given = url == entry.url ? entry.token : core.settings.token
+        if let failure = tokenFault(request, given: given) ?? methodFault(request) {
+            return refuse(failure, exchange)
+        }
+        entry.url = url.withoutDirectives
+        let session = core.sessions.session(for: entry)
+        let name = entry.url.nameExtension
+        let role: ResourceRole? = name == "m3u8" || name == "m3u" ? .playlist : nil
+        let directives =
+            request.targetContains(Self.directivePrefix)
+            ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
+        let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
+        let resource = open(target, session, exchange)
+        if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
+    }
+
+    private static let directivePrefix = Array("_HLS_".utf8)
+
+    private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
+        if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
+        do throws(ProxyFailure) {
+            switch try core.links.lookUp(link) {
+            case .target(let target): try open(link, target, exchange)
+            case .inLongList(let list): find(link, in: list, exchange)
+            }
+        } catch {
+            refuse(error, exchange)
+        }
+    }
+
+    /// Finds the target of a link in a long list on another thread.
+    private func find(_ link: RewrittenLink, in list: StoredObject, _ exchange: Exchange) {
+        let key = TextWorker.Key(
+            generation: list.generation, product: .target(link.handle, link.place))
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        let request = core.texts.make(key, bytes: Int(list.total ?? 0)) { [core] in
+            Result { () throws(ProxyFailure) in try core.links.target(of: link) }
+        } reply: { found in
+            bound.enqueue { pair, _ in
+                let (proxy, exchange) = pair
+                exchange.onCancel = nil
+                guard exchange.isAlive else { return }
+                do throws(ProxyFailure) {
+                    let found = try found.get()
+                    let page = ForeignPage(of: exchange.request, proxy.core.settings)
+                    if let failure = page?.fault(at: found.url) { throw failure }
+                    try proxy.open(link, found, exchange)
+                } catch {
+                    proxy.refuse(error, exchange)
+                }
+            }
+        }
+        guard let request else { return refuse(.textsWait, exchange) }
+        exchange.onCancel = { [core] in core.texts.cancel(request) }
+    }
+
+    private func open(
+        _ link: RewrittenLink, _ found: LinkTarget, _ exchange: Exchange
+    ) throws(ProxyFailure) {
+        let url = try moved(found.url, by: link.pathway, of: found.session)
+        let session = core.sessions.session(found.session)
+        let target = PlaybackTarget(
+            url: url, role: link.role, directives: link.directives, epoch: found.epoch)
+        let resource = open(target, session, exchange)
+        if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
+    }
+
+    /// The URL that a link leads to, with what its query says of a cloned pathway.
+    ///
+    /// A host that was named to one session is none to another. Throws a refusal of a host that
+    /// this daemon did not name, and of parameters that make no URL.
+    private func moved(
+        _ url: AbsoluteURL, by move: PathwayMove?, of session: SessionID
+    ) throws(ProxyFailure) -> AbsoluteURL {
+        guard let move else { return url }
+        var root: AbsoluteURL?
+        if let host = move.host {
+            let named = try core.links.handle(host[...], for: .pathwayHost)
+            guard named.session == session else {
+                throw ProxyFailure(
+                    .client, .forbidden,
+                    "the pathway's host was named to another session; reload the playlist")
+            }
+            root = try core.links.namedURL(of: named)
+        }
+        guard let url = move.applied(to: url, root: root) else {
+            throw ProxyFailure(.client, .badRequest, "the pathway's parameters make no URL")
+        }
+        return url
+    }
+
+    /// Starts the exchange for a playback URL.
+    ///
+    /// - Returns: The resource; nil where the request was refused, or the next one for the same
+    ///   target may be about another.
+    private func open(
+        _ target: PlaybackTarget, _ session: Session, _ exchange: Exchange
+    ) -> Resource? {
+        guard !core.addresses.contains(target.url) else {
+            refuse(
+                ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
+            return nil
+        }
+        if TimeShift.isPlaceholder(target.url) {
+            answerGap(exchange)
+            return nil
+        }
+        let directives = core.timeShift.translated(target.directives, for: target.url, session)
+        let target = PlaybackTarget(
+            url: target.url, role: target.role, directives: directives, epoch: target.epoch)
+        let resource = core.names.resource(
+            for: target, session: session, exchange.request,
+            forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
+        guard let resource else {
+            refuse(
+                ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
+            return nil
+        }
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        return resource.isSteady ? resource : nil
+    }
+    private func forwardedFields(_ request: RequestHead) -> Fields {
+        // A proxy before us adds to the field by which loops are found.
+        guard !request.fields.contains(.cdnLoop) else { return core.names.forwardedFields(request) }
+        let agent = request.fields.valueBytes(.userAgent)
+        if let forwarded, forwarded.agent == agent { return forwarded.fields }
+        let fields = core.names.forwardedFields(request)
+        forwarded = (agent, fields)
+        return fields
+    }
+}

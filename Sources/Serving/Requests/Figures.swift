@@ -1,0 +1,142 @@
+// The daemon's figures at one moment, as JSON and in the Prometheus text format.
+import Origin
+import Model
+import Posix
+import Store
+import Upstream
+
+/// A snapshot.
+struct Figures {
+    let counters: Counters
+    let store: StoreStatistics
+    let upstream: UpstreamStatistics
+    let status: StatusSource
+    /// Fetches that no player asked for.
+    var aheadRunning = 0
+    var concurrency = ConcurrencyReport.Figures()
+
+    private struct Gauge {
+        let name: String
+        let help: String
+        let value: Int64
+    }
+
+    private var gauges: [Gauge] {
+        [
+            Gauge(
+                name: "uptime_seconds", help: "Seconds since the start.",
+                value: (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
+            Gauge(
+                name: "connections", help: "Open connections of players.",
+                value: Int64(status.connections())),
+            Gauge(
+                name: "slots_in_use", help: "Transfers that hold a slot.",
+                value: Int64(upstream.slotsInUse)),
+            Gauge(
+                name: "held_in_use", help: "Requests that origins hold until there is more.",
+                value: Int64(upstream.heldInUse)),
+            Gauge(
+                name: "express_in_use", help: "Transfers in the express lane.",
+                value: Int64(upstream.expressInUse)),
+            Gauge(
+                name: "transfers_waiting", help: "Transfers that wait for a slot.",
+                value: Int64(upstream.waiting.reduce(0, +))),
+            Gauge(
+                name: "ahead_running", help: "Fetches that no player has asked for yet.",
+                value: Int64(aheadRunning)),
+            Gauge(
+                name: "ahead_limit", help: "Transfers that may run ahead of players.",
+                value: Int64(concurrency.limit)),
+            Gauge(
+                name: "ahead_downloads_limit", help: "Of these for downloads.",
+                value: Int64(concurrency.background)),
+            Gauge(
+                name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
+                value: Int64(upstream.peakSlotsInUse)),
+            Gauge(
+                name: "origin_connections_total", help: "Connections opened to origins.",
+                value: Int64(upstream.newConnections)),
+            Gauge(
+                name: "longest_loop_hold_milliseconds",
+                help: "The longest time that one handler, timer or job held a loop, if over 10 ms.",
+                value: counters.longestLoopHold),
+            Gauge(
+                name: "stored_objects", help: "Objects in the store.", value: Int64(store.objects)),
+            Gauge(
+                name: "stored_bytes", help: "Bytes that the store takes on the disk.",
+                value: store.bytes),
+            Gauge(
+                name: "deleting_objects",
+                help: "Objects that were cleared and whose files are still to be deleted.",
+                value: Int64(store.deletion.objects)),
+            Gauge(
+                name: "deleting_bytes", help: "Bytes of those, which count as stored until then.",
+                value: store.deletion.bytes),
+            Gauge(
+                name: "store_budget_bytes", help: "Bytes that the store may take.",
+                value: store.budgetBytes),
+            Gauge(
+                name: "open_objects", help: "Objects held open.", value: Int64(store.openObjects)),
+            Gauge(name: "evictions_total", help: "Objects evicted.", value: Int64(store.evictions)),
+            Gauge(
+                name: "storage_failures_total", help: "Writes that the disk refused.",
+                value: Int64(store.storageFailures)),
+            Gauge(
+                name: "damaged_objects_total",
+                help: "Objects dropped because they could not be proved.",
+                value: Int64(store.damagedObjects)),
+        ]
+    }
+
+    /// The share of answered requests for content that needed nothing of an origin's content.
+    private var hitRatio: Double? {
+        let kept: [Counters.Name] = [.hits, .revalidated, .stale]
+        let all: [Counters.Name] = kept + [.partials, .misses, .collapsed, .bypassed]
+        return Self.ratio(
+            kept.reduce(0) { $0 + counters.value(of: $1) },
+            all.reduce(0) { $0 + counters.value(of: $1) })
+    }
+
+    /// The share of bytes sent to players that plain hits sent.
+    private var byteHitRatio: Double? {
+        Self.ratio(counters.value(of: .bytesFromStore), counters.value(of: .bytesToPlayers))
+    }
+
+    /// With three decimals; nil where nothing was counted.
+    private static func ratio(_ part: Int64, _ whole: Int64) -> Double? {
+        guard whole > 0 else { return nil }
+        return (Double(min(part, whole)) / Double(whole) * 1_000).rounded() / 1_000
+    }
+
+    /// One flat object; names are those of the metrics.
+    var json: String {
+        var parts = ["\"version\":\"\(status.version)\""]
+        parts.append("\"hit_ratio\":\(hitRatio.map { "\($0)" } ?? "null")")
+        parts.append("\"byte_hit_ratio\":\(byteHitRatio.map { "\($0)" } ?? "null")")
+        parts += Counters.Name.allCases.map { "\"\($0.label)\":\(counters.value(of: $0))" }
+        parts += gauges.map { "\"\($0.name)\":\($0.value)" }
+        parts.append("\"ahead_limit_reason\":\"\(concurrency.reason)\"")
+        let lanes = Lane.allCases.map { "\"\($0.name)\":\(upstream.waiting[$0.rawValue])" }
+        parts.append("\"waiting_by_lane\":{\(lanes.joined(separator: ","))}")
+        let times = counters.firstBytePercentiles.map { "\"\($0.name)\":\($0.milliseconds)" }
+        parts.append("\"first_byte_ms\":{\(times.joined(separator: ","))}")
+        return "{\(parts.joined(separator: ","))}\n"
+    }
+
+    /// Prometheus text exposition format 0.0.4.
+    var prometheus: String {
+        var text = ""
+        for name in Counters.Name.allCases {
+            text +=
+                "# HELP sluice_\(name.label) \(name.help)\n# TYPE sluice_\(name.label) counter\n"
+            text += "sluice_\(name.label) \(counters.value(of: name))\n"
+        }
+        for gauge in gauges {
+            let type = gauge.name.hasSuffix("_total") ? "counter" : "gauge"
+            text +=
+                "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
+            text += "sluice_\(gauge.name) \(gauge.value)\n"
+        }
+        return text
+    }
+}

@@ -1,0 +1,274 @@
+// Where a link out of a playlist leads: what its handles say, or the memory of live lists.
+import TimeShifting
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import Synchronization
+package import URISyntax
+
+/// A link, decoded.
+struct LinkTarget {
+    let session: SessionID
+    let url: AbsoluteURL
+    let epoch: Epoch
+    /// Whether the link says so itself; otherwise it may lead elsewhere the next time.
+    var isSteady = true
+}
+
+/// What is known of a link without reading a long text.
+enum LinkLookup {
+    case target(LinkTarget)
+    /// The stored list has to be read first.
+    case inLongList(StoredObject)
+}
+
+/// Reads our own URLs by the mounts of this moment, and tells what they lead to.
+///
+/// Any thread may use it.
+package final class Links: Sendable {
+    /// Replaced as a whole; a request that was routed before goes on as it began.
+    private let routes: Mutex<Router>
+    private let addresses: OwnAddresses
+    private let names: ResourceNames
+    private let sessions: SessionTable
+    private let live: LiveMemory
+    private let store: ObjectStore
+    private let timeShift: TimeShiftTable
+    private let memory: PlaylistMemory
+    private let limits: PlaylistLimits
+    private let signer: Signer?
+
+    init(
+        mounts: [Mount], addresses: OwnAddresses, names: ResourceNames, sessions: SessionTable,
+        live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable, memory: PlaylistMemory,
+        limits: PlaylistLimits, signer: Signer?
+    ) {
+        routes = Mutex(Router(mounts: mounts))
+        self.addresses = addresses
+        self.names = names
+        self.sessions = sessions
+        self.live = live
+        self.store = store
+        self.timeShift = timeShift
+        self.memory = memory
+        self.limits = limits
+        self.signer = signer
+    }
+
+    /// Reads request targets by the mounts of this moment.
+    var router: Router { routes.withLock { $0 } }
+
+    /// Puts other mounts in force for the requests that come from now on.
+    func replace(mounts: [Mount]) {
+        let router = Router(mounts: mounts)
+        routes.withLock { $0 = router }
+    }
+
+    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
+    package func originURL(_ text: String) -> AbsoluteURL? {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        guard addresses.contains(url) else { return url }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch router.route(head) {
+        case .entry(let entry): return entry.url
+        case .mount(_, let target): return target
+        case .rewritten(let link):
+            return try? target(of: link, isChecked: false).url
+        default: return nil
+        }
+    }
+
+    /// What a player means by a reference that is relative to the URL of its request.
+    func originURL(ofNext text: String, after request: RequestHead) -> AbsoluteURL? {
+        guard let base = try? AbsoluteURL("http://localhost\(request.path)"),
+            let url = try? base.resolving(text)
+        else { return nil }
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        guard case .rewritten(let link) = router.route(head),
+            case .target(let target)? = try? lookUp(link, isChecked: false)
+        else { return nil }
+        return target.url
+    }
+
+    /// What a link leads to; blocks where a stored list has to be read for that.
+    ///
+    /// - Parameters:
+    ///   - link: the link.
+    ///   - isChecked: whether signatures count; false where a person or the daemon itself asks.
+    /// - Returns: session, URL and epoch.
+    /// - Throws: why it leads nowhere: it cannot be read, is not signed, or names what is not known.
+    func target(
+        of link: RewrittenLink, isChecked: Bool = true
+    ) throws(ProxyFailure) -> LinkTarget {
+        switch try lookUp(link, isChecked: isChecked, readsLongLists: true) {
+        case .target(let target): return target
+        case .inLongList: throw Self.unknownList
+        }
+    }
+
+    /// What a link leads to, as far as that is known without reading a long list.
+    func lookUp(
+        _ link: RewrittenLink, isChecked: Bool = true
+    ) throws(ProxyFailure) -> LinkLookup {
+        try lookUp(link, isChecked: isChecked, readsLongLists: false)
+    }
+
+    private func lookUp(
+        _ link: RewrittenLink, isChecked: Bool, readsLongLists: Bool
+    ) throws(ProxyFailure) -> LinkLookup {
+        let signer = isChecked ? signer : nil
+        let path = try Self.handle(link.handle, for: .link(link.role), signer)
+        guard case .list(let list) = path.target else {
+            return .target(
+                LinkTarget(
+                    session: path.session, url: try namedURL(of: path), epoch: path.epoch))
+        }
+        guard let place = link.place else {
+            throw ProxyFailure(
+                .client, .notFound, "the URL's file name is no place in a live playlist")
+        }
+        if let text = link.origin {
+            let origin = try Self.handle(text, for: link.originUse, signer)
+            guard origin.session == path.session else {
+                throw ProxyFailure(
+                    .client, .badRequest, "the URL's path and query are of two playlists")
+            }
+            return .target(
+                LinkTarget(
+                    session: origin.session, url: try namedURL(of: origin), epoch: origin.epoch))
+        }
+        let id = LiveListID(name: list, epoch: path.epoch)
+        if !readsLongLists, let list = unreadLongList(place, role: link.role, in: id) {
+            return .inLongList(list)
+        }
+        let (url, epoch) = try find(place, role: link.role, in: id, session: path.session)
+        return .target(
+            LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false))
+    }
+
+    /// The handle of a text.
+    ///
+    /// - Throws: a refusal of what cannot be read, and of what is not signed for this use.
+    func handle(_ text: Substring, for use: HandleUse) throws(ProxyFailure) -> Handle {
+        try Self.handle(text, for: use, signer)
+    }
+
+    private static func handle(
+        _ text: Substring, for use: HandleUse, _ signer: Signer?
+    ) throws(ProxyFailure) -> Handle {
+        do throws(Handle.Fault) {
+            return try Handle(
+                text: text.utf8.span, for: use, sign: signer.map { signer in { signer.sign($0) } },
+                requiresSignature: signer != nil)
+        } catch {
+            switch error {
+            case .malformed:
+                throw ProxyFailure(
+                    .client, .notFound, "the URL's handle cannot be read; reload the playlist")
+            case .badSignature:
+                throw ProxyFailure(
+                    .client, .forbidden,
+                    "the URL was not signed by this daemon; reload the playlist")
+            }
+        }
+    }
+
+    /// The URL of a handle that has one, in full or by name.
+    func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
+        if let url = names.url(of: handle) { return url }
+        throw ProxyFailure(
+            .client, .gone, "the URL's short name is not known any more; reload the playlist")
+    }
+
+    // MARK: Links without their query
+
+    private static var unknownList: ProxyFailure {
+        ProxyFailure(
+            .client, .gone,
+            "the URL lacks its query, and its playlist is not known any more; reload it")
+    }
+
+    /// The stored list that tells what stands at a place, where that is a long one which an earlier run
+    /// has read.
+    private func unreadLongList(
+        _ place: LivePlace, role: ResourceRole, in list: LiveListID
+    ) -> StoredObject? {
+        guard case .unread(let key) = live.find(place, role: role, in: list),
+            let object = store.peek(key), object.isComplete,
+            object.total ?? 0 >= TextWorker.longText
+        else { return nil }
+        return object
+    }
+
+    /// What stands at a place in a live list, for a player that dropped the query of its link.
+    private func find(
+        _ place: LivePlace, role: ResourceRole, in list: LiveListID, session: SessionID
+    ) throws(ProxyFailure) -> (AbsoluteURL, Epoch) {
+        let owner = sessions.session(session)
+        if owner.shift != .none, let found = shifted(place, role, in: list, owner) { return found }
+        switch live.find(place, role: role, in: list) {
+        case .url(let url, let epoch): return (url, epoch)
+        case .unread(let key):
+            if let found = stored(place, role, in: key, owner) { return found }
+            fallthrough
+        case .noPlace:
+            throw ProxyFailure(
+                .client, .notFound,
+                "the playlist names no \(place) now; reload it, and keep the query of its URLs")
+        case .noList: throw Self.unknownList
+        }
+    }
+
+    /// What a longer window has at a place.
+    private func shifted(
+        _ place: LivePlace, _ role: ResourceRole, in list: LiveListID, _ session: Session
+    ) -> (AbsoluteURL, Epoch)? {
+        let window = timeShift.all.first { window in
+            window.session.id == session.id
+                && [ResourceRole.playlist, nil].contains { role in
+                    let key = names.cacheKey(window.url, session: session, role: role)
+                    return ObjectKey(key).listName == list.name
+                }
+        }
+        guard let shift = window?.shift else { return nil }
+        switch place {
+        case .segment(let number):
+            guard let segment = shift.segment(number: number), let url = segment.url else {
+                return nil
+            }
+            return (url, Epoch(number: segment.marks.segment))
+        case .section(let name):
+            let segment = shift.segments.last { segment in
+                segment.mapURL.map { LiveSection.name(of: $0, segment.mapRange) } == name
+            }
+            guard let segment, let url = segment.mapURL else { return nil }
+            return (url, Epoch(number: segment.marks.map))
+        case .part: return nil
+        }
+    }
+
+    /// What the stored text of a list names at a place.
+    private func stored(
+        _ place: LivePlace, _ role: ResourceRole, in list: ObjectKey, _ session: Session
+    ) -> (AbsoluteURL, Epoch)? {
+        guard let object = store.peek(list), let facts = ObjectFacts.of(object), object.isComplete,
+            facts.head.isPlaylist, let base = try? AbsoluteURL(facts.head.finalURL),
+            let body = try? readBody(of: object, count: Int(object.total ?? 0))
+        else { return nil }
+        var options = PlaylistRewriter.Options()
+        options.limits = limits
+        options.inheritedVariables = memory.variables(of: session.id)
+        var found: AbsoluteURL?
+        _ = try? PlaylistRewriter.rewrite(body, base: base, options: options) { reference, _ in
+            if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
+            return false
+        }
+        return found.map { url in
+            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
+            return (url, live.epoch(of: name))
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
+import Playlists
+import Origin
+import TimeShifting
+import Model
+package import Ahead
+package import Library
+import HTTP
+import HTTPServer
+package import Posix
+import Reactor
+import Routing
+import Store
+import Upstream
+import URISyntax
+
+/// What the pages show that the proxy layer does not know itself.
+package struct StatusSource: Sendable {
+    package let version: String
+    package let startedAt: Monotonic
+    package let connections: @Sendable () -> Int
+    /// Answers what reads or changes the store.
+    package let administration: AdministrationWorker
+    /// Answers what is about downloads.
+    package let downloads: DownloadService
+
+    package init(
+        version: String, startedAt: Monotonic, administration: AdministrationWorker,
+        downloads: DownloadService,
+        connections: @escaping @Sendable () -> Int
+    ) {
+        self.downloads = downloads
+        self.version = version
+        self.startedAt = startedAt
+        self.administration = administration
+        self.connections = connections
+    }
+}
+
+/// Answers `/`, `/api/...` and `/metrics`.
+final class OwnPages {
+    private let core: ProxyCore
+    private let status: StatusSource
+
+    init(core: ProxyCore, status: StatusSource) {
+        self.core = core
+        self.status = status
+    }
+
+    func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+        switch (path, request.method) {
+        case ("/", .get), ("/", .head):
+            answer(exchange, .ok, "text/plain; charset=utf-8", help(request))
+        case ("/api/health", .get), ("/api/health", .head):
+            answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
+        case ("/api/stats", .get), ("/api/stats", .head):
+            withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+        case ("/metrics", .get), ("/metrics", .head):
+            withFigures(exchange) {
+                self.answer(
+                    exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
+            }
+        case (let path, _) where WhyAnswers.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            explain(request, exchange)
+        case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
+            if StoreAdministration.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            askKeeper(request, exchange)
+        case (let path, _) where StoreAdministration.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            askAdministration(request, exchange)
+        case (let path, _) where FeedService.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            core.feedService.answer(exchange, replying(to: exchange))
+        case (let path, _) where DownloadService.answers(path):
+            if StoreAdministration.changes(request.method), isForeign(request) {
+                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
+            }
+            askDownloads(request, exchange)
+        default:
+            refuse(exchange, .notFound, "nothing is at this path; " + advice(path, request))
+        }
+    }
+
+    /// What to ask for instead: the entry that a path was probably meant to be, its query left out.
+    private func advice(_ path: String, _ request: RequestHead) -> String {
+        // A file at the root, such as /favicon.ico, looks like a host and is none.
+        let isFile = !path.dropFirst().contains("/") && !path.contains(":")
+        guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
+        let here = "http://\(request.host ?? "127.0.0.1")\(core.settings.basePath)"
+        let query = request.query == nil ? "" : ", followed by the query"
+        return "did you mean \(here)/\(url.text)\(query)?"
+    }
+
+    /// Answers about keys and decisions on the thread that decides what of a list can be played.
+    private func explain(_ request: RequestHead, _ exchange: Exchange) {
+        let answers = WhyAnswers(core.whyContext)
+        let now = exchange.loop.wallNow
+        let reply = replying(to: exchange)
+        let isTaken = core.offline.perform {
+            reply(answers.answer(request.method, request.target, now: now))
+        }
+        if !isTaken {
+            refuse(exchange, .serviceUnavailable, "too many requests like this wait; ask again")
+        }
+    }
+
+    /// Whether a browser sends this for a page that is not ours.
+    private func isForeign(_ request: RequestHead) -> Bool {
+        ForeignPage.isForeignChange(request)
+    }
+
+    private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String)
+    {
+        var fields = Fields()
+        fields.append(.contentType, type)
+        fields.append(.cacheControl, "no-store")
+        fields.append("X-Content-Type-Options", "nosniff")
+        exchange.respond(
+            ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
+    }
+
+    private func refuse(_ exchange: Exchange, _ status: HTTPStatus, _ reason: String) {
+        core.counters.add(.clientErrors)
+        let failure = ProxyFailure(.client, status, reason)
+        answer(exchange, status, "text/plain; charset=utf-8", failure.text)
+    }
+
+    private func help(_ request: RequestHead) -> String {
+        let here = "http://\(request.host ?? "127.0.0.1")"
+        return """
+            sluice \(status.version): an HLS caching proxy
+
+            Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
+                              \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
+            Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
+            Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
+            Disk:             \(here)/api/df
+            Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
+            Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
+            Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
+            Downloads:        POST \(here)/api/downloads?url=<percent-encoded URL>&variant=best, then GET
+                              POST \(here)/api/downloads/<number>/pause, /resume, /cancel
+            Feeds:            PUT, GET, DELETE \(here)/api/feeds/<name>, POST .../position?index=<n>
+            Check all bytes:  POST \(here)/api/verify, then GET
+            Forget all:       POST \(here)/api/clear; ?pinned=true for pinned titles too
+
+            """
+    }
+
+    // MARK: Titles
+
+    private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
+        status.administration.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    private func askDownloads(_ request: RequestHead, _ exchange: Exchange) {
+        status.downloads.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    /// Takes an answer from another thread to the exchange that waits for it.
+    private func replying(to exchange: Exchange) -> @Sendable (AdministrationAnswer) -> Void {
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        return { answer in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                switch answer {
+                case .value(let status, let value):
+                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
+                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                }
+            }
+        }
+    }
+
+    private func askKeeper(_ request: RequestHead, _ exchange: Exchange) {
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        core.keeper.answer(request.method, request.target) { answer in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                switch answer {
+                case .value(let status, let value):
+                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
+                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                }
+            }
+        }
+    }
+
+    // MARK: Figures
+
+    private func withFigures(_ exchange: Exchange, _ body: @escaping (Figures) -> Void) {
+        let bound = LoopBound((body, exchange), to: exchange.loop)
+        let store = core.store.statistics()
+        let (status, counters, ahead) = (status, core.counters, core.ahead)
+        let concurrency = core.concurrency.now
+        core.flights.statistics { upstream in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                pair.0(
+                    Figures(
+                        counters: counters, store: store, upstream: upstream, status: status,
+                        aheadRunning: ahead.running, concurrency: concurrency))
+            }
+        }
+    }
+}

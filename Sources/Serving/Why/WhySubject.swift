@@ -1,0 +1,111 @@
+// What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
+// would be about.
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import Routing
+import Store
+import URISyntax
+
+/// Finds the resource of a URL as `why` is given it.
+struct WhySubject {
+    let resource: Resource
+    /// The place that the URL was found to be asked for in.
+    let place: KeyPlace
+
+    /// - Parameters:
+    ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
+    ///   - core: what explanations are made from.
+    ///   - fields: request fields that may select a variant.
+    init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
+        guard let url = try? AbsoluteURL(text) else { return nil }
+        if core.isOwn(url) {
+            if let own = WhySubject(own: url, core, fields) {
+                self = own
+                return
+            }
+            guard core.guessesOwn else { return nil }
+        }
+        self.init(origin: url, core, fields)
+    }
+
+    private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
+        let head = RequestHead(method: .get, target: url.pathAndQuery)
+        switch core.router().route(head) {
+        case .entry(let entry):
+            self.init(
+                playback: entry.url, core.sessions.session(for: entry),
+                Self.role(ofEntry: entry.url), core)
+        case .rewritten(let link):
+            guard let handle = link.unchecked else { return nil }
+            var epoch = handle.epoch
+            var url = core.url(of: handle)
+            if case .list(let list) = handle.target, let place = link.place,
+                case .url(let known, let given)? = core.live?.find(
+                    place, role: link.role, in: LiveListID(name: list, epoch: epoch))
+            {
+                (url, epoch) = (known, given)
+            }
+            guard let url else { return nil }
+            self.init(
+                playback: url, core.sessions.session(handle.session), link.role, core,
+                epoch: epoch, DeliveryDirectives(link.directives))
+        case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
+        default: return nil
+        }
+    }
+
+    /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
+    private init?(origin url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
+        let session = core.sessions.session(for: Entry(url: url))
+        for role in [Self.role(ofEntry: url), .playlist, .segment] {
+            let subject = WhySubject(playback: url, session, role, core)
+            guard core.store.peek(subject.resource.key) != nil else { continue }
+            self = subject
+            return
+        }
+        if let mount = core.router().mount(standingFor: url) {
+            self.init(mounted: url, mount, core, fields)
+        } else {
+            self.init(playback: url, session, Self.role(ofEntry: url), core)
+        }
+    }
+
+    private static func role(ofEntry url: AbsoluteURL) -> ResourceRole? {
+        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u") ? .playlist : nil
+    }
+
+    private init(
+        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext,
+        epoch given: Epoch? = nil, _ delivery: DeliveryDirectives? = nil
+    ) {
+        place = KeyPlace(scope: role.keyScope)
+        var key = core.keys.cacheKey(of: url, session: session, role: role)
+        let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(key))
+        key.skip = delivery?.skip
+        key.epoch = given ?? current ?? .first
+        resource = Resource(
+            .init(
+                url: url, cacheKey: key, session: session, role: role,
+                policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
+                live: LiveTerms(delivery: delivery)))
+    }
+
+    private init(
+        mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext, _ fields: Fields
+    ) {
+        place = KeyPlace(isMounted: true)
+        let session = core.sessions.session(for: Entry(url: url))
+        let isPlaylist = Self.role(ofEntry: url) == .playlist
+        let kind = isPlaylist ? nil : core.mountKind
+        var key = core.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
+        if let kind { key.audience = .mount(kind) }
+        resource = Resource(
+            .init(
+                url: url, cacheKey: key, session: session,
+                policy: core.keys.policy(of: url, in: place), forwardedFields: fields,
+                isMounted: true, kind: kind, mount: mount))
+    }
+}
