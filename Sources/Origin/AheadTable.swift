@@ -67,8 +67,9 @@ extension FlightTable {
     /// A flight whose readers are far behind leaves the line to others.
     var hasPlayback: Bool {
         allFlights.contains { flight in
-            flight.lane == .playback && !flight.isAhead && flight.heldSince == nil
-                && (flight.state == .asking || flight.state == .filling)
+            flight.machine.lane == .playback && !flight.machine.isAhead
+                && flight.machine.heldSince == nil
+                && (flight.phase == .asking || flight.phase == .filling)
         }
     }
 
@@ -80,41 +81,28 @@ extension FlightTable {
     /// A player reads what was fetched ahead: from now on this is playback.
     func readerJoined(_ key: ObjectKey, generation: UInt64) {
         for flight in flights(of: key) where flight.object?.generation == generation {
-            flight.isHandedOut = true
+            flight.machine.noteReaders()
             flight.takeForPlayback(.playback)
         }
     }
 }
 
 extension Flight {
-    /// Makes a flight that began for nobody a player's.
-    func takeForPlayback(_ lane: Lane) {
-        guard isAhead, state != .ended else { return }
-        isAhead = false
-        if lane < self.lane {
-            self.lane = lane
-            transfer?.raise(to: lane)
-        }
-        transfer?.resume()
-        table.ahead.setNeedsSettle(table)
-    }
-
     /// Whether this flight is for nobody but one fetch ahead.
     var isOnlyAhead: Bool {
-        isAhead && waiters.count <= 1
+        machine.isAhead && machine.waiters.count <= 1
             && object.map { table.readers.count($0.generation) == 0 } ?? true
     }
 
     /// Whether the rest will have come before it would pay to stop it.
     func isAboutToEnd(within limit: Interval) -> Bool {
-        guard state == .filling, let transfer, !transfer.isPaused, let position, let filledSince
-        else { return false }
-        var end = object?.total
-        if case .span(_, let wantedEnd?) = wanted { end = wantedEnd }
-        guard let end else { return false }
-        // The first bytes come in one burst, which says nothing of the pace.
-        let elapsed = max(limit.nanoseconds, (table.loop.now - filledSince).nanoseconds)
-        let perNanosecond = Double(position - firstOffset) / Double(elapsed)
-        return Double(end - position) <= perNanosecond * Double(limit.nanoseconds)
+        guard let transfer, !transfer.isPaused else { return false }
+        return progress?.isAboutToEnd(within: limit) ?? false
+    }
+
+    /// How far the flight has come; nil while no body comes, or where its end is not known.
+    var progress: FlightProgress? {
+        guard let position else { return nil }
+        return machine.progress(at: position, total: object?.total, now: table.loop.now)
     }
 }

@@ -147,7 +147,8 @@ final class AheadTask {
             isHeld = false
             return act(on: look().0)
         }
-        guard let fetchID, let flight = table.flight(of: fetchID), flight.isAhead else { return }
+        guard let fetchID, let flight = table.flight(of: fetchID), flight.machine.isAhead
+        else { return }
         if waits { flight.transfer?.pause() } else { flight.transfer?.resume() }
         setActive(!waits)
     }
@@ -159,13 +160,13 @@ final class AheadTask {
         if let fetchID {
             self.fetchID = nil
             if let flight = table.flight(of: fetchID), flight.isOnlyAhead {
-                flight.waiters.removeAll { $0.id == fetchID }
+                _ = flight.machine.leave(fetchID)
                 table.forget(fetchID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
                 // Readers hold what it fills although nobody else waited for it.
                 if let flight = table.flight(of: fetchID), flight.object != nil {
-                    flight.isHandedOut = true
+                    flight.machine.noteReaders()
                 }
                 table.cancel(fetchID)
             }

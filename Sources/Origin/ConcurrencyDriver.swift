@@ -1,4 +1,5 @@
 // Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
+import Model
 import HTTP
 package import Lookahead
 import Numbers

@@ -8,6 +8,40 @@ import Store
 import Upstream
 import URISyntax
 
+/// Bytes of a round that are to be written.
+struct GatheredBytes {
+    var bytes: [UInt8] = []
+    /// What of the piece that is being gathered is still to come, in bytes; 0 until that is known.
+    var roomInPiece = 0
+
+    /// Forgets the bytes.
+    mutating func drop() {
+        bytes.removeAll()
+        roomInPiece = 0
+    }
+}
+
+/// What the response has said of its body, as far as each piece of it is held against that.
+struct ExpectedBody {
+    /// Where the bytes end that the response has said it holds; what comes behind is not written.
+    var end: Int64?
+    /// Where the response ends, as far as it says.
+    var receivedEnd: Int64?
+    var ahead = StoredAhead.unchecked
+    /// True until the first bytes of a response have come, which readers are waiting for.
+    var isAwaited = false
+}
+
+/// What is done about stored bytes that the transfer comes to.
+enum StoredAhead {
+    /// Nothing needs to be compared.
+    case unchecked
+    /// They are compared before the transfer gets there.
+    case checked
+    /// The end of a hole is being compared.
+    case meeting(Meeting)
+}
+
 /// What a flight makes of the origin's bytes and of their end.
 extension Flight {
     // MARK: Bytes
@@ -22,16 +56,17 @@ extension Flight {
     func gather(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         while !rest.isEmpty {
-            if roomInPiece == 0 {
+            if gathered.roomInPiece == 0 {
                 guard let writer else { return }
-                if gathered.capacity == 0 { gathered = table.takeBuffer() }
-                roomInPiece = writer.bytesToCut(every: Self.gatherLimit) - gathered.count
+                if gathered.bytes.capacity == 0 { gathered.bytes = table.takeBuffer() }
+                gathered.roomInPiece =
+                    writer.bytesToCut(every: Self.gatherLimit) - gathered.bytes.count
             }
-            let count = min(roomInPiece, rest.count)
-            gathered.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
-            roomInPiece -= count
+            let count = min(gathered.roomInPiece, rest.count)
+            gathered.bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+            gathered.roomInPiece -= count
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            if roomInPiece == 0 || isExpected { flush() }
+            if gathered.roomInPiece == 0 || expected.isAwaited { flush() }
         }
     }
 
@@ -39,23 +74,27 @@ extension Flight {
     ///
     /// Large pieces of the middle of a body are put off: what fails with them is heard of later.
     func flush() {
-        roomInPiece = 0
-        guard !gathered.isEmpty, writer != nil else { return }
+        gathered.roomInPiece = 0
+        guard !gathered.bytes.isEmpty, writer != nil else { return }
         guard !putOff() else { return didWrite() }
-        isExpected = false
+        expected.isAwaited = false
         var failure = writeGathered()
         if let error = failure, keepNothing(because: error) { failure = writeGathered() }
-        let first = isSniffing ? Array(gathered.prefix(PlaylistDetector.prefixLength)) : []
-        table.giveBack(&gathered)
+        let isSniffing = machine.isSniffing
+        let first = isSniffing ? Array(gathered.bytes.prefix(PlaylistDetector.prefixLength)) : []
+        table.giveBack(&gathered.bytes)
         if let error = failure { return storingFailed(error) }
         if isSniffing { sniff(first, isAtEnd: false) }
         didWrite()
     }
 
     private func didWrite() {
-        guard account() else { return failSpent() }
-        if meetsStored { return close(cause: nil) }
-        if sendsMore { return stopBehindAskedRange() }
+        if let end = writer?.offset, !machine.accounts(to: end, now: table.loop.now) {
+            perform(machine.outspent())
+            guard phase != .ended else { return }
+        }
+        if meetsStored { return perform(machine.close(cause: nil)) }
+        if machine.sendsMore { return stopBehindAskedRange() }
         if object?.isStorable == false { passOn() }
         limitReadAhead()
     }
@@ -80,12 +119,13 @@ extension Flight {
     /// A single transfer is not helped by that: the other processor is its player's, and handing over
     /// costs more than it saves.
     private func putOff() -> Bool {
-        guard !isExpected, !isSniffing, object?.isStorable == true, let bodies = table.bodies,
+        guard !expected.isAwaited, !machine.isSniffing, object?.isStorable == true,
+            let bodies = table.bodies,
             table.client.transfersInFlight > 1,
             let behind = writer.map({ $0.written < $0.offset }),
-            behind || gathered.count >= Self.leastPutOff
+            behind || gathered.bytes.count >= Self.leastPutOff
         else { return false }
-        return writer?.putOff(&gathered, to: bodies, whenFailed: whenFailed()) == true
+        return writer?.putOff(&gathered.bytes, to: bodies, whenFailed: whenFailed()) == true
     }
 
     private func whenFailed() -> @Sendable () -> Void {
@@ -97,7 +137,7 @@ extension Flight {
     ///
     /// Before anything goes by what has been written: the end of a body, a request for the rest.
     func settleWrites() {
-        guard state == .filling, let error = settled() else { return }
+        guard phase == .filling, let error = settled() else { return }
         storingFailed(error)
     }
 
@@ -115,18 +155,18 @@ extension Flight {
     ///
     /// Nobody has been told of the former object then.
     private func keepNothing(because error: SystemError) -> Bool {
-        guard !keepsNothing, !isAhead, !waiters.isEmpty, let former = object, let failed = writer,
-            former.presentBytes == 0, let head = ObjectFacts.of(former)?.head
+        guard let former = object, let failed = writer, former.presentBytes == 0,
+            let head = ObjectFacts.of(former)?.head, machine.keepsNothing()
         else { return false }
-        keepsNothing = true
         former.discard(because: error)
         failed.end(failure: error)
         writer = nil
-        guard create(head, total: former.total, isWhole: true, isStorable: false), let object
+        guard create(head, total: former.total, isWhole: true, isStorable: false, sniffs: false),
+            let object
         else { return false }
         table.counters.add(.notStored)
         var end = former.total
-        if case .span(_, let last?) = wanted { end = last }
+        if case .span(_, let last?) = machine.wanted { end = last }
         writer = FillWriter(object, from: failed.offset, to: end)
         return true
     }
@@ -134,15 +174,15 @@ extension Flight {
     /// True when the next bytes are there already, and so many of them that a new request for what
     /// comes behind them costs less than fetching them twice.
     private var meetsStored: Bool {
-        guard state == .filling, waiters.isEmpty, let object, let writer, let total = object.total,
+        guard machine.isFilling, !hasWaiters, let object, let writer, let total = object.total,
             object.isStorable, case .present(let count) = object.state(at: writer.offset)
         else { return false }
-        return count >= table.settings.joinDistance || writer.offset + count >= total
+        return machine.endsAtStored(count, from: writer.offset, total: total)
     }
 
     /// Writes in place: a copy of the array would have to be allocated anew in every round.
     private func writeGathered() -> SystemError? {
-        gathered.withUnsafeBytes { raw in
+        gathered.bytes.withUnsafeBytes { raw in
             do throws(SystemError) {
                 try writer?.append(raw)
                 return nil
@@ -153,104 +193,69 @@ extension Flight {
     }
 
     private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
-        let room = PlaylistDetector.prefixLength - prefix.count
-        prefix.append(contentsOf: bytes.prefix(max(0, room)))
-        let found = PlaylistDetector.inspect(prefix)
-        if found == .undecided, !isAtEnd, prefix.count < PlaylistDetector.prefixLength { return }
-        isSniffing = false
-        prefix = []
-        if found == .playlist {
-            markPlaylist()
-        } else if isPlaylist {
-            object?.discard()
-            let what = found == .markup ? "an HTML or XML page" : "something else"
-            refuse(
-                ProxyFailure(
-                    .origin, .badGateway,
-                    "\(resource.url.redacted): expected a playlist, but the origin sent \(what)",
-                    originStatus: outcome?.status))
-        } else {
-            publishIfMedia()
-            answer(isComplete: false)
+        let found = machine.sniff(bytes, isAtEnd: isAtEnd)
+        if found == .newPlaylist, let object, var head = StoredHead(encoded: object.head) {
+            head.isPlaylist = true
+            object.replaceHead(head.encoded)
         }
+        perform(machine.sniffed(found, now: table.loop.now))
     }
 
-    private func markPlaylist() {
-        guard !isPlaylist, let object, var head = StoredHead(encoded: object.head) else { return }
-        isPlaylist = true
-        head.isPlaylist = true
-        object.replaceHead(head.encoded)
+    // MARK: Short bodies
+
+    /// Takes bytes of a body whose head waits.
+    func hold(_ bytes: UnsafeRawBufferPointer) {
+        guard let total = machine.heldLength else { return }
+        // No buffer for large pieces: many heads may wait at once.
+        if gathered.bytes.capacity == 0 { gathered.bytes.reserveCapacity(Int(total)) }
+        gathered.bytes.append(contentsOf: bytes)
+        if gathered.bytes.count >= total { takeHeldHead() }
+    }
+
+    /// Begins with the head that waited, and with what has come of its body.
+    func takeHeldHead() {
+        guard machine.isHolding else { return }
+        perform(machine.releaseHeldHead())
+        if writer == nil { gathered.bytes = [] } else { flush() }
+    }
+
+    /// The whole body, where it is here before the object is made and may be written with it.
+    func heldBody(_ total: Int64?) -> [UInt8]? {
+        guard let total, total == gathered.bytes.count, total > 0, writer == nil else { return nil }
+        return Array(gathered.bytes)
+    }
+
+    /// The end of what was written with a new object; nil where nothing was.
+    ///
+    /// What was gathered is in the file then.
+    func takeWritten(_ former: StoredObject?) -> Int64? {
+        guard let object, object !== former, !gathered.bytes.isEmpty, object.isComplete,
+            object.total == Int64(gathered.bytes.count)
+        else { return nil }
+        gathered.bytes = []
+        return object.total
     }
 
     // MARK: Ends
 
+    /// The transfer has ended in order.
     func finish() {
         flush()
         settleWrites()
-        guard state != .ended, let object, let writer else {
-            if state != .ended {
-                refuse(
-                    ProxyFailure(.origin, .badGateway, "\(resource.url.redacted): no usable answer")
-                )
-            }
-            return
-        }
-        if isSniffing { sniff([], isAtEnd: true) }
-        guard state != .ended, !asksForWhole(), !readsListsFirst(), !repeatsReload() else {
-            return
-        }
-        if writer.offset < promisedEnd {
-            // Framed as whole, but shorter than it said elsewhere: broken like any other.
-            return retry(after: UpstreamError(.truncated, host: resource.url.host), isDown: false)
-        }
-        if object.total == nil, !resource.isGrowing, case .span(_, nil) = wanted {
-            if !endIsProven, !isOpaque, !isPlaylist, verifyEnd(at: writer.offset) { return }
-            object.markBodyEnd(writer.offset)
-            // The player gets what there was; but what may have been cut is not kept, unless HTTP's
-            // rules lead: they take a connection that ended in order for the end of the body (RFC
-            // 9112 section 8).
-            if !endIsProven, !isPlaylist, resource.kind == nil { object.discard() }
-        }
-        state = .ended
-        table.remove(self)
-        table.forgetGivenUp(resource.key)
-        writer.end(failure: nil)
-        self.writer = nil
-        if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
-            publish(object)
-        }
-        if resource.live.growth == nil { table.keys.learn(resource, object, isMerged: isMerged) }
-        table.store.finish(object)
-        answer(isComplete: true)
+        if machine.isSniffing { sniff([], isAtEnd: true) }
+        perform(machine.bodyEnded(fillFacts, ending))
     }
 
-    /// Where this transfer's bytes should end, as far as known; else 0.
-    private var promisedEnd: Int64 {
-        if case .span(_, let end?) = wanted { return end }
-        return object?.total ?? 0
-    }
-
-    /// Asks the origin whether the body goes on after its last byte: the only way to tell the end
-    /// of a body that ends with its connection from a cut (RFC 9112 section 8).
-    ///
-    /// - Returns: false where that cannot be asked.
-    private func verifyEnd(at offset: Int64) -> Bool {
-        guard !isVerifyingEnd, offset > 0, let object, !resource.decodesContent || isHandedOut,
-            ObjectFacts.of(object)?.head.strongValidator != nil
-        else { return false }
-        isVerifyingEnd = true
-        wanted = .span(start: offset, end: nil)
-        table.counters.add(.originResumes)
-        ask()
-        return true
-    }
-
-    /// The origin's answer to that question: there is nothing more, or the question is not understood.
-    func endVerification(isProven: Bool) {
-        endIsProven = isProven
-        let running = transfer
-        transfer = nil
-        running?.cancel()
-        finish()
+    /// Goes on with an object that is not kept: what all readers have read is given back to the disk.
+    func passOn() {
+        guard machine.isFilling, let object else { return }
+        if machine.noteLoss(isAnswered: outcome?.notStored != nil) == .new {
+            table.counters.add(.notStored)
+            // Nobody waits for these bytes themselves.
+            if machine.isAhead, !machine.isPlaylist { return refuse(.noRoom) }
+            if !hasWaiters { table.checkAbandoned(self) }
+        }
+        guard !hasWaiters, let least = table.readers.least(object.generation) else { return }
+        object.punch(upTo: max(0, least - StoredBody.mostCompared))
     }
 }

@@ -16,14 +16,14 @@ extension Flight {
     func limitReadAhead() {
         if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
-        guard state == .filling, heldSince == nil, waiters.isEmpty, let writer, let object,
-            let transfer, writer.offset - firstOffset > window,
+        guard machine.isFilling, !hasWaiters, let writer, let object,
+            let transfer, let first = machine.fill?.firstOffset, writer.offset - first > window,
             let lead = table.readers.lead(
                 object.generation, at: writer.offset, within: table.settings.joinDistance),
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
-        heldSince = now
+        guard machine.hold(at: now) else { return }
         transfer.pause()
         table.counters.add(.readAheadPauses)
         table.ahead.setNeedsSettle(table)
@@ -43,8 +43,7 @@ extension Flight {
     /// Holds the origin back until the slowest reader of a body in many files has got on, which
     /// closes some of them.
     private func holdForFiles() {
-        guard state == .filling, heldSince == nil, waiters.isEmpty, let transfer else { return }
-        heldSince = table.loop.now
+        guard let transfer, machine.hold(at: table.loop.now) else { return }
         transfer.pause()
         table.counters.add(.readAheadPauses)
         lookForFiles()
@@ -52,7 +51,7 @@ extension Flight {
 
     private func lookForFiles() {
         table.loop.schedule(after: .milliseconds(50)) { [weak self] _ in
-            guard let self, heldSince != nil, state == .filling else { return }
+            guard let self, machine.heldSince != nil else { return }
             passOn()
             let mustWait = object?.hasManyFiles == true && table.hasReader(self)
             if mustWait { lookForFiles() } else { takeUp() }
@@ -62,16 +61,14 @@ extension Flight {
     /// Ends a transfer whose origin ignored the range that it was asked for, and sends what nobody
     /// reads.
     func stopBehindAskedRange() {
-        guard state == .filling, case .span(_, let end?)? = askedRange, let writer, let transfer,
-            writer.offset >= end, waiters.isEmpty, heldSince == nil
-        else { return limitReadAhead() }
-        guard !table.hasReader(self) else { return limitReadAhead() }
-        // A player that has just been told of the object may be on its way.
         let now = table.loop.now
-        heldSince = now
+        // A player that has just been told of the object may be on its way.
+        guard case .span(_, let end?)? = machine.filling?.attempt.askedRange, let writer,
+            let transfer, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
+        else { return limitReadAhead() }
         transfer.pause()
         table.loop.schedule(after: FlightTable.wayToReader) { [weak self] _ in
-            guard let self, heldSince == now, state == .filling else { return }
+            guard let self, machine.heldSince == now else { return }
             guard table.isNeeded(self) else { return abandon() }
             takeUp()
         }
@@ -79,9 +76,7 @@ extension Flight {
 
     /// Goes on: a reader came near, or one left, after which this flight may be nobody's.
     private func takeUp() {
-        guard heldSince != nil else { return }
-        heldSince = nil
-        guard state == .filling, let transfer else { return }
+        guard machine.release(), let transfer else { return }
         transfer.resume()
         table.ahead.setNeedsSettle(table)
         // Readers that moved on only a little, or another one that stayed behind, hold it again.
@@ -94,10 +89,12 @@ extension Flight {
     /// The reader asks for the rest when it gets there. An origin that cannot be asked for the rest
     /// keeps its connection.
     private func letGo(heldSince start: Monotonic) {
-        guard heldSince == start, state == .filling, let object, takesRanges, canBeJoined(object)
+        guard machine.heldSince == start, !hasWaiters, machine.ranges.contains(.taken),
+            let facts = fillFacts,
+            machine.job.canBeJoined(facts)
         else { return }
         flush()
-        guard state == .filling else { return }
-        close(cause: nil)
+        guard machine.isFilling else { return }
+        perform(machine.close(cause: nil))
     }
 }

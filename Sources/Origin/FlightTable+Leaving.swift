@@ -13,14 +13,9 @@ extension FlightTable {
     }
 
     /// The last request that waited for a flight was taken back.
-    ///
-    /// A player that hangs up before the head often asks again at once, and would have the origin
-    /// asked twice; but what has not got to the origin yet costs nothing to ask again.
     func waitersLeft(_ flight: Flight) {
-        let isWithOrigin =
-            flight.transfer?.state == .running
-            && (flight.state == .asking || flight.state == .filling)
-        guard isWithOrigin || flight.isHandedOut else { return flight.abandon() }
+        let isWithOrigin = flight.transfer?.state == .running
+        guard flight.machine.hasGrace(isWithOrigin: isWithOrigin) else { return flight.abandon() }
         leave(flight)
     }
 
@@ -33,11 +28,11 @@ extension FlightTable {
 
     /// Abandons a flight that nobody waits for, unless it is nearly done.
     func checkAbandoned(_ flight: Flight) {
-        let grace = flight.isLetGo ? Interval.zero : settings.abandonGrace
+        let grace = flight.machine.isLetGo ? Interval.zero : settings.abandonGrace
         loop.schedule(after: grace) { [weak self, weak flight] _ in
             guard let self, let flight else { return }
             leaving[ObjectIdentifier(flight)] = nil
-            abandonUnlessWanted(flight, isUrgent: flight.isLetGo)
+            abandonUnlessWanted(flight, isUrgent: flight.machine.isLetGo)
         }
     }
 
@@ -46,7 +41,7 @@ extension FlightTable {
     func giveWay() {
         var isEarly = false
         for flight in leaving.values {
-            if loop.now - flight.answeredAt < Self.wayToReader {
+            if flight.machine.wasToldLately(loop.now, within: Self.wayToReader) {
                 isEarly = true
             } else {
                 abandonUnlessWanted(flight, isUrgent: true)
@@ -65,7 +60,7 @@ extension FlightTable {
 
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
         guard !isNeeded(flight) else { return leaving[ObjectIdentifier(flight)] = nil }
-        guard flight.isHandedOut, let object = flight.object,
+        guard flight.machine.isHandedOut, let object = flight.object,
             isWorthFinishing(flight, object, isUrgent: isUrgent)
         else { return flight.abandon() }
         // A player that waits for a slot may still take this one's.
@@ -85,9 +80,9 @@ extension FlightTable {
 
     /// Whether anybody waits for what a flight brings.
     func isNeeded(_ flight: Flight) -> Bool {
-        guard flight.state != .ended, flight.waiters.isEmpty else { return true }
-        guard flight.isHandedOut, let object = flight.object else { return false }
-        return isWanted(flight, object) || loop.now - flight.answeredAt < Self.wayToReader
+        flight.machine.isNeeded(
+            isRead: hasReader(flight), now: loop.now, wayToReader: Self.wayToReader)
+            && (flight.hasWaiters || flight.object != nil || flight.phase == .ended)
     }
 
     /// Whether a reader wants what a flight brings next.
@@ -99,7 +94,9 @@ extension FlightTable {
     /// knows no ranges has nothing else to wait for.
     func isWorthResuming(_ flight: Flight) -> Bool {
         if isNeeded(flight) { return true }
-        guard !flight.takesRanges, let object = flight.object else { return false }
+        guard !flight.machine.ranges.contains(.taken), let object = flight.object else {
+            return false
+        }
         return readers.count(object.generation) > 0
     }
 
@@ -109,7 +106,8 @@ extension FlightTable {
             return readers.count(object.generation) > 0
         }
         // Where the origin ignores ranges there is nothing nearer to come.
-        let distance = flight.ignoresRanges ? 1 << 60 : settings.joinDistance + Readers.step
+        let isNearest = flight.machine.ranges.contains(.ignored)
+        let distance = isNearest ? 1 << 60 : settings.joinDistance + Readers.step
         return readers.isWanted(object.generation, at: position, within: distance)
     }
 
@@ -120,21 +118,17 @@ extension FlightTable {
     ) -> Bool {
         guard !isUrgent else { return flight.isAboutToEnd(within: AheadTask.finishWithin) }
         guard flight.isAboutToEnd(within: Self.finishWithin), object.isStorable,
-            let position = flight.position
+            let progress = flight.progress
         else { return false }
-        var end = object.total
-        if case .span(_, let wantedEnd?) = flight.wanted { end = wantedEnd }
-        guard let end else { return false }
-        let left = end - position
-        let isHalfDone = position - flight.firstOffset >= (end - flight.firstOffset) / 2
-        return left <= settings.finishRemainder || (isHalfDone && left <= settings.finishHalf)
+        return progress.isMostlyDone(
+            remainder: settings.finishRemainder, half: settings.finishHalf)
     }
 
     /// The viewer of a session is known to have gone on: what its player still had on its way ends as
     /// soon as nobody reads it.
     func letGo(ofSession number: UInt64) {
         for flight in allFlights where flight.resource.session.id.number == number {
-            flight.isLetGo = true
+            flight.machine.isLetGo = true
             checkAbandoned(flight)
         }
     }

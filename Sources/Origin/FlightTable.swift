@@ -144,16 +144,14 @@ final class FlightTable {
             }
         }
         let flight = known ?? Flight(request, table: self)
-        let waiting = Flight.Waiting(
+        let waiter = Flight.Waiter(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
             start: request.wanted.start, budget: request.budget, reply: reply)
         flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
-        flight.add(waiting, lane: request.lane)
-        if let pause {
-            flight.askInTurn(after: pause)
-        } else if known == nil {
-            flight.ask()
+        flight.add(waiter, lane: request.lane)
+        if known == nil {
+            flight.start(after: pause)
         } else if !request.isAhead {
             flight.takeForPlayback(request.lane)
         }
@@ -215,19 +213,18 @@ final class FlightTable {
     func invalidate(_ keys: Set<CacheKey>) {
         for flight in flights.values.joined()
         where keys.contains(flight.resource.cacheKey.primary) {
-            flight.isOutdated = true
-            flight.object?.discard()
+            flight.invalidate()
         }
     }
 
     /// The object that a response belongs to, if it is one that is known: the flight's own, one
     /// that another flight of the key fills, or the stored one.
     func object(
-        for flight: Flight, matching head: StoredHead, from start: Int64, total: Int64?
+        for flight: Flight, matching head: StoredHead, _ placement: Placement
     ) -> StoredObject? {
-        if flight.isPlaylist { return flight.writer == nil ? nil : flight.object }
-        guard !flight.revalidates else { return nil }
-        if flight.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
+        if flight.machine.isPlaylist { return flight.hasFill ? flight.object : nil }
+        guard !flight.machine.job.revalidates else { return nil }
+        if placement.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
         let key = flight.resource.key
         // What may not be stored is not shared beyond its own flight either.
         let siblings = (flights[key] ?? []).compactMap(\.object).filter {
@@ -237,8 +234,8 @@ final class FlightTable {
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil
-                    || ObjectFacts.isSame(candidate, as: head, total: total)
-                    || flight.isProvenLater(candidate, head, from: start, total: total))
+                    || ObjectFacts.isSame(candidate, as: head, total: placement.total)
+                    || flight.isProvenLater(candidate, head, placement))
         }
     }
 

@@ -108,7 +108,7 @@ extension FlightTable {
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return nil }
         let pending = (flights[resource.key] ?? []).compactMap { flight in
-            flight.state == .ended ? nil : flight.resource.live.delivery
+            flight.phase == .ended ? nil : flight.resource.live.delivery
         }
         guard request.terms.isDelivery || !pending.isEmpty else { return nil }
         return CurrentList(object: object, facts: facts, pending: pending)
@@ -139,23 +139,19 @@ extension Flight {
 
     /// Has long lists read elsewhere before the end of a blocking reload is decided about: the one that
     /// came, and the one that is stored.
-    ///
-    /// - Returns: true where `finish` is called again.
-    func readsListsFirst() -> Bool {
-        guard terms.isDelivery, isPlaylist, let object, let writer else { return false }
+    func readLists() {
+        guard let object, let writer else { return }
         if object.total == nil { object.markBodyEnd(writer.offset) }
-        guard listsAwaited != object.generation else { return false }
-        listsAwaited = object.generation
         let lists = [object, table.store.peek(resource.key)].compactMap { $0 }
         let unread = Unread()
         for list in lists {
             let waiting = table.readPosition(of: list, resource) { [self] _ in
                 unread.count -= 1
-                if unread.count == 0, state == .filling { finish() }
+                if unread.count == 0 { listsAreRead() }
             }
             if waiting != nil { unread.count += 1 }
         }
-        return unread.count > 0
+        if unread.count == 0 { listsAreRead() }
     }
 
     /// How many lists are still being read.
@@ -163,23 +159,17 @@ extension Flight {
         var count = 0
     }
 
-    /// Asks again for a list that came before its time: an origin that does not know the
-    /// directives answers at once, and must not be asked in a loop.
-    ///
-    /// - Returns: true where those who wait go on waiting.
-    func repeatsReload() -> Bool {
-        guard terms.isDelivery, isPlaylist, let object, let writer,
-            let directives = resource.live.delivery, directives.sequence != nil
-        else { return false }
-        if object.total == nil { object.markBodyEnd(writer.offset) }
-        guard let position = table.position(of: object, resource),
-            !position.satisfies(directives),
-            table.loop.now - begunAt < position.lastRepeat
-        else { return false }
-        table.counters.add(.reloadsRepeated)
-        budget.with { $0.excuse(resource.key) }
-        resume(.afresh, after: position.pause)
-        return true
+    private func listsAreRead() {
+        guard let facts = fillFacts else { return }
+        perform(machine.listsRead(earlyList, facts, ending))
+    }
+
+    /// The list that came, if it came before its time.
+    private var earlyList: FlightMachine.EarlyList? {
+        guard let object, let directives = resource.live.delivery, directives.sequence != nil,
+            let position = table.position(of: object, resource), !position.satisfies(directives)
+        else { return nil }
+        return FlightMachine.EarlyList(pause: position.pause, lastRepeat: position.lastRepeat)
     }
 
     /// Whether what came is an older state of a list than what is stored: answers may overtake

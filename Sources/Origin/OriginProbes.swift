@@ -279,7 +279,7 @@ final class OriginProbes {
 extension FlightTable {
     /// Whether a flight waits for the first word of an origin.
     func isAsking(_ origin: Origin) -> Bool {
-        allFlights.contains { $0.state == .asking && $0.resource.url.origin == origin }
+        allFlights.contains { $0.phase == .asking && $0.resource.url.origin == origin }
     }
 
     /// Tells everybody who waits for the first word of an origin that none will come.
@@ -288,8 +288,8 @@ extension FlightTable {
     /// patience.
     func giveUp(on origin: Origin, failure: ProxyFailure) {
         let hopeless = allFlights.filter { flight in
-            flight.writer == nil && flight.resource.url.origin == origin
-                && (flight.state == .asking || flight.state == .backingOff)
+            !flight.hasFill && flight.resource.url.origin == origin
+                && (flight.phase == .asking || flight.phase == .backingOff)
         }
         for flight in hopeless { flight.fail(failure, cause: FillEnd.refused(failure)) }
     }

@@ -1,0 +1,102 @@
+import Model
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Routing
+import Reactor
+import Store
+import Upstream
+import URISyntax
+
+/// What a flight asks the origin for.
+extension Flight {
+    /// Looks at what is stored around the wanted bytes, and asks.
+    func look() {
+        requestTime = table.loop.wallNow
+        let stored = compared
+        perform(
+            machine.looked(
+                before: stored?.before(machine.wanted) ?? 0,
+                behind: stored?.behind(machine.wanted) ?? 0, now: table.loop.now))
+    }
+
+    /// The stored body that the rest is compared with; nil where a strong validator tells, or nothing
+    /// need be told.
+    var compared: StoredBody? {
+        guard resource.live.growth == nil, resource.kind == nil, !machine.job.revalidates,
+            let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
+            head.strongValidator == nil, !head.isPlaylist
+        else { return nil }
+        return StoredBody(spans: known.spans, total: known.total)
+    }
+
+    /// The head of the response whose rest is asked for; nil where there is none yet.
+    var knownHead: StoredHead? {
+        (object ?? terms.rest).flatMap { ObjectFacts.of($0)?.head }
+    }
+
+    /// Starts a transfer.
+    func send(_ attempt: FlightMachine.Attempt) {
+        // Whoever was told before that its budget is spent may have ended the flight.
+        guard phase == .asking else { return }
+        let range = attempt.rangeField
+        var request = TransferRequest(
+            url: resource.url, lane: machine.lane, session: resource.session.id.number)
+        request.fields = requestFields(range: range)
+        request.timeouts = table.settings.timeouts
+        request.decodesContent = resource.decodesContent && range == nil
+        request.method = terms.method
+        // A redirect is the origin's answer, to be passed on and stored like any other.
+        request.followsRedirects = resource.kind == nil
+        request.isTransparent = resource.kind != nil
+        if let hold = longestHold {
+            request.isHeld = true
+            if terms.isDelivery { table.counters.add(.reloadsHeld) }
+            request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
+        }
+        if machine.isPlaylist {
+            request.bodyLimit = Int64(table.settings.playlistLimits.byteCount)
+        }
+        transfer = table.client.start(request, delegate: self)
+        table.ahead.setNeedsSettle(table)
+    }
+
+    private func requestFields(range: String?) -> Fields {
+        var fields = resource.forwardedFields
+        for (name, value) in resource.session.fields { fields.set(name, value) }
+        // Under a mount the clients keep their cookies themselves.
+        if resource.kind == nil,
+            let cookie = table.cookieField(for: resource.url, session: resource.session)
+        {
+            fields.set(.cookie, cookie)
+        }
+        fields.append(contentsOf: terms.conditions)
+        let head = knownHead
+        if machine.job.revalidates {
+            if let date = head?.fields.valueBytes(.lastModified) {
+                fields.append(
+                    nameBytes: FieldName.ifModifiedSince.spelling.utf8, valueBytes: date)
+            }
+            appendTags(head, to: &fields)
+        } else if let range {
+            fields.set(.range, range)
+            // A resource that grows has another validator with each part.
+            if let validator = head?.strongValidator, resource.live.growth == nil {
+                fields.set(.ifRange, validator)
+            }
+        }
+        return fields
+    }
+
+    /// The stored tags, byte for byte: what is asked about has to be what the origin gave.
+    private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
+        var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []
+        for variant in terms.tags where !variant.tag.isEmpty {
+            if !value.isEmpty { value += ", ".utf8 }
+            value += variant.tag.utf8
+        }
+        guard !value.isEmpty else { return }
+        fields.append(nameBytes: FieldName.ifNoneMatch.spelling.utf8, valueBytes: value)
+    }
+}

@@ -1,0 +1,397 @@
+import HLS
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+import Upstream
+
+/// How flights end, resume and give up.
+@Suite struct `Ends of flights` {
+    private func story(
+        wanted: Wanted = .whole, delivery: Delivery = .head,
+        resource change: (inout Resource.Parts) -> Void = { _ in },
+        job: (inout FlightJob) -> Void = { _ in }
+    ) -> FlightStory {
+        var story = FlightStory(
+            resource: FlightStory.resource(change), wanted: wanted, job: job)
+        story.join(delivery)
+        story.start()
+        return story
+    }
+
+    // MARK: Sniffing
+
+    @Test func `a head is not answered before the first bytes have told what came`() {
+        var story = story { $0.role = nil }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        #expect(story.machine.isSniffing && story.told.isEmpty)
+        let first = story.machine.sniff(Array("\r\n".utf8), isAtEnd: false)
+        #expect(first == .undecided)
+        let found = story.machine.sniff(Array("G@".utf8), isAtEnd: false)
+        #expect(found == .media)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(Array(story.told.values) == [.object])
+    }
+
+    @Test func `a playlist is answered when it is whole`() {
+        var story = story { $0.role = nil }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("#EXTM3U\n".utf8), isAtEnd: false)
+        #expect(found == .newPlaylist && story.machine.isPlaylist)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(story.told.isEmpty)
+        story.bytes(1_000_000)
+        story.end()
+        #expect(Array(story.told.values) == [.object] && story.completed)
+    }
+
+    @Test func `a page in place of a playlist is refused`() {
+        var story = story { $0.role = .playlist }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("<html>".utf8), isAtEnd: false)
+        #expect(found == .noPlaylist(what: "an HTML or XML page"))
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    // MARK: Breaks
+
+    @Test func `a broken body is resumed where it ended`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        #expect(story.machine.phase == .backingOff && story.machine.fill != nil)
+        story.timer()
+        #expect(story.attempt?.rangeField == "bytes=1000-")
+        story.part(1_000, 999_999, of: 1_000_000)
+        story.bytes(999_000)
+        story.end()
+        #expect(story.completed && story.told.count == 1)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a body that cannot be told from another one is not resumed`() {
+        var story = story()
+        story.hasStrongValidator = false
+        story.whole(nil)
+        story.bytes(1_000)
+        story.breaks()
+        #expect(story.machine.hasEnded && !story.completed)
+        story.checkEnd()
+    }
+
+    @Test func `a playlist that broke is begun anew`() {
+        var story = story(delivery: .completion) { $0.role = .playlist }
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        #expect(story.machine.fill == nil && story.body == nil)
+        story.timer()
+        #expect(story.attempt?.askedRange == nil && story.broken == [])
+    }
+
+    @Test func `a transfer that fails after its last byte was whole`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000_000)
+        story.breaks()
+        #expect(story.completed)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `attempts without a new byte are counted, and waiters are told once`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        var attempts = 0
+        while !story.machine.hasEnded, attempts < 100 {
+            story.breaks()
+            story.timer()
+            attempts += 1
+        }
+        #expect(attempts == FlightStory.limits.retries + 1)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `an origin that sends no head is asked three times`() {
+        var story = story()
+        while !story.machine.hasEnded, story.sends < 100 {
+            story.breaks()
+            story.timer()
+        }
+        #expect(story.sends == 3 && Array(story.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `what failed a moment ago is tried once`() {
+        var story = story(job: { $0.mayRepeat = false })
+        story.breaks()
+        #expect(story.sends == 1 && story.machine.hasEnded)
+    }
+
+    @Test func `a preempted transfer is resumed at once and costs no attempt`() {
+        var story = story()
+        for _ in 0..<10 {
+            story.breaks(.preempted)
+            #expect(story.delay == .zero)
+            story.timer()
+        }
+        #expect(story.sends == 11)
+    }
+
+    @Test func `an error that will not pass is told at once`() {
+        var story = story()
+        story.breaks(.addressRefused("10.0.0.1"))
+        #expect(Array(story.told.values) == [.failure(.forbidden)] && story.sends == 1)
+    }
+
+    @Test func `an origin that is down is not asked again for a head`() {
+        var story = story()
+        story.breaks(isDown: true)
+        #expect(story.machine.hasEnded && story.sends == 1)
+    }
+
+    @Test func `a body that nobody wants is not resumed`() {
+        var story = FlightStory()
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks(isWanted: false)
+        #expect(story.machine.hasEnded && story.sends == 1)
+        story.checkEnd()
+    }
+
+    @Test func `a body shorter than its promised end is truncated`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.end()
+        #expect(!story.completed && story.machine.phase == .backingOff)
+    }
+
+    @Test func `all who wait are told when the daemon ends a transfer`() {
+        var story = story()
+        story.breaks(.cancelled)
+        #expect(story.told.count == 1)
+        story.checkEnd()
+    }
+
+    // MARK: The end of a body that ends with its connection
+
+    @Test func `the origin is asked whether a body goes on`() {
+        var story = story()
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        #expect(story.attempt?.question == .end && story.attempt?.rangeField == "bytes=1000-")
+        story.endIsKnown = true
+        story.status(.rangeNotSatisfiable)
+        #expect(story.completed && story.body?.isDiscarded == false)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `the question whether a body goes on survives a broken transfer`() {
+        var story = story()
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        // Its head has no length: the rest is found by a strong validator.
+        story.breaks()
+        story.timer()
+        #expect(story.attempt?.question == .end)
+        story.status(.serviceUnavailable)
+        story.breaks(.cancelled)
+        story.timer()
+        #expect(story.attempt?.question == .end)
+    }
+
+    @Test func `a body whose end is not proved is passed on and not kept`() {
+        var story = story()
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        story.head(ResponseFacts(status: .ok))
+        #expect(story.completed && story.body?.isDiscarded == true && story.broken == [])
+    }
+
+    @Test func `a body that goes on is filled further`() {
+        var story = story()
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        story.part(1_000, 1_999, of: 2_000)
+        story.bytes(1_000)
+        story.end()
+        #expect(story.completed && story.body?.isDiscarded == false && story.broken == [])
+    }
+
+    // MARK: Texts
+
+    @Test func `a part of a text that was asked for leads to a request for the whole`() {
+        var story = story(wanted: .span(start: 0, end: 100), delivery: .completion) {
+            $0.role = .playlist
+        }
+        story.part(0, 99, of: 1_000)
+        story.bytes(100)
+        story.end()
+        #expect(story.machine.phase == .backingOff && story.machine.wanted == .whole)
+        story.timer()
+        #expect(story.attempt?.askedRange == nil)
+    }
+
+    @Test func `a part of a text that nobody asked for is asked for once more`() {
+        var story = story(delivery: .completion) { $0.role = .playlist }
+        for _ in 0..<2 {
+            story.part(0, 99, of: 1_000)
+            story.bytes(100)
+            story.end()
+            story.timer()
+        }
+        #expect(story.sends == 2 && Array(story.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `a list that came before its time is asked for again as long as that is worth it`() {
+        var story = story(
+            delivery: .completion, resource: { $0.role = .playlist }, job: { $0.isDelivery = true })
+        let early = FlightMachine.EarlyList(
+            pause: .milliseconds(500), lastRepeat: .seconds(6 as Int64))
+        for _ in 0..<3 {
+            story.whole(nil)
+            story.bytes(100)
+            story.end()
+            #expect(story.machine.filling?.stage == .readingLists)
+            story.perform(story.machine.listsRead(early, story.facts!, story.ending()))
+            #expect(story.delay == .milliseconds(500))
+            story.timer()
+        }
+        #expect(story.machine.budget.requests == 1, "such a request costs nothing")
+        story.pass(6_000)
+        story.whole(nil)
+        story.bytes(100)
+        story.end()
+        story.perform(story.machine.listsRead(early, story.facts!, story.ending()))
+        #expect(story.completed && story.told.count == 1 && story.broken == [])
+    }
+
+    // MARK: Budget
+
+    @Test func `a spent budget is replaced by that of a request that joined`() {
+        var story = FlightStory(allowance: .init(requests: 2))
+        let first = story.join()
+        let second = story.join(budget: OriginBudget(now: story.now))
+        story.start()
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+        #expect(story.told.isEmpty)
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+        #expect(story.told[first] == .failure(.badGateway) && story.told[second] == nil)
+        #expect(!story.machine.hasEnded)
+    }
+
+    @Test func `a flight fails where nobody who waits may ask`() {
+        var story = FlightStory(allowance: .init(requests: 2))
+        story.join()
+        story.start()
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+        #expect(story.machine.hasEnded && story.told.count == 1)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `bytes that come again and again end a flight`() {
+        var story = FlightStory()
+        story.join()
+        story.start()
+        var rounds = 0
+        while !story.machine.hasEnded, rounds < 100 {
+            // The origin ignores ranges and breaks at the same byte.
+            story.whole(10_000_000)
+            story.bytes(1_000_000)
+            story.breaks()
+            story.timer()
+            rounds += 1
+        }
+        #expect(rounds == 5)
+        story.checkEnd()
+    }
+
+    @Test func `an answer that takes too long fails, unless the origin may hold it`() {
+        var story = story()
+        story.pass(20_001)
+        let none = story.machine.failOverdue(now: story.now, isHeldByOrigin: true)
+        #expect(none == nil)
+        let actions = story.machine.failOverdue(now: story.now, isHeldByOrigin: false)
+        story.perform(actions ?? [])
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+    }
+
+    // MARK: Those who wait and read
+
+    @Test func `one that comes after the head is answered at once`() {
+        var story = story()
+        story.whole(1_000_000)
+        let late = story.join()
+        #expect(story.told[late] == .object)
+        let whole = story.join(.completion)
+        #expect(story.told[whole] == nil)
+    }
+
+    @Test func `one that leaves is not answered`() {
+        var story = FlightStory()
+        let id = story.join()
+        story.start()
+        let isLast = story.machine.leave(id)
+        #expect(isLast)
+        story.whole(1_000_000)
+        #expect(story.told.isEmpty)
+    }
+
+    @Test func `a transfer is held for slow readers, and not while somebody waits`() {
+        var story = story()
+        story.whole(1_000_000)
+        let holds = [story.machine.hold(at: story.now), story.machine.hold(at: story.now)]
+        #expect(holds == [true, false] && story.machine.heldSince == story.now)
+        story.join(.completion)
+        let holdsAgain = story.machine.hold(at: story.now)
+        #expect(!holdsAgain && story.machine.heldSince == nil)
+    }
+
+    @Test func `an abandoned flight does nothing more`() {
+        var story = FlightStory()
+        story.start()
+        story.whole(1_000_000)
+        story.perform(story.machine.abandon())
+        story.perform(story.machine.abandon())
+        story.bytes(100)
+        story.end()
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a player makes a fetch ahead its own`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.start()
+        let first = story.machine.takeForPlayback(.express)
+        #expect(first != nil && story.machine.lane == .express && !story.machine.isAhead)
+        let second = story.machine.takeForPlayback(.express)
+        #expect(second == nil)
+    }
+
+    @Test func `the loss of an object's name is counted once`() {
+        var story = story()
+        let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
+        #expect(losses == [.known, .new, .known])
+        let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]
+        #expect(passesOn == [true, false] && !story.machine.mayKeep)
+    }
+}

@@ -1,0 +1,108 @@
+import CachePolicy
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+import Upstream
+
+/// Flights under a mount, where HTTP's rules lead, and flights for resources that grow.
+@Suite struct `Kinds of flights` {
+    private func story(
+        wanted: Wanted = .whole, isHandedOut: Bool = false,
+        _ change: (inout Resource.Parts) -> Void,
+        _ job: (inout FlightJob) -> Void = { _ in }
+    ) -> FlightStory {
+        var story = FlightStory(
+            resource: FlightStory.resource(change), wanted: wanted, isHandedOut: isHandedOut,
+            job: job)
+        story.join()
+        story.start()
+        return story
+    }
+
+    // MARK: Under a mount
+
+    private func mounted(_ change: (inout FlightJob) -> Void = { _ in }) -> FlightStory {
+        story(isHandedOut: true, { $0.kind = .shared }, change)
+    }
+
+    @Test func `a 304 under a mount is the client's, ours, or no answer`() {
+        var ours = mounted { $0.revalidates = true }
+        ours.status(.notModified)
+        #expect(Array(ours.told.values) == [.renewed])
+        var oursByHead = mounted {
+            $0.revalidates = true
+            $0.method = .head
+        }
+        oursByHead.status(.notModified)
+        #expect(Array(oursByHead.told.values) == [.renewed])
+        var clients = mounted { $0.hasConditions = true }
+        clients.status(.notModified)
+        #expect(Array(clients.told.values) == [.head])
+        var nobodys = mounted()
+        nobodys.status(.notModified)
+        #expect(Array(nobodys.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `a 5xx under a mount is an answer, unless a stale response serves`() {
+        var fresh = mounted()
+        fresh.status(.serviceUnavailable)
+        #expect(fresh.machine.isFilling)
+        var stale = mounted {
+            $0.revalidates = true
+            $0.staleServes = true
+        }
+        stale.status(.serviceUnavailable, retryAfter: .seconds(1 as Int64))
+        #expect(stale.machine.isRefused)
+        stale.breaks(.cancelled)
+        #expect(Array(stale.told.values) == [.failure(.badGateway)])
+        stale.checkEnd()
+        #expect(stale.broken == [])
+    }
+
+    @Test func `a 416 to a condition of the client is passed on`() {
+        var story = story(
+            wanted: .span(start: 100, end: nil), { $0.kind = .shared }, { $0.hasConditions = true })
+        story.status(.rangeNotSatisfiable)
+        #expect(story.machine.isFilling)
+    }
+
+    // MARK: Resources that grow
+
+    private func growing(isWhole: Bool, wanted: Wanted = .whole) -> FlightStory {
+        story(wanted: wanted) { $0.live.growth = .init(end: 1_000, isWhole: isWhole) }
+    }
+
+    @Test func `what has come of a growing resource is not its length`() {
+        var story = growing(isWhole: false)
+        story.whole(1_000)
+        #expect(story.machine.isFilling && story.body?.total == nil)
+        story.bytes(1_000)
+        story.end()
+        #expect(story.completed && story.body?.total == nil && story.broken == [])
+    }
+
+    @Test func `a part of a growing resource may have no end`() {
+        var open = growing(isWhole: false, wanted: .span(start: 500, end: nil))
+        open.head(
+            ResponseFacts(
+                status: .partialContent,
+                range: .satisfied(first: 500, last: Wanted.openEnd, total: nil)))
+        #expect(open.machine.wanted == .span(start: 500, end: nil))
+        var bounded = growing(isWhole: false, wanted: .span(start: 500, end: 1_000))
+        bounded.part(500, 999, of: nil)
+        #expect(bounded.machine.wanted == .span(start: 500, end: 1_000))
+    }
+
+    @Test func `a resource that grew is resumed by its offset alone`() {
+        var story = growing(isWhole: false)
+        story.hasStrongValidator = false
+        story.whole(1_000)
+        story.bytes(400)
+        story.breaks()
+        story.timer()
+        #expect(story.attempt?.rangeField == "bytes=400-999")
+    }
+}

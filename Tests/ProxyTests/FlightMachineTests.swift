@@ -1,0 +1,355 @@
+import CachePolicy
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+import Upstream
+
+/// Every transition of a flight.
+@Suite struct `Flight machine` {
+    private func story(
+        wanted: Wanted = .whole, isHandedOut: Bool = false,
+        resource change: (inout Resource.Parts) -> Void = { _ in },
+        job: (inout FlightJob) -> Void = { _ in }
+    ) -> FlightStory {
+        var story = FlightStory(
+            resource: FlightStory.resource(change), wanted: wanted, isHandedOut: isHandedOut,
+            job: job)
+        story.join()
+        story.start()
+        return story
+    }
+
+    // MARK: Asking
+
+    @Test func `a flight asks at once and answers at the head`() {
+        var story = story()
+        #expect(story.transfer == .running && story.machine.phase == .asking)
+        story.whole(1_000_000)
+        #expect(story.machine.isFilling && Array(story.told.values) == [.object])
+        story.bytes(1_000_000)
+        story.end()
+        #expect(story.completed)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a flight to an origin that refuses connections waits for its turn`() {
+        var story = FlightStory()
+        story.join()
+        story.start(after: .milliseconds(20))
+        #expect(story.transfer == .none && story.machine.phase == .backingOff)
+        story.timer(.init(isWanted: true, pause: .milliseconds(30)))
+        #expect(story.delay == .milliseconds(30) && story.sends == 0)
+        story.timer()
+        #expect(story.sends == 1)
+    }
+
+    @Test func `a flight to an origin that is down fails without a request`() {
+        var story = FlightStory()
+        story.join()
+        story.start(after: .milliseconds(20))
+        let down = ProxyFailure(.origin, .badGateway, "down")
+        story.timer(.init(isWanted: true, pause: .milliseconds(30), refusal: down))
+        #expect(story.sends == 0 && Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    @Test func `a body that broke waits for a down origin as long as its player has patience`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        let turn = FlightMachine.Turn(
+            isWanted: true, pause: .milliseconds(30), refusal: .noRoom)
+        story.timer(turn)
+        #expect(story.machine.phase == .backingOff)
+        story.pass(8_001)
+        story.timer(turn)
+        #expect(story.machine.hasEnded)
+    }
+
+    @Test func `nothing is asked for what nobody wants after a back-off`() {
+        var story = FlightStory()
+        story.start(after: .milliseconds(20))
+        story.timer(.init(isWanted: false))
+        #expect(story.sends == 0 && story.machine.hasEnded)
+        story.checkEnd()
+    }
+
+    // MARK: Heads
+
+    @Test(arguments: [408, 425, 429, 500, 502, 503, 504] as [UInt16])
+    func `a status that may pass is asked for again`(code: UInt16) {
+        var story = story()
+        let status = HTTPStatus(rawValue: code)
+        story.status(status)
+        #expect(story.machine.isRefused && story.transfer == .cancelled && story.told.isEmpty)
+        story.breaks(.cancelled)
+        #expect(story.machine.phase == .backingOff && story.delay == .milliseconds(125))
+        story.timer()
+        #expect(story.sends == 2)
+    }
+
+    @Test func `Retry-After is the shortest pause, and one beyond patience fails`() {
+        var story = story()
+        story.status(.serviceUnavailable, retryAfter: .seconds(3 as Int64))
+        story.breaks(.cancelled)
+        #expect(story.delay == .seconds(3 as Int64))
+        story.timer()
+        story.status(.serviceUnavailable, retryAfter: .seconds(9 as Int64))
+        story.breaks(.cancelled)
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    @Test func `a request that joins a refused flight is answered by the next attempt`() {
+        var story = story()
+        story.status(.serviceUnavailable)
+        let request = JoinFacts(
+            isSameQuestion: true, wanted: .whole, position: 0, hasObject: false, isAtHand: true)
+        #expect(story.machine.covers(request))
+        let late = story.join()
+        story.breaks(.cancelled)
+        #expect(story.machine.covers(request) && story.told[late] == nil)
+        story.timer()
+        story.whole(10_000_000)
+        #expect(story.told[late] == .object)
+    }
+
+    @Test(arguments: [400, 403, 404, 410, 501] as [UInt16])
+    func `any other status is told at once`(code: UInt16) {
+        var story = story()
+        story.status(HTTPStatus(rawValue: code))
+        #expect(story.machine.hasEnded && story.told.count == 1)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a 304 renews only what was asked about`() {
+        var asked = story(isHandedOut: true, job: { $0.revalidates = true })
+        asked.status(.notModified)
+        #expect(Array(asked.told.values) == [.renewed])
+        asked.checkEnd()
+        var other = story()
+        other.status(.notModified)
+        #expect(Array(other.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `a revalidation that fails is not repeated`() {
+        var story = story(isHandedOut: true, job: { $0.revalidates = true })
+        story.breaks()
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    @Test func `a part has to be the one asked for, and no longer than it says`() {
+        for head in [
+            ResponseFacts(status: .partialContent),
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 5, last: 9, total: 10)),
+            ResponseFacts(
+                status: .partialContent, contentLength: 11,
+                range: .satisfied(first: 0, last: 9, total: 20)),
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 0, last: 9, total: 20),
+                isCodedAsKnown: false),
+        ] {
+            var story = story(wanted: .span(start: 0, end: 10))
+            story.head(head)
+            #expect(Array(story.told.values) == [.failure(.badGateway)], "\(head)")
+        }
+    }
+
+    @Test func `a range that begins behind an unknown body is asked for as a whole`() {
+        var story = story(wanted: .span(start: 0, end: 10))
+        story.status(.rangeNotSatisfiable)
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.broken == [])
+    }
+
+    @Test func `a range beyond the end is the client's mistake`() {
+        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+        story.head(
+            ResponseFacts(
+                status: .rangeNotSatisfiable, range: .unsatisfied(total: 50)),
+            KnownFacts(hasObject: true))
+        #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
+    }
+
+    @Test func `a short body is awaited with its head`() {
+        var story = story()
+        story.whole(100)
+        #expect(story.machine.isHolding && story.told.isEmpty && story.machine.phase == .asking)
+        story.bytes(100)
+        #expect(story.machine.isFilling && Array(story.told.values) == [.object])
+        story.end()
+        #expect(story.completed && story.broken == [])
+    }
+
+    @Test func `a short body that breaks is filled as far as it came`() {
+        var story = story()
+        story.whole(100)
+        story.breaks()
+        #expect(Array(story.told.values) == [.object] && story.machine.phase == .backingOff)
+    }
+
+    @Test func `an answer without content is no object`() {
+        var story = story(resource: { $0.kind = .shared }, job: { $0.method = .head })
+        story.status(.ok)
+        #expect(Array(story.told.values) == [.head])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `under a mount every status is an answer, and an odd part is passed on`() {
+        var story = story(resource: { $0.kind = .shared })
+        story.beginning.status = .notFound
+        story.status(.notFound)
+        #expect(story.machine.isFilling)
+        var part = self.story(wanted: .span(start: 0, end: 10), resource: { $0.kind = .shared })
+        part.head(
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 5, last: 14, total: 20)))
+        #expect(part.machine.isOpaque && part.body?.total == 10)
+        part.bytes(5)
+        part.breaks()
+        #expect(part.machine.hasEnded, "bytes in no known place cannot be resumed")
+    }
+
+    // MARK: Comparing
+
+    private static func stored(_ spans: Range<Int64>, total: Int64) -> KnownFacts {
+        KnownFacts(
+            hasObject: true, compared: StoredBody(spans: SpanSet([spans]), total: total))
+    }
+
+    @Test func `a response is compared before anything of it is taken`() {
+        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+        story.beginning.status = .ok
+        story.head(
+            ResponseFacts(status: .ok, contentLength: 1_000), Self.stored(0..<100, total: 1_000))
+        #expect(story.machine.intake == .compare && story.machine.phase == .asking)
+        story.perform(story.machine.compared(60, areSame: true))
+        #expect(story.machine.comparison?.position == 60)
+        story.perform(story.machine.compared(40, areSame: true))
+        #expect(story.machine.isFilling && story.machine.wanted.start == 100)
+    }
+
+    @Test func `another version is fetched anew for those who have got nothing`() {
+        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+        story.head(
+            ResponseFacts(status: .ok, contentLength: 1_000), Self.stored(0..<100, total: 1_000))
+        story.perform(story.machine.compared(60, areSame: false))
+        #expect(story.sends == 2 && story.machine.phase == .asking && story.broken == [])
+    }
+
+    @Test func `another version ends a flight whose body was handed out`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.perform(story.machine.isOtherVersion())
+        #expect(story.machine.hasEnded && story.body?.isDiscarded == true)
+        story.checkEnd()
+    }
+
+    @Test func `a body that ends while it is compared is truncated`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        story.timer()
+        story.head(
+            ResponseFacts(status: .ok, contentLength: 1_000_000),
+            Self.stored(0..<1_000, total: 1_000_000))
+        #expect(story.machine.intake == .compare)
+        story.end()
+        #expect(!story.completed && story.machine.phase == .backingOff)
+    }
+
+    @Test func `a fetch ahead waits for those who fill what may be the same body`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        #expect(story.machine.waitsForRivals)
+        story.perform(story.machine.waitForOthers())
+        #expect(story.transfer == .none && story.machine.isWaitingForOthers)
+        story.others(.busy)
+        #expect(story.machine.isWaitingForOthers && story.timers == 1)
+        story.others(.filled)
+        #expect(Array(story.told.values) == [.filledByOthers])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test(arguments: [FlightMachine.Others.done, .discarded])
+    func `a fetch ahead asks again once others are done`(others: FlightMachine.Others) {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        story.others(others)
+        #expect(story.machine.phase == .backingOff && story.delay == .zero)
+        story.timer()
+        #expect(story.sends == 2)
+    }
+
+    @Test func `a fetch ahead whose object is not kept fails`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.beginning.isStorable = false
+        story.whole(1_000_000)
+        #expect(Array(story.told.values) == [.failure(.insufficientStorage)])
+    }
+
+    @Test func `a fetch ahead that waits for others ends when nobody wants it`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        story.others(.busy, isWanted: false)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    // MARK: Lanes and ends
+
+    @Test func `a request that joins raises the lane, and never lowers it`() {
+        var story = story()
+        let waiter = FlightMachine.Waiter(
+            id: FetchID(), delivery: .head, isCollapsed: true, start: 0, budget: nil,
+            reply: { _ in })
+        let raised = story.machine.join(waiter, lane: .express, now: story.now)
+        #expect(raised.count == 1 && story.machine.lane == .express)
+        let same = story.machine.join(waiter, lane: .background, now: story.now)
+        #expect(same.isEmpty && story.machine.lane == .express)
+    }
+
+    @Test func `a transfer ends where it meets enough stored bytes`() {
+        var story = story()
+        story.whole(10_000_000)
+        let machine = story.machine
+        #expect(machine.endsAtStored(1 << 20, from: 0, total: 10_000_000))
+        #expect(!machine.endsAtStored(1 << 20 - 1, from: 0, total: 10_000_000))
+        #expect(machine.endsAtStored(10, from: 9_999_990, total: 10_000_000))
+        story.join(.completion)
+        #expect(!story.machine.endsAtStored(1 << 20, from: 0, total: 10_000_000))
+    }
+
+    @Test func `an origin that ignores a range is known to, and to send more than asked for`() {
+        var story = story(wanted: .span(start: 0, end: 1_000))
+        story.whole(10_000_000)
+        #expect(story.machine.sendsMore && story.machine.ranges.contains(.ignored))
+        #expect(story.machine.wanted == .whole)
+    }
+
+    @Test func `a redirect that comes too late fails`() {
+        var story = story()
+        story.pass(20_001)
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: true))
+        #expect(!story.machine.hasEnded)
+        story.perform(story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+    }
+}

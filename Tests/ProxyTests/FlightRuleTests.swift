@@ -1,0 +1,229 @@
+import CachePolicy
+import HLS
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+
+/// The rules of flights that need no state.
+@Suite struct `Rules of flights` {
+    private let limits = FlightStory.limits
+
+    private func delay(
+        _ failures: Int, hasBody: Bool = true, waited: Int64 = 0, jitter: Double = 0
+    ) -> Int64? {
+        limits.delay(
+            afterFailures: failures, hasBody: hasBody, waited: .milliseconds(waited),
+            jitter: jitter
+        ).map { $0.nanoseconds / 1_000_000 }
+    }
+
+    // MARK: Delays
+
+    @Test func `delays double from 100 ms, and up to half of them is added`() {
+        #expect((1...4).map { delay($0) } == [100, 200, 400, 800])
+        #expect((1...4).map { delay($0, jitter: 1) } == [150, 300, 600, 1_200])
+    }
+
+    @Test func `attempts are counted, and fewer are made for a head`() {
+        #expect(delay(4) != nil && delay(5) == nil)
+        #expect(delay(2, hasBody: false) != nil && delay(3, hasBody: false) == nil)
+    }
+
+    @Test func `no attempt follows the end of patience but the first of a stalled body`() {
+        #expect(delay(2, waited: 7_800) == 200 && delay(2, waited: 7_801) == nil)
+        #expect(delay(1, waited: 60_000) == 100)
+        #expect(delay(1, hasBody: false, waited: 60_000) == nil)
+    }
+
+    @Test func `an absurd number of failures does not trap`() {
+        var limits = limits
+        limits.retries = .max
+        limits.patience = Interval(nanoseconds: .max)
+        for failures in [0, 7, 8, 64, 1_000, .max] {
+            let delay = limits.delay(
+                afterFailures: failures, hasBody: true, waited: .zero, jitter: 1)
+            #expect(delay.map { $0 <= .milliseconds(9_600) } == true)
+        }
+    }
+
+    // MARK: Resumption
+
+    private func resumption(
+        _ fill: FillFacts, wanted: Wanted = .whole, isOpaque: Bool = false,
+        isHandedOut: Bool = true, isOpenText: Bool = false,
+        _ change: (inout Resource.Parts) -> Void = { _ in }
+    ) -> Resumption? {
+        let job = FlightJob(
+            resource: FlightStory.resource(change), limits: limits,
+            begunAt: Monotonic(nanoseconds: 0))
+        return Resumption(
+            fill, of: wanted, isOpaque: isOpaque, isHandedOut: isHandedOut, isOpenText: isOpenText,
+            job)
+    }
+
+    @Test func `a rest is asked for where it can be known to belong to the body`() {
+        let known = FillFacts(offset: 10, total: 100)
+        #expect(resumption(known) == .from(10, to: nil))
+        #expect(resumption(known, wanted: .span(start: 0, end: 50)) == .from(10, to: 50))
+        #expect(resumption(FillFacts(offset: 10, hasStrongValidator: true)) == .from(10, to: nil))
+        #expect(resumption(FillFacts(offset: 10)) == nil)
+        #expect(resumption(known, wanted: .suffix(5)) == nil)
+    }
+
+    @Test func `a length alone joins parts for playlists' media and not under a mount`() {
+        #expect(resumption(FillFacts(offset: 10, total: 100)) { $0.kind = .shared } == nil)
+        let strong = FillFacts(offset: 10, total: 100, hasStrongValidator: true)
+        #expect(resumption(strong) { $0.kind = .shared } == .from(10, to: nil))
+    }
+
+    @Test func `what nobody has seen is begun anew, where it is text`() {
+        let fill = FillFacts(offset: 10, total: 100)
+        #expect(resumption(fill, isHandedOut: false, isOpenText: true) == .afresh)
+        #expect(resumption(fill, isHandedOut: false) { $0.role = .json } == .afresh)
+        #expect(resumption(fill, isHandedOut: false) == .from(10, to: nil))
+    }
+
+    @Test func `a decoded body without a length and bytes in no known place are not resumed`() {
+        let strong = FillFacts(offset: 10, hasStrongValidator: true)
+        #expect(resumption(strong) { $0.role = .json } == nil)
+        #expect(resumption(strong, isOpaque: true) == nil)
+        #expect(resumption(FillFacts(offset: 10, total: 100, hasHead: false)) == nil)
+        #expect(resumption(FillFacts(offset: 0)) == .again)
+    }
+
+    // MARK: Joining
+
+    private func covers(
+        _ flight: Wanted, _ request: Wanted, position: Int64? = 0, hasObject: Bool = true,
+        isAtHand: Bool = true, _ change: (inout JoinFacts) -> Void = { _ in }
+    ) -> Bool {
+        let story = FlightStory(wanted: flight)
+        var facts = JoinFacts(
+            isSameQuestion: true, wanted: request, position: position, hasObject: hasObject,
+            isAtHand: isAtHand)
+        change(&facts)
+        return story.machine.covers(facts)
+    }
+
+    @Test func `a request joins the flight that comes to its bytes soon`() {
+        #expect(covers(.whole, .whole))
+        #expect(covers(.whole, .span(start: 1 << 20, end: nil)))
+        #expect(!covers(.whole, .span(start: 1 << 20 + 1, end: nil)))
+        #expect(covers(.whole, .span(start: 1 << 21, end: nil), position: 1 << 20))
+        #expect(!covers(.span(start: 100, end: nil), .whole, position: 100))
+        #expect(!covers(.span(start: 0, end: 100), .span(start: 100, end: nil)))
+    }
+
+    @Test func `a request joins only where the answer is the same`() {
+        #expect(!covers(.whole, .whole) { $0.isSameQuestion = false })
+        #expect(!covers(.whole, .whole) { $0.isAlone = true })
+        #expect(!covers(.whole, .whole) { $0.isSameObject = false })
+        #expect(!covers(.whole, .whole, isAtHand: false))
+        #expect(covers(.suffix(5), .suffix(5), position: nil))
+        #expect(!covers(.suffix(5), .suffix(6), position: nil))
+        #expect(!covers(.suffix(5), .whole, position: nil))
+    }
+
+    @Test func `no request joins a flight that is outdated or has ended`() {
+        let facts = JoinFacts(
+            isSameQuestion: true, wanted: .whole, position: 0, hasObject: false, isAtHand: true)
+        var outdated = FlightStory()
+        outdated.machine.isOutdated = true
+        #expect(!outdated.machine.covers(facts))
+        var ended = FlightStory()
+        ended.perform(ended.machine.abandon())
+        #expect(!ended.machine.covers(facts))
+    }
+
+    // MARK: What is compared
+
+    private let body = StoredBody(spans: SpanSet([0..<100, 200..<20_000]), total: 30_000)
+
+    @Test func `bytes before and behind a hole are asked for with it`() {
+        #expect(body.before(.span(start: 100, end: 200)) == 100)
+        #expect(body.behind(.span(start: 100, end: 200)) == 8 << 10)
+        #expect(body.before(.span(start: 150, end: 200)) == 0)
+        #expect(body.behind(.span(start: 100, end: 190)) == 0)
+        #expect(body.before(.span(start: 20_000, end: nil)) == 8 << 10)
+        #expect(body.behind(.span(start: 20_000, end: nil)) == 0)
+        #expect(body.before(.whole) == 0 && body.before(.suffix(5)) == 0)
+        let attempt = FlightMachine.Attempt(
+            wanted: .span(start: 100, end: 200), before: 100, behind: 50)
+        #expect(attempt.rangeField == "bytes=0-249")
+        #expect(attempt.askedRange == .span(start: 100, end: 200))
+    }
+
+    @Test func `a response is compared from its first byte on`() {
+        #expect(body.provenStart(of: Placement(start: 0), wanted: 100) == 100)
+        #expect(body.provenStart(of: Placement(start: 100), wanted: 100) == nil)
+        #expect(body.provenStart(of: Placement(start: 0, total: 30_001), wanted: 100) == nil)
+        #expect(body.provenStart(of: Placement(start: 0, end: 50), wanted: 100) == nil)
+        // A hole lies before the wanted bytes: what is stored at the beginning is compared.
+        #expect(body.provenStart(of: Placement(start: 0), wanted: 150) == 100)
+        #expect(body.provenStart(of: Placement(start: 120), wanted: 150) == nil)
+    }
+
+    // MARK: Abandonment
+
+    @Test func `a flight is about to end by the pace that it had`() {
+        var progress = FlightProgress(
+            first: 0, position: 500, end: 1_000, elapsed: .seconds(1 as Int64))
+        #expect(progress.isAboutToEnd(within: .seconds(1 as Int64)))
+        #expect(!progress.isAboutToEnd(within: .milliseconds(900)))
+        // One burst at the beginning says nothing of the pace.
+        progress.elapsed = .milliseconds(1)
+        progress.position = 100
+        #expect(!progress.isAboutToEnd(within: .seconds(1 as Int64)))
+    }
+
+    @Test func `a flight is finished where little is left, or half is done`() {
+        let progress = FlightProgress(first: 0, position: 500, end: 1_000, elapsed: .zero)
+        #expect(progress.isMostlyDone(remainder: 500, half: 0))
+        #expect(progress.isMostlyDone(remainder: 0, half: 500))
+        #expect(!progress.isMostlyDone(remainder: 499, half: 499))
+        let early = FlightProgress(first: 0, position: 499, end: 1_000, elapsed: .zero)
+        #expect(!early.isMostlyDone(remainder: 0, half: 1_000))
+    }
+
+    @Test func `a flight that nobody waits for is given time once the origin has its request`() {
+        var story = FlightStory()
+        #expect(!story.machine.hasGrace(isWithOrigin: false))
+        #expect(story.machine.hasGrace(isWithOrigin: true))
+        story.start(after: .milliseconds(20))
+        #expect(!story.machine.hasGrace(isWithOrigin: true))
+        story.machine.noteReaders()
+        #expect(story.machine.hasGrace(isWithOrigin: false))
+    }
+
+    @Test func `a flight is needed while somebody waits, reads or is on the way`() {
+        var story = FlightStory()
+        func isNeeded(isRead: Bool) -> Bool {
+            story.machine.isNeeded(
+                isRead: isRead, now: story.now, wayToReader: .milliseconds(50))
+        }
+        #expect(!isNeeded(isRead: true), "nobody can read what was not handed out")
+        let id = story.join()
+        #expect(isNeeded(isRead: false))
+        story.start()
+        story.whole(1_000_000)
+        #expect(story.told[id] == .object && isNeeded(isRead: false))
+        story.pass(50)
+        #expect(!isNeeded(isRead: false) && isNeeded(isRead: true))
+    }
+
+    @Test func `progress is known while a body with an end comes`() {
+        var story = FlightStory(wanted: .span(start: 100, end: nil), isHandedOut: true)
+        story.start()
+        #expect(story.machine.progress(at: 100, total: 1_000, now: story.now) == nil)
+        story.part(100, 999, of: 1_000)
+        story.pass(10)
+        let progress = story.machine.progress(at: 200, total: 1_000, now: story.now)
+        #expect(
+            progress
+                == FlightProgress(
+                    first: 100, position: 200, end: 1_000, elapsed: .milliseconds(10)))
+    }
+}
