@@ -100,19 +100,16 @@ extension Download {
 
     private func planned(_ playlist: OwnPlaylist) {
         playlists.append(playlist.resource.key)
-        if playlist.summary.kind == .media {
+        guard let multivariant = playlist.list.multivariant else {
             return add(playlist, label: "stream") { $0.begin() }
         }
-        if let announced = TitleName.announced(in: playlist.body) { name = announced }
-        do {
-            let outline = try PlaylistOutline(playlist.body, base: playlist.base)
-            toRead = try DownloadChoice(order, outline).playlists()
-        } catch let fault as DownloadChoice.Fault {
-            return fail(fault.message)
+        if let announced = TitleName.announced(in: multivariant) { name = announced }
+        do throws(DownloadChoice.Fault) {
+            toRead = try DownloadChoice(order, multivariant).playlists()
         } catch {
-            return fail("the playlist cannot be read: \(error)")
+            return fail(error.message)
         }
-        readNext(variables: playlist.variables)
+        readNext(variables: playlist.list.definedVariables)
     }
 
     private func readNext(variables: [String: String]) {
@@ -127,16 +124,15 @@ extension Download {
     }
 
     private func add(_ playlist: OwnPlaylist, label: String, _ then: (Download) -> Void) {
-        guard playlist.summary.kind == .media else {
+        guard let media = playlist.list.media else {
             return fail("a multivariant playlist names another multivariant playlist")
         }
-        guard !playlist.summary.isLive else {
+        guard !playlist.list.summary.isLive else {
             return fail(
                 "this is a live stream, which has no end to download to; keep it with `sluice record`"
             )
         }
-        let keys = (try? PlaylistText(playlist.body)).map { ContentProtection.read($0) }
-        plan.add(playlist.references, label: label, from: order.from, to: order.to, keys: keys)
+        plan.add(media, label: label, from: order.from, to: order.to)
         then(self)
     }
 }

@@ -112,27 +112,28 @@ struct DownloadExport {
 
     private mutating func entry(_ object: StoredObject, _ facts: ObjectFacts) -> [UInt8]? {
         guard let (body, base) = read(object, facts),
-            let outline = try? PlaylistOutline(body, base: base)
+            let list = playlist(body, base, variables: [:])
         else { return nil }
-        guard outline.summary.kind == .multivariant else {
-            return media(body, base, variables: [:])?.text
+        guard let multivariant = list.multivariant else {
+            return media(list, base, variables: [:])?.text
         }
         var made: [AbsoluteURL: (text: [UInt8], isWhole: Bool)] = [:]
-        for entry in outline.entries {
-            guard entry.kind == .variant || entry.kind == .rendition, let url = entry.url,
-                made[url] == nil, let (text, base) = list(at: url)
+        let streams = multivariant.streams.compactMap { $0.reference?.url }
+        let children = streams + multivariant.renditions.compactMap { $0.reference?.url }
+        let variables = list.definedVariables
+        for url in children {
+            guard made[url] == nil, let (text, base) = self.list(at: url),
+                let child = playlist(text, base, variables: variables)
             else { continue }
-            made[url] = media(text, base, variables: outline.definedVariables)
+            made[url] = media(child, base, variables: variables)
         }
         // Where something is whole, what is not would only disappoint.
-        let hasWhole = outline.entries.contains { entry in
-            entry.kind == .variant && entry.url.map { made[$0]?.isWhole == true } == true
-        }
+        let hasWhole = streams.contains { made[$0]?.isWhole == true }
         let isKept = { (url: AbsoluteURL) in made[url].map { $0.isWhole || !hasWhole } ?? false }
-        let filtered = try? MultivariantFilter.filter(body, base: base) { reference in
+        let filtered = MultivariantFilter.filter(list) { reference in
             reference.role == .playlist && isKept(reference.url)
         }
-        guard let filtered, filtered.isPlayable else { return nil }
+        guard filtered.isPlayable else { return nil }
         var number = 0
         let linked = try? PlaylistRewriter.rewrite(filtered.bytes, base: base) {
             reference, output in
@@ -163,21 +164,24 @@ struct DownloadExport {
         }
     }
 
+    private func playlist(
+        _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
+    ) -> Playlist? {
+        try? Playlist(body, base: base, PlaylistReading(variables: variables, keepsLines: true))
+    }
+
     /// A media playlist of what is stored, with links into the folder; nil where nothing is.
     private mutating func media(
-        _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
+        _ list: Playlist, _ base: AbsoluteURL, variables: [String: String]
     ) -> (text: [UInt8], isWhole: Bool)? {
-        if let text = try? PlaylistText(body), let found = ContentProtection.read(text).protection {
+        if let media = list.media, let found = ContentProtection.read(media).protection {
             if protection?.add(found) == nil { protection = found }
             return nil
         }
         let (services, session) = (services, session)
-        let made = try? OfflinePlaylist.make(body, base: base) { reference in
-            Self.isStored(reference, services, session)
-        }
-        guard let made, made.isPlayable else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.inheritedVariables = variables
+        let made = OfflinePlaylist.make(list) { Self.isStored($0, services, session) }
+        guard made.isPlayable else { return nil }
+        let options = PlaylistRewriter.Options(PlaylistReading(variables: variables))
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
             reference, output in
             let range = reference.byteRange?.bytes

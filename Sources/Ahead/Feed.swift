@@ -243,18 +243,17 @@ package final class Feed {
     }
 
     private func take(_ list: OwnPlaylist, _ content: Int) {
-        guard list.summary.kind == .multivariant else {
+        guard let multivariant = list.list.multivariant else {
             return learned(content, [list], rate: nil)
         }
-        guard let outline = try? PlaylistOutline(list.body, base: list.base) else { return }
-        let graph = StreamGraph(outline)
+        let graph = StreamGraph(multivariant)
         let taste = StreamGraph.Taste(
             height: order.height, playedHeight: playedHeight, line: driver.bytesPerSecond)
         guard let stream = graph.choice(taste) else {
             return perform(
                 planner.isDead(content, "the playlist names no stream", forGood: true, at: now))
         }
-        variables[content] = list.variables
+        variables[content] = list.list.definedVariables
         streams[content] = (graph, stream)
         read(stream, of: content)
     }
@@ -277,7 +276,7 @@ package final class Feed {
 
     private func learned(_ content: Int, _ lists: [OwnPlaylist], rate: Double?) {
         let pictures = lists.map { list in
-            let picture = MediaPicture(list.references, list.summary)
+            let picture = MediaPicture(list.list)
             // Players begin a live stream three segments before its end (RFC 8216 section 6.3.3).
             return picture.isLive
                 ? MediaPicture(segments: picture.segments.suffix(3), isLive: true) : picture

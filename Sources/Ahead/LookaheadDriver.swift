@@ -99,13 +99,14 @@ package final class LookaheadDriver {
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
-        var options = PlaylistRewriter.Options()
-        options.limits = services.settings.playlistLimits
-        options.inheritedVariables = services.playlistMemory.variables(of: resource.session.id)
-        guard let list = drawn ?? DrawnList(body, base: base, options) else { return }
-        guard list.summary.kind == .multivariant else { return learn(list, id, resource) }
-        let outline = try? PlaylistOutline(body, base: base)
-        if let outline { graphs[id.session] = StreamGraph(outline) }
+        let reading = PlaylistReading(
+            limits: services.settings.playlistLimits,
+            variables: services.playlistMemory.variables(of: resource.session.id))
+        guard let list = try? Playlist(body, base: base, reading) else { return }
+        guard let multivariant = list.multivariant else {
+            return learn(DrawnList(list), id, resource)
+        }
+        graphs[id.session] = StreamGraph(multivariant)
     }
 
     /// Takes up a media playlist that a player got.
@@ -193,19 +194,10 @@ package final class DrawnList: Sendable {
         self.sketch = sketch
     }
 
-    /// Reads a playlist for this alone; nil for one that cannot be read.
-    package convenience init?(
-        _ body: [UInt8], base: AbsoluteURL, _ options: PlaylistRewriter.Options
-    ) {
-        var options = options
-        options.trustsMap = true
+    /// The sketch of a playlist that was read for this alone.
+    package convenience init(_ list: Playlist) {
         var sketch = MediaPicture.Sketch()
-        let list = try? PlaylistRewriter.rewrite(body, base: base, options: options) {
-            reference, _ in
-            sketch.add(reference)
-            return false
-        }
-        guard let list else { return nil }
+        list.media?.segments.forEach { sketch.add($0) }
         self.init(list.summary, sketch)
     }
 }

@@ -84,7 +84,7 @@ final class NetworkWatch: ReadinessHandler {
         socket = consume made
     }
 
-    func ready(_ readiness: Readiness, on loop: EventLoop) {
+    package func ready(_ readiness: Readiness, on loop: EventLoop) {
         guard let number = socket?.number else { return }
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         while recv(number, &buffer, buffer.count, 0) > 0 {}
@@ -100,7 +100,7 @@ final class NetworkWatch: ReadinessHandler {
     }
 
     /// Looks which network this is now; another one has its own limit, and is measured anew.
-    func look() {
+    package func look() {
         let now = Self.read()
         guard now.interface != network.interface || now.text != network.text else { return }
         remember()
@@ -111,7 +111,7 @@ final class NetworkWatch: ReadinessHandler {
     }
 
     /// Keeps what this network allows, once that was measured.
-    func remember() {
+    package func remember() {
         let figures = report.now
         guard figures.plan == .probe, figures.goodput > 0 else { return }
         memory.note(network.text, transfers: figures.limit, goodput: figures.goodput)

@@ -32,6 +32,7 @@ struct BenchProgram: ParsableCommand {
         if !options.lines.isEmpty { try compare(options, folder, &output) }
         var report = Report()
         if options.groups.contains("rewrite") { try PartsBench.rewrite(options, &report) }
+        if options.groups.contains("read") { try PartsBench.read(options, &report) }
         if options.groups.contains("parse") { try PartsBench.parse(options, &report) }
         if options.groups.contains("keys") { try KeysBench(options).run(&report) }
         if options.groups.contains("store") { try StoreBench(options).run(&report) }

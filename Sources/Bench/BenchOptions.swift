@@ -8,7 +8,7 @@ struct BenchOptions: ParsableArguments {
             discussion: """
                 A workload (large, small, cold, join, ranges, memory, failure, objects, playlist, \
                 secure), a part of one (cold.c8) or a line (cold.c8.cpu); peers: all of these; \
-                parts: rewrite and parse; alone: keys and store; play: first plays, feeds and \
+                parts: rewrite, read and parse; alone: keys and store; play: first plays, feeds and \
                 downloads. Default: peers, parts and play.
                 """,
             valueName: "name"))
@@ -55,7 +55,7 @@ struct BenchOptions: ParsableArguments {
     @Flag(name: .customLong("list"), help: "Prints the lines and measures nothing.")
     var listsLines = false
 
-    static let parts = ["rewrite", "parse"]
+    static let parts = ["rewrite", "read", "parse"]
     static let alone = ["keys", "store"]
     static let playback = "play"
 

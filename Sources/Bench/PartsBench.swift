@@ -36,6 +36,53 @@ enum PartsBench {
         }
     }
 
+    /// Reads the same playlists into values, with and without their lines, and rewrites them with a
+    /// map that changes nothing, which is how values were got before there were any.
+    static func read(_ options: BenchOptions, _ report: inout Report) throws {
+        let base = try AbsoluteURL("https://cdn.example.com/vod/title/720p/index.m3u8")
+        for (count, times) in [(1_000, 300), (20_000, 20)] {
+            let body = playlist(segments: count)
+            let lists: [(name: String, read: () throws -> Int)] = [
+                ("read of a playlist", { try Playlist(body, base: base).summary.segmentCount }),
+                (
+                    "read of a playlist without a base",
+                    { try Playlist(body, base: nil).summary.segmentCount }
+                ),
+                (
+                    "read of a playlist with its lines",
+                    {
+                        try Playlist(body, base: base, PlaylistReading(keepsLines: true))
+                            .summary.segmentCount
+                    }
+                ),
+                (
+                    "rewrite that changes nothing",
+                    {
+                        try PlaylistRewriter.rewrite(body, base: base) { _, _ in false }
+                            .summary.segmentCount
+                    }
+                ),
+                (
+                    "rewrite that collects references",
+                    {
+                        var references: [ResourceReference] = []
+                        _ = try PlaylistRewriter.rewrite(body, base: base) { reference, _ in
+                            references.append(reference)
+                            return false
+                        }
+                        return references.count
+                    }
+                ),
+            ]
+            for list in lists {
+                var found = 0
+                let seconds = try fastest(options.times(times)) { found = try list.read() }
+                guard found == count else { throw BenchError("\(list.name): \(found) segments") }
+                report.add("read", "\(list.name), \(count) segments", seconds * 1e6, "us")
+            }
+        }
+    }
+
     /// Parses the request that ffmpeg sends for a segment.
     static func parse(_ options: BenchOptions, _ report: inout Report) throws {
         let handle = String(repeating: "aHR0cHM6", count: 12)

@@ -22,8 +22,9 @@ extension CostCase {
                 CostCase(name: "offline form of \(kind.name)") { size in
                     let body = playlist(kind.lines, size)
                     return {
+                        guard let list = list(body) else { return }
                         var turn = 0
-                        _ = try? OfflinePlaylist.make(body, base: base) { _ in
+                        _ = OfflinePlaylist.make(list) { _ in
                             turn += 1
                             return turn % 3 > 0
                         }
@@ -35,8 +36,9 @@ extension CostCase {
                     // Renditions belong to somebody.
                     let body = playlist(kind.lines + "\n" + lines[18].lines, size)
                     return {
+                        guard let list = list(body) else { return }
                         var turn = 0
-                        _ = try? MultivariantFilter.filter(body, base: base) { _ in
+                        _ = MultivariantFilter.filter(list) { _ in
                             turn += 1
                             return turn % 3 > 0
                         }
@@ -52,6 +54,10 @@ extension CostCase {
                     return { shift(first, second) }
                 }
             }
+    }
+
+    private static func list(_ body: [UInt8]) -> Playlist? {
+        try? Playlist(body, base: base, PlaylistReading(keepsLines: true))
     }
 
     private static func shift(_ first: [UInt8], _ second: [UInt8]) {

@@ -80,6 +80,19 @@ extension CostCase {
                 return { rewrite(body) }
             }
         }
+            + lines.map { kind in
+                CostCase(name: "read \(kind.name)") { size in
+                    let body = playlist(kind.lines, min(size, sizeLimit(kind.name)))
+                    return { _ = try? Playlist(body, base: base).references.count }
+                }
+            }
+            + longLines.map { kind in
+                CostCase(name: "read one line of \(kind.name)") { size in
+                    let line = kind.start + String(repeating: kind.item, count: size)
+                    let body = Array("#EXTM3U\n\(line)\n".utf8)
+                    return { _ = try? Playlist(body, base: base).references.count }
+                }
+            }
             + longLines.map { kind in
                 CostCase(name: "rewrite one line of \(kind.name)") { size in
                     let line = kind.start + String(repeating: kind.item, count: size)
@@ -94,7 +107,7 @@ extension CostCase {
                     let base = try? AbsoluteURL("https://cdn.example.com/l.m3u8?\(query)")
                     return {
                         guard let base else { return }
-                        _ = try? PlaylistRewriter.rewrite(body, base: base) { _, _ in false }
+                        _ = try? Playlist(body, base: base)
                     }
                 },
                 CostCase(name: "rewrite references to variables") { size in

@@ -39,16 +39,17 @@ package struct ContentProtection: Sendable, Equatable {
     /// Where several keys with different KEYFORMAT are in force a player needs one of them, so that a
     /// segment counts as protected only where none of them can be fetched. The time that it takes grows
     /// with the length of the list alone.
-    package static func read(_ text: PlaylistText) -> Reading {
+    package static func read(_ list: MediaPlaylist) -> Reading {
         var keys = KeysOfSystems()
-        for line in text.lines {
-            switch line.kind {
-            case .tag(let tag, let value) where tag.name == .key:
-                keys.take(AttributeList(text.bytes, in: value), line: line.number)
-            case .uri: keys.takeSegment()
-            default: break
+        var coming = list.keys[...]
+        for segment in list.segments {
+            while let key = coming.first, key.line < segment.line {
+                keys.take(key)
+                coming = coming.dropFirst()
             }
+            keys.takeSegment()
         }
+        for key in coming { keys.take(key) }
         return keys.reading
     }
 
@@ -81,15 +82,16 @@ private struct KeysOfSystems {
             foreignKeyLines: foreignLines)
     }
 
-    mutating func take(_ attributes: AttributeList, line: Int) {
-        guard !attributes.isValue("NONE", of: "METHOD") else {
+    mutating func take(_ key: EncryptionKey) {
+        let line = key.line
+        guard !key.isNone else {
             inForce = [:]
             unseen = []
             fetchable = 0
             return
         }
-        let format = attributes.text(of: "KEYFORMAT") ?? "identity"
-        let uri = attributes.text(of: "URI") ?? ""
+        let format = key.format
+        let uri = key.uri ?? ""
         let key = Key(system: KeySystem.name(format: format, uri: uri), uri: uri)
         if let former = inForce.updateValue(key, forKey: format), former.system == nil {
             fetchable -= 1

@@ -1,5 +1,3 @@
-import URISyntax
-
 /// The EXT-X-KEY lines in force: the last of each KEYFORMAT since the last METHOD=NONE.
 struct KeysInForce {
     /// KEYFORMATs in force at once at most.
@@ -30,31 +28,24 @@ struct KeysInForce {
     /// The lines in force.
     var lines: [[UInt8]] { keys.map(\.line) }
 
-    /// Takes note of a line if it is a key.
-    mutating func note(_ line: PlaylistText.Line, _ text: PlaylistText) {
-        guard case .tag(let tag, let value) = line.kind, tag.name == .key else { return }
-        let list = AttributeList(text.bytes, in: value)
-        if list.isValue("NONE", of: "METHOD") {
+    /// Takes note of the next key of the list whose text is `source`.
+    mutating func note(_ key: EncryptionKey, in source: [UInt8]) {
+        if key.isNone {
             keys = []
             return
         }
-        let format = list.text(of: "KEYFORMAT") ?? Self.identity
+        let format = key.format
         keys.removeAll { $0.format == format }
         // The one that Sluice has to write anew always has a place.
-        guard keys.count < Self.limit || format == Self.identity else {
-            firstBeyondLimit = firstBeyondLimit ?? line.number
+        guard keys.count < Self.limit || format == EncryptionKey.identity else {
+            firstBeyondLimit = firstBeyondLimit ?? key.line
             return
         }
-        let usesSequenceNumber =
-            format == Self.identity && list.first("IV") == nil
-            && !list.isValue("AES-256-GCM", of: "METHOD")
         keys.append(
             Key(
-                format: format, line: Array(text.bytes[line.range]),
-                usesSequenceNumber: usesSequenceNumber))
+                format: format, line: Array(source[key.source]),
+                usesSequenceNumber: key.usesSequenceNumber))
     }
-
-    private static let identity = "identity"
 
     /// Whether the same lines are in force.
     static func == (left: KeysInForce, right: KeysInForce) -> Bool {

@@ -36,32 +36,33 @@ struct LiveWindow {
     private(set) var tail: [UInt8] = []
     private(set) var tailDateRanges: [DateRange] = []
 
-    private let text: PlaylistText
-    private let references: [Int: ResourceReference]
+    private let list: Playlist
     private var builder = SegmentBuilder()
     private var keys = KeysInForce()
+    // How many of the list's values have been met among its lines.
+    private var keyCount = 0
+    private var mapCount = 0
 
-    /// Reads `body`, which came from `base`; `context` is in force before its first line.
+    /// Reads `body`, which came from `base`; `context` is in force before the first line of a delta
+    /// update.
     init(
-        _ body: [UInt8], base: AbsoluteURL, options: PlaylistRewriter.Options,
-        context: TimeShiftContext
+        _ body: [UInt8], base: AbsoluteURL, _ reading: PlaylistReading = PlaylistReading(),
+        context: @autoclosure () -> TimeShiftContext = .none
     ) throws(PlaylistError) {
-        let absolute = try PlaylistRewriter.rewrite(body, base: base, options: options) {
+        let absolute = try PlaylistRewriter.rewrite(
+            body, base: base, options: PlaylistRewriter.Options(reading)
+        ) {
             $1.append(contentsOf: $0.url.bytes)
             return true
         }
-        var second = options
-        second.collectsReferences = true
-        let list = try PlaylistRewriter.rewrite(absolute.bytes, base: base, options: second) {
-            _, _ in false
-        }
         summary = absolute.summary
-        text = try PlaylistText(absolute.bytes)
-        references = Dictionary(
-            list.references.map { ($0.line, $0) }, uniquingKeysWith: { first, _ in first })
-        builder.context = context
-        keys = context.keys
-        for line in text.lines { read(line) }
+        var reading = reading
+        reading.keepsLines = true
+        list = try Playlist(absolute.bytes, base: base, reading)
+        builder.context = summary.isSkipDelta ? context() : .none
+        keys = builder.context.keys
+        guard let media = list.media else { return }
+        for line in list.lines { read(line, media) }
         if let line = keys.firstBeyondLimit {
             throw .tooManyKeyFormats(line: line, limit: KeysInForce.limit)
         }
@@ -69,63 +70,66 @@ struct LiveWindow {
         tailDateRanges = builder.dateRanges
     }
 
-    private mutating func read(_ line: PlaylistText.Line) {
+    private mutating func read(_ line: PlaylistLine, _ media: MediaPlaylist) {
         switch line.kind {
         case .blank: break
-        case .uri: finishSegment(line)
+        case .uri:
+            // What stands behind EXT-X-STREAM-INF is no segment.
+            guard segments.count < media.segments.count,
+                media.segments[segments.count].line == line.number
+            else { return }
+            finish(media.segments[segments.count])
         case .comment:
-            if let note = TimeShiftNote(text.bytes[line.range]) {
+            if let note = TimeShiftNote(list.source[line.range]) {
                 builder.note = note
             } else {
                 builder.lines += bytes(line)
             }
         case .unknownTag: builder.lines += bytes(line)
-        case .tag(let tag, let value): read(tag.name, value, line)
+        case .tag(let name, let value): read(name, value, line, media)
         }
     }
 
     private mutating func read(
-        _ name: Tag.Name, _ value: Range<Int>, _ line: PlaylistText.Line
+        _ name: Tag.Name, _ value: Range<Int>, _ line: PlaylistLine, _ media: MediaPlaylist
     ) {
         switch name {
         case .extM3U, .mediaSequence, .discontinuitySequence, .endList, .playlistType, .skip,
-            .targetDuration, .gap, .byteRange:
+            .targetDuration, .gap, .byteRange, .discontinuity, .programDateTime, .streamInf:
             break
         case .version, .independentSegments, .start, .define, .iFramesOnly, .partInf,
             .serverControl, .allowCache, .imagesOnly:
             header += bytes(line)
-        case .discontinuity: builder.discontinuities += 1
-        case .programDateTime: builder.date = DateTime(text.bytes[value])
         case .key:
-            keys.note(line, text)
-            let isNone = AttributeList(text.bytes, in: value).isValue("NONE", of: "METHOD")
-            let key = isNone ? nil : references[line.number]?.url ?? builder.context.keyURL
+            let key = media.keys[keyCount]
+            keyCount += 1
+            keys.note(key, in: list.source)
+            let url = key.isNone ? nil : key.reference?.url ?? builder.context.keyURL
             builder.context = TimeShiftContext(
                 mapKeys: builder.context.mapKeys, map: builder.context.map, keys: keys,
-                urls: (key, builder.context.mapURL), mapRange: builder.context.mapRange)
+                urls: (url, builder.context.mapURL), mapRange: builder.context.mapRange)
         case .map:
+            let map = media.maps[mapCount]
+            mapCount += 1
             builder.context = TimeShiftContext(
-                mapKeys: keys, map: Array(text.bytes[line.range]), keys: keys,
-                urls: (builder.context.keyURL, references[line.number]?.url),
-                mapRange: references[line.number]?.byteRange)
+                mapKeys: keys, map: Array(list.source[line.range]), keys: keys,
+                urls: (builder.context.keyURL, map.reference?.url), mapRange: map.byteRange)
         case .part: builder.parts += bytes(line)
         case .dateRange:
-            let id = AttributeList(text.bytes, in: value).text(of: "ID") ?? ""
+            let id = AttributeList(list.source, in: value).text(of: "ID") ?? ""
             builder.dateRanges.append(DateRange(id: id, line: bytes(line)))
         default: builder.lines += bytes(line)
         }
     }
 
-    private mutating func finishSegment(_ line: PlaylistText.Line) {
-        let reference = references[line.number]
+    private mutating func finish(_ segment: MediaPlaylist.Segment) {
         let number = summary.mediaSequence + summary.skippedSegmentCount + segments.count
-        segments.append(
-            builder.segment(number, uri: Array(text.bytes[line.range]), reference))
+        segments.append(builder.segment(number, segment, in: list.source))
         builder = SegmentBuilder(context: builder.context)
     }
 
-    private func bytes(_ line: PlaylistText.Line) -> [UInt8] {
-        Array(text.bytes[line.range]) + [0x0A]
+    private func bytes(_ line: PlaylistLine) -> [UInt8] {
+        Array(list.source[line.range]) + [0x0A]
     }
 }
 
@@ -135,19 +139,17 @@ private struct SegmentBuilder {
     var lines: [UInt8] = []
     var parts: [UInt8] = []
     var dateRanges: [LiveWindow.DateRange] = []
-    var date: DateTime?
-    var discontinuities = 0
     var note: TimeShiftNote?
 
     func segment(
-        _ number: Int, uri: [UInt8], _ reference: ResourceReference?
+        _ number: Int, _ read: MediaPlaylist.Segment, in source: [UInt8]
     ) -> LiveWindow.Segment {
         LiveWindow.Segment(
-            originNumber: number, uri: uri, url: reference?.url,
-            byteRange: reference?.byteRange, duration: reference?.duration ?? .zero, date: date,
-            isGap: reference?.isGap ?? false, discontinuities: discontinuities,
-            originDiscontinuity: reference?.discontinuitySequence ?? 0, lines: lines, parts: parts,
-            dateRanges: dateRanges, context: context, note: note)
+            originNumber: number, uri: Array(source[read.uri]), url: read.place?.url,
+            byteRange: read.byteRange, duration: read.duration ?? .zero, date: read.date,
+            isGap: read.isGap, discontinuities: read.discontinuities,
+            originDiscontinuity: read.place == nil ? 0 : read.discontinuitySequence, lines: lines,
+            parts: parts, dateRanges: dateRanges, context: context, note: note)
     }
 }
 

@@ -21,6 +21,18 @@ package struct PlaylistOutline: Sendable {
         /// The URL it leads to; nil where there is none or none that could be asked for.
         package let url: AbsoluteURL?
 
+        fileprivate init(_ kind: Kind, _ tag: some AttributeTag, _ reference: ResourceReference?) {
+            self.kind = kind
+            line = tag.line
+            let bytes = tag.attributes.bytes
+            attributes = tag.attributes.compactMap { attribute in
+                let name = PercentEncoding.text(bytes[attribute.name])
+                return name == "URI" || name == "SERVER-URI"
+                    ? nil : (name: name, value: PercentEncoding.text(bytes[attribute.value]))
+            }
+            url = reference?.url
+        }
+
         /// The value of an attribute; nil without it.
         package func attribute(_ name: String) -> String? {
             attributes.first { $0.name == name }?.value
@@ -53,7 +65,6 @@ package struct PlaylistOutline: Sendable {
     package let refusal: PlaylistError?
     /// The shortest and the longest segment; nil without segments.
     package let segmentDurations: ClosedRange<Duration>?
-    /// Segments by the role that their names and context give them.
     package let segments: [ResourceReference]
     /// For the playlists that this one names.
     package let definedVariables: [String: String]
@@ -65,116 +76,87 @@ package struct PlaylistOutline: Sendable {
     package init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:]
     ) throws(PlaylistError) {
-        let text = try PlaylistText(body)
-        var options = PlaylistRewriter.Options()
-        options.collectsReferences = true
-        options.inheritedVariables = variables
-        var list: RewrittenPlaylist?
-        var refusal: PlaylistError?
+        let reading = PlaylistReading(variables: variables, keepsLines: true)
+        let list: Playlist
         do throws(PlaylistError) {
-            list = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false
-            }
+            list = try Playlist(body, base: base, reading)
+            refusal = nil
         } catch {
             refusal = error
+            list = try Playlist(body, base: nil, reading)
         }
-        self.refusal = refusal
-        var summary = list?.summary ?? PlaylistSummary()
-        if list == nil { summary.kind = text.kind }
-        self.summary = summary
-        let references = list?.references ?? []
-        segments = references.filter { $0.tag == .inf }
-        let durations = segments.compactMap(\.duration)
+        summary = list.summary
+        segments = list.media?.segments.compactMap(\.reference) ?? []
+        let durations = list.media?.segments.compactMap(\.duration) ?? []
         segmentDurations = durations.min().flatMap { low in durations.max().map { low...$0 } }
-        definedVariables = list?.definedVariables ?? [:]
-        let view = PlaylistView(text)
-        entries = Self.entries(view, references)
-        encryption = Self.encryption(view)
-        features = Self.features(view)
-        unknownTags = Self.unknownTags(text)
-        violations = PlaylistRule.violations(in: text)
+        definedVariables = list.definedVariables
+        entries = list.multivariant.map(Self.entries) ?? []
+        encryption = Self.encryption(
+            (list.media?.keys ?? []) + (list.multivariant?.sessionKeys ?? []))
+        features = Self.features(list)
+        unknownTags = Self.unknownTags(list)
+        violations = PlaylistRule.violations(in: list)
     }
 
     // MARK: Parts
 
-    private static func entries(
-        _ view: PlaylistView, _ references: [ResourceReference]
-    ) -> [Entry] {
-        guard view.kind == .multivariant else { return [] }
-        let urls = Dictionary(references.map { ($0.line, $0.url) }, uniquingKeysWith: { $1 })
-        return view.tags.compactMap { use in
-            guard let kind = kind(of: use.name) else { return nil }
-            // A variant's URI stands on a line of its own, behind the tag.
-            let line =
-                kind == .variant
-                ? view.uri(after: use.line)?.line ?? use.line : use.line
-            let attributes = use.attributes.compactMap { attribute in
-                let name = view.text.text(attribute.name)
-                return name == "URI" || name == "SERVER-URI"
-                    ? nil : (name: name, value: view.text(attribute))
-            }
-            return Entry(kind: kind, line: use.line, attributes: attributes, url: urls[line])
-        }
+    private static func entries(_ list: MultivariantPlaylist) -> [Entry] {
+        let entries =
+            list.variants.map { variant in
+                let kind: Entry.Kind =
+                    switch variant.kind {
+                    case .stream: .variant
+                    case .iFrames: .iFrames
+                    case .images: .images
+                    }
+                return Entry(kind, variant, variant.reference)
+            } + list.renditions.map { Entry(.rendition, $0, $0.reference) }
+            + list.sessionData.map { Entry(.sessionData, $0, $0.reference) }
+            + list.sessionKeys.map { Entry(.sessionKey, $0, $0.reference) }
+            + list.steering.map { Entry(.steering, $0, $0.reference) }
+        return entries.sorted { $0.line < $1.line }
     }
 
-    private static func kind(of name: Tag.Name) -> Entry.Kind? {
-        switch name {
-        case .streamInf: .variant
-        case .media: .rendition
-        case .iFrameStreamInf: .iFrames
-        case .imageStreamInf: .images
-        case .sessionData: .sessionData
-        case .sessionKey: .sessionKey
-        case .contentSteering: .steering
-        default: nil
-        }
-    }
-
-    private static func encryption(_ view: PlaylistView) -> [Encryption] {
+    private static func encryption(_ keys: [EncryptionKey]) -> [Encryption] {
         var found: [Encryption] = []
         var known: Set<Encryption> = []
-        for use in view.uses(of: .key) + view.uses(of: .sessionKey) {
-            let key = Encryption(
-                method: use.attributes.text(of: "METHOD") ?? "?",
-                keyFormat: use.attributes.text(of: "KEYFORMAT") ?? "identity")
-            if key.method != "NONE", known.insert(key).inserted { found.append(key) }
+        for key in keys where !key.isNone {
+            let one = Encryption(method: key.method ?? "?", keyFormat: key.format)
+            if known.insert(one).inserted { found.append(one) }
         }
         return found
     }
 
-    private static func features(_ view: PlaylistView) -> [String] {
-        let control = view.first(.serverControl)?.attributes
+    private static func features(_ list: Playlist) -> [String] {
+        let media = list.media
+        let control = media?.serverControl
+        let tags = Set(list.lines.compactMap(\.tag))
         let table: [(String, Bool)] = [
-            ("parts", view.contains(.part)), ("preload hints", view.contains(.preloadHint)),
-            ("blocking reload", control?.isYes("CAN-BLOCK-RELOAD") ?? false),
-            ("delta updates", control?.first("CAN-SKIP-UNTIL") != nil),
-            ("a delta update", view.contains(.skip)),
-            ("rendition reports", view.contains(.renditionReport)),
-            ("byte ranges", view.contains(.byteRange)),
-            ("initialization sections", view.contains(.map)),
-            ("program date-time", view.contains(.programDateTime)),
-            ("discontinuities", view.contains(.discontinuity)), ("gaps", view.contains(.gap)),
-            ("date ranges", view.contains(.dateRange)),
-            ("interstitials", hasInterstitials(view)),
-            ("I-frames only", view.contains(.iFramesOnly)),
-            ("images only", view.contains(.imagesOnly)), ("variables", view.contains(.define)),
-            ("content steering", view.contains(.contentSteering)),
-            ("independent segments", view.contains(.independentSegments)),
+            ("parts", tags.contains(.part)), ("preload hints", tags.contains(.preloadHint)),
+            ("blocking reload", control?.canBlockReload ?? false),
+            ("delta updates", control?.attributes.has("CAN-SKIP-UNTIL") ?? false),
+            ("a delta update", tags.contains(.skip)),
+            ("rendition reports", tags.contains(.renditionReport)),
+            ("byte ranges", tags.contains(.byteRange)),
+            ("initialization sections", tags.contains(.map)),
+            ("program date-time", tags.contains(.programDateTime)),
+            ("discontinuities", tags.contains(.discontinuity)), ("gaps", tags.contains(.gap)),
+            ("date ranges", tags.contains(.dateRange)),
+            ("interstitials", media?.dateRanges.contains(where: \.isInterstitial) ?? false),
+            ("I-frames only", tags.contains(.iFramesOnly)),
+            ("images only", tags.contains(.imagesOnly)), ("variables", tags.contains(.define)),
+            ("content steering", tags.contains(.contentSteering)),
+            ("independent segments", tags.contains(.independentSegments)),
         ]
         return table.filter(\.1).map(\.0)
     }
 
-    private static func hasInterstitials(_ view: PlaylistView) -> Bool {
-        view.uses(of: .dateRange).contains {
-            $0.attributes.isValue("com.apple.hls.interstitial", of: "CLASS")
-        }
-    }
-
-    private static func unknownTags(_ text: PlaylistText) -> [UnknownTag] {
+    private static func unknownTags(_ list: Playlist) -> [UnknownTag] {
         var order: [String] = []
         var found: [String: (line: Int, count: Int)] = [:]
-        for line in text.lines {
+        for line in list.lines {
             guard case .unknownTag(let range) = line.kind else { continue }
-            let name = text.text(range)
+            let name = list.text(range)
             // A list made of nothing else must not fill a report.
             guard found[name] != nil || order.count < 100 else { continue }
             if found[name] == nil { order.append(name) }

@@ -71,10 +71,10 @@ package struct MediaPicture: Sendable {
     }
 
     /// The picture of a media playlist that was read.
-    package init(_ references: [ResourceReference], _ summary: PlaylistSummary) {
+    package init(_ list: Playlist) {
         var sketch = Sketch()
-        for reference in references { sketch.add(reference) }
-        self = sketch.picture(summary)
+        list.media?.segments.forEach { sketch.add($0) }
+        self = sketch.picture(list.summary)
     }
 
     // MARK: Segments
@@ -148,29 +148,45 @@ package struct MediaPicture: Sendable {
 
         package init() {}
 
-        /// Takes in the next reference of the list.
+        /// Takes in the next reference of a list that is rewritten.
         package mutating func add(_ reference: ResourceReference) {
             guard reference.tag == .inf, !reference.isGap else { return }
-            if context !== reference.context {
-                context = reference.context
-                table.structures.append(Self.structure(reference))
+            add(
+                reference.place, reference.byteRange, reference.role, reference.duration,
+                reference.mediaSequence, reference.context)
+        }
+
+        /// Takes in the next segment of a list that is read.
+        package mutating func add(_ segment: MediaPlaylist.Segment) {
+            guard let place = segment.place, !segment.isGap else { return }
+            add(
+                place, segment.byteRange, segment.role, segment.duration, segment.mediaSequence,
+                segment.context)
+        }
+
+        @inline(__always)
+        private mutating func add(
+            _ place: ResourceReference.Place, _ range: SubRange?, _ role: ResourceRole,
+            _ length: Duration?, _ sequence: Int, _ newContext: SegmentContext
+        ) {
+            if context !== newContext {
+                context = newContext
+                table.structures.append(Self.structure(newContext))
             }
-            let duration = reference.duration ?? .zero
+            let duration = length ?? .zero
             if duration != latest.duration {
                 latest = (duration, max(0, duration / .seconds(1)))
             }
-            table.add(
-                reference.place, reference.byteRange?.bytes, reference.role, latest.seconds,
-                reference.mediaSequence)
+            table.add(place, range?.bytes, role, latest.seconds, sequence)
         }
 
-        private static func structure(_ reference: ResourceReference) -> [MediaPiece] {
+        private static func structure(_ context: SegmentContext) -> [MediaPiece] {
             var pieces: [MediaPiece] = []
-            if let url = reference.mapURL {
+            if let url = context.mapURL {
                 pieces.append(
-                    MediaPiece(url, range: reference.mapByteRange?.bytes, role: .initialization))
+                    MediaPiece(url, range: context.mapByteRange?.bytes, role: .initialization))
             }
-            if let url = reference.keyURL { pieces.append(MediaPiece(url, role: .key)) }
+            if let url = context.keyURL { pieces.append(MediaPiece(url, role: .key)) }
             return pieces
         }
 

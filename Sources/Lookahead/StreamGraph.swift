@@ -1,13 +1,9 @@
 package import HLS
-import Numbers
 package import URISyntax
 
 /// A multivariant playlist as what runs ahead of players sees it: which streams there are, and which
 /// one a player is likely to choose.
 package struct StreamGraph: Sendable {
-    /// Lines of the tallest picture that is believed.
-    private static let tallest = 100_000
-
     /// A variant stream.
     package struct Stream: Sendable, Hashable {
         package let url: AbsoluteURL
@@ -37,37 +33,27 @@ package struct StreamGraph: Sendable {
         self.renditions = renditions
     }
 
-    /// Reads it off a playlist's outline.
-    package init(_ outline: PlaylistOutline) {
+    /// Reads it off a playlist.
+    package init(_ list: MultivariantPlaylist) {
         var known: Set<AbsoluteURL> = []
-        streams = outline.entries.compactMap { entry in
-            guard entry.kind == .variant, let url = entry.url, known.insert(url).inserted else {
+        streams = list.streams.compactMap { variant in
+            guard let url = variant.reference?.url, known.insert(url).inserted else { return nil }
+            return Stream(
+                url: url, bandwidth: variant.bandwidth ?? 0, height: variant.height,
+                audio: variant.audioGroup, subtitles: variant.subtitlesGroup)
+        }
+        renditions = list.renditions.compactMap { rendition in
+            guard let url = rendition.reference?.url, let group = rendition.groupID else {
                 return nil
             }
-            let size = entry.attribute("RESOLUTION")?.split(separator: "x").last
-            return Stream(
-                url: url,
-                bandwidth: entry.attribute("BANDWIDTH").flatMap {
-                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
-                } ?? 0,
-                height: size.flatMap { OutsideNumber.integer($0, in: 1...Self.tallest) },
-                audio: entry.attribute("AUDIO"),
-                subtitles: entry.attribute("SUBTITLES"))
-        }
-        renditions = outline.entries.compactMap { entry in
-            guard entry.kind == .rendition, let url = entry.url,
-                let group = entry.attribute("GROUP-ID")
-            else { return nil }
             let kind: TrackKind =
-                switch entry.attribute("TYPE") {
+                switch rendition.type {
                 case "AUDIO": .sound
                 case "SUBTITLES": .subtitles
                 case "VIDEO": .picture
                 default: .other
                 }
-            return Rendition(
-                url: url, kind: kind, group: group,
-                isDefault: entry.attribute("DEFAULT") == "YES")
+            return Rendition(url: url, kind: kind, group: group, isDefault: rendition.isDefault)
         }
     }
 

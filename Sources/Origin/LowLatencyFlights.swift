@@ -54,10 +54,7 @@ extension FlightTable {
         guard let facts = ObjectFacts.of(object), facts.head.isPlaylist, object.isComplete else {
             return nil
         }
-        var options = PlaylistRewriter.Options()
-        options.limits = settings.playlistLimits
-        options.inheritedVariables = playlistMemory.variables(of: resource.session.id)
-        return PositionReading(object: object, options: options)
+        return PositionReading(object: object, limits: settings.playlistLimits)
     }
 
     /// Reads how far a list has come before a request for it is decided about, where that takes long.
@@ -118,13 +115,13 @@ extension FlightTable {
 /// A list that is to be read for how far it has come; any thread may do that.
 private struct PositionReading: Sendable {
     let object: StoredObject
-    let options: PlaylistRewriter.Options
+    let limits: PlaylistLimits
 
     /// Nil for a list that cannot be read; blocks for the page cache.
     var position: LivePosition? {
         guard let total = object.total, let text = try? readBody(of: object, count: Int(total))
         else { return nil }
-        return LivePosition(text, options: options)
+        return LivePosition(text, limits: limits)
     }
 }
 

@@ -18,10 +18,10 @@ struct OfflineReading {
         package let generation: UInt64
         /// The URL that it came from.
         package let base: AbsoluteURL
-        package let body: [UInt8]
-        package let read: RewrittenPlaylist
+        /// Read with its lines.
+        package let playlist: Playlist
 
-        package var isMultivariant: Bool { read.summary.kind == .multivariant }
+        package var isMultivariant: Bool { playlist.kind == .multivariant }
     }
 
     /// No title has more variants and renditions; a hostile list might say so.
@@ -63,17 +63,10 @@ struct OfflineReading {
             let base = try? resource.withUserinfo(final),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = sources.limits
-        options.inheritedVariables = variables
-        options.collectsReferences = true
-        let read = try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
-            false
-        }
-        return read.map {
-            List(
-                resource: resource, generation: object.generation, base: base, body: body,
-                read: $0)
+        let reading = PlaylistReading(
+            limits: sources.limits, variables: variables, keepsLines: true)
+        return (try? Playlist(body, base: base, reading)).map {
+            List(resource: resource, generation: object.generation, base: base, playlist: $0)
         }
     }
 
@@ -81,7 +74,7 @@ struct OfflineReading {
     /// played last, else among those that the store keeps for the session.
     package func parent(of url: AbsoluteURL) -> List? {
         let names = { (list: List) in
-            list.isMultivariant && list.read.references.contains { $0.url == url }
+            list.isMultivariant && list.playlist.references.contains { $0.url == url }
         }
         for resource in sources.revival.lists(of: session.id) where resource.url != url {
             if let object = sources.store.peek(resource.key),
@@ -109,14 +102,14 @@ struct OfflineReading {
     /// Decides what of a title is played.
     package func plan(of master: List) -> OfflineTitle {
         var title = OfflineTitle(generation: master.generation)
-        let children = master.read.references.filter {
+        let children = master.playlist.references.filter {
             $0.tag == .streamInf || ($0.tag == .media && $0.role == .playlist)
         }
         var lists: [AbsoluteURL: OfflineList] = [:]
         for child in children where lists.count < Self.mostLists {
             let url = child.url
             guard lists[url] == nil else { continue }
-            let list = list(url, variables: master.read.definedVariables)
+            let list = list(url, variables: master.playlist.definedVariables)
             guard let list, let kept = kept(list) else {
                 if canBeHad(url) { title.reachable.insert(url) }
                 continue
@@ -124,19 +117,16 @@ struct OfflineReading {
             title.generations[url] = list.generation
             lists[url] = kept
         }
-        let variants = try? MultivariantFilter.variants(
-            master.body, master.read.references, limits: sources.limits)
+        let variants = master.playlist.multivariant.map(MultivariantFilter.variants)
         title.plan = OfflinePlan(variants ?? [], lists: lists)
         return title
     }
 
     /// What is kept of a media playlist; nil for what is none, or half of one.
     package func kept(_ list: List) -> OfflineList? {
-        guard !list.isMultivariant, !list.read.summary.isSkipDelta else { return nil }
-        let present = presence(of: list.read.references.filter(Self.isNeeded))
-        return OfflineList(list.read.references, list.read.summary) {
-            present.contains($0.line)
-        }
+        guard !list.isMultivariant, !list.playlist.summary.isSkipDelta else { return nil }
+        let present = presence(of: list.playlist.references.filter(Self.isNeeded))
+        return OfflineList(list.playlist) { present.contains($0.line) }
     }
 
     private static func isNeeded(_ reference: ResourceReference) -> Bool {
@@ -189,10 +179,10 @@ struct OfflineReading {
         var found: [Origin: AbsoluteURL] = [:]
         if list.isMultivariant {
             var seen: Set<AbsoluteURL> = []
-            for child in list.read.references where child.role == .playlist {
+            for child in list.playlist.references where child.role == .playlist {
                 guard found.count < Self.mostOrigins, seen.count < Self.mostLists else { break }
                 guard seen.insert(child.url).inserted else { continue }
-                if let kept = self.list(child.url, variables: list.read.definedVariables) {
+                if let kept = self.list(child.url, variables: list.playlist.definedVariables) {
                     addLacking(of: kept, to: &found)
                 } else {
                     found[child.url.origin] = child.url
@@ -205,7 +195,7 @@ struct OfflineReading {
     }
 
     private func addLacking(of list: List, to found: inout [Origin: AbsoluteURL]) {
-        let needed = list.read.references.filter { Self.isNeeded($0) && !$0.isGap }
+        let needed = list.playlist.references.filter { Self.isNeeded($0) && !$0.isGap }
         let presence = sources.store.presence(of: needed.map(key))
         for (reference, presence) in zip(needed, presence)
         where !Self.isKept(reference, presence) { found[reference.url.origin] = reference.url }
@@ -214,13 +204,10 @@ struct OfflineReading {
     // MARK: Forms
 
     /// The multivariant playlist with what can be played alone; nil where it may stay as it is.
-    package func form(of master: List, _ title: OfflineTitle) throws(PlaylistError) -> [UInt8]? {
+    package func form(of master: List, _ title: OfflineTitle) -> [UInt8]? {
         let others = presence(
-            of: master.read.references.filter { $0.role != .playlist })
-        let result = try MultivariantFilter.filter(
-            master.body, base: master.base,
-            limits: sources.limits
-        ) { reference in
+            of: master.playlist.references.filter { $0.role != .playlist })
+        let result = MultivariantFilter.filter(master.playlist) { reference in
             reference.role == .playlist
                 ? title.lists(reference.url) : others.contains(reference.line)
         }
@@ -228,15 +215,11 @@ struct OfflineReading {
     }
 
     /// A media playlist with what can be played alone; nil where it may stay as it is.
-    package func form(
-        of list: List, at url: AbsoluteURL, _ plan: OfflinePlan
-    ) throws(PlaylistError) -> [UInt8]? {
+    package func form(of list: List, at url: AbsoluteURL, _ plan: OfflinePlan) -> [UInt8]? {
         let missing = plan.missing(at: url)
         let borrowed = plan.borrowed[url] ?? [:]
-        if missing.isEmpty, borrowed.isEmpty, list.read.summary.hasEndList { return nil }
-        return try OfflinePlaylist.cut(
-            list.body, list.read, missing: missing, borrowed: borrowed,
-            limits: sources.limits)
+        if missing.isEmpty, borrowed.isEmpty, list.playlist.summary.hasEndList { return nil }
+        return OfflinePlaylist.cut(list.playlist, missing: missing, borrowed: borrowed)
     }
 }
 

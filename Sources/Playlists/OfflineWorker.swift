@@ -194,22 +194,17 @@ package final class OfflineWorker: Sendable {
             let list = reading.list(
                 question.resource, question.object, variables: question.variables)
         else { return .whole }
-        do throws(PlaylistError) {
-            if list.isMultivariant {
-                let title = title(of: list, reading, fits: { _ in true })
-                guard !title.isEmpty else { return .nothing }
-                return text(try reading.form(of: list, title), question)
-            }
-            let url = question.resource.url
-            guard !list.read.summary.isSkipDelta, let plan = plan(of: list, reading) else {
-                return .whole
-            }
-            guard !plan.isEmpty else { return .nothing }
-            return text(try reading.form(of: list, at: url, plan), question)
-        } catch {
-            // Rewriting will find the same fault, and say so.
+        if list.isMultivariant {
+            let title = title(of: list, reading, fits: { _ in true })
+            guard !title.isEmpty else { return .nothing }
+            return text(reading.form(of: list, title), question)
+        }
+        let url = question.resource.url
+        guard !list.playlist.summary.isSkipDelta, let plan = plan(of: list, reading) else {
             return .whole
         }
+        guard !plan.isEmpty else { return .nothing }
+        return text(reading.form(of: list, at: url, plan), question)
     }
 
     /// The plan for a media playlist: its title's, where that lists it; else one of its own.

@@ -18,13 +18,8 @@ package struct OwnPlaylist: Sendable {
     package let resource: Resource
     /// The URL that it came from, after redirects.
     package let base: AbsoluteURL
-    /// As the origin sent it.
-    package let body: [UInt8]
-    package let summary: PlaylistSummary
-    /// In their order, with role, media sequence number, byte range and absolute URL.
-    package let references: [ResourceReference]
-    /// For the playlists that this one names.
-    package let variables: [String: String]
+    /// Read with its lines.
+    package let list: Playlist
     /// True where the origin did not work and this is what there was.
     package var isStale = false
 
@@ -92,7 +87,7 @@ package final class PlaylistReader: Sendable {
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
     ) {
         let isTaken = thread.handle.enqueue { [self] loop in
-            PlaylistReading(wanted, reader: self, loop: loop, reply: reply).start()
+            OwnReading(wanted, reader: self, loop: loop, reply: reply).start()
         }
         if !isTaken {
             reply(.failure(ProxyFailure(.us, .serviceUnavailable, "the daemon is stopping")))
@@ -103,7 +98,7 @@ package final class PlaylistReader: Sendable {
 /// One reading, from the look into the store to its reply.
 ///
 /// Bound to the thread that reads playlists.
-private final class PlaylistReading {
+private final class OwnReading {
     private let wanted: OwnPlaylist.Request
     private let reader: PlaylistReader
     private let loop: EventLoop
@@ -131,7 +126,8 @@ private final class PlaylistReading {
         }
         guard let (object, facts) = stored() else { return ask(about: nil) }
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
-        let question = resource.freshnessQuestion(facts, PlaylistFacts(found.summary), given)
+        let question = resource.freshnessQuestion(
+            facts, PlaylistFacts(found.list.summary), given)
         if case .stale = Freshness.decide(question) { return renew(object, facts, found) }
         guard wanted.takesFresh || resource.policy == .offline else {
             return renew(object, facts, found)
@@ -144,7 +140,7 @@ private final class PlaylistReading {
     }
 
     private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: OwnPlaylist) {
-        let question = resource.question(facts, PlaylistFacts(found.summary), given)
+        let question = resource.question(facts, PlaylistFacts(found.list.summary), given)
         if Freshness.mayServeStale(question) { fallback = found }
         ask(about: object)
     }
@@ -235,20 +231,13 @@ private final class PlaylistReading {
     private func parse(
         _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
     ) -> Result<OwnPlaylist, ProxyFailure> {
-        var options = PlaylistRewriter.Options()
-        options.limits = reader.sources.limits
-        options.collectsReferences = true
-        options.inheritedVariables = wanted.variables
+        let reading = PlaylistReading(
+            limits: reader.sources.limits, variables: wanted.variables, keepsLines: true)
         do throws(PlaylistError) {
-            let made = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
-                false
-            }
+            let list = try Playlist(body, base: base, reading)
             try reader.sources.names.noteNames(
-                in: (body, base), of: resource, object, options: options)
-            return .success(
-                OwnPlaylist(
-                    resource: resource, base: base, body: body, summary: made.summary,
-                    references: made.references, variables: made.definedVariables))
+                in: (body, base), of: resource, object, options: reading)
+            return .success(OwnPlaylist(resource: resource, base: base, list: list))
         } catch {
             return .failure(
                 ProxyFailure(

@@ -108,11 +108,8 @@ package struct RevivalSearch: Sendable {
             let base = try? AbsoluteURL(facts.head.finalURL),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = sources.limits
-        options.inheritedVariables = sources.memory.variables(of: list.session.id)
-        options.collectsReferences = true
-        return try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false }
-            .references
+        let reading = PlaylistReading(
+            limits: sources.limits, variables: sources.memory.variables(of: list.session.id))
+        return try? Playlist(body, base: base, reading).references
     }
 }

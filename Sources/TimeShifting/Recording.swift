@@ -83,22 +83,21 @@ final class Recording {
     }
 
     private func choose(_ found: OwnPlaylist) {
-        guard found.summary.kind == .multivariant else {
-            guard found.summary.isLive else {
+        guard let multivariant = found.list.multivariant else {
+            guard found.list.summary.isLive else {
                 return end(
                     .failed, "the playlist is complete, no live stream: download it instead")
             }
             order.lists = [ChosenPlaylist(url: order.choice.url, label: "stream")]
             return follow()
         }
-        do {
-            let outline = try PlaylistOutline(found.body, base: found.base)
-            order.lists = try DownloadChoice(order.choice, outline).playlists()
+        do throws(DownloadChoice.Fault) {
+            order.lists = try DownloadChoice(order.choice, multivariant).playlists()
         } catch {
-            return end(.failed, (error as? DownloadChoice.Fault)?.message ?? "\(error)")
+            return end(.failed, error.message)
         }
         order.isMultivariant = true
-        services.playlistMemory.remember(found.variables, of: session.id)
+        services.playlistMemory.remember(found.list.definedVariables, of: session.id)
         guard let body = filtered(found, to: Set(order.lists.map(\.url))) else {
             return end(.failed, "the playlist names nothing that could be recorded")
         }

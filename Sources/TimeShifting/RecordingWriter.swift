@@ -70,11 +70,11 @@ extension Recording {
     }
 
     /// The entry with what was chosen, or what can be played, of its variants and renditions.
-    package func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
-        let result = try? MultivariantFilter.filter(found.body, base: found.base) { reference in
+    func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
+        let result = MultivariantFilter.filter(found.list) { reference in
             reference.role == .playlist && urls.contains(reference.url)
         }
-        guard let result, result.isPlayable else { return nil }
+        guard result.isPlayable else { return nil }
         return named(result.bytes)
     }
 

@@ -61,7 +61,7 @@ final class TimeShiftFollower {
         case .failure(let failure): self.failure = failure
         case .success(let found):
             failure = found.isStale ? ProxyFailure(.origin, .badGateway, "no answer") : nil
-            if let duration = found.summary.targetDuration { target = duration }
+            if let duration = found.list.summary.targetDuration { target = duration }
             hasChanged = take(found)
         }
         guard !isStopped else {
@@ -81,7 +81,7 @@ final class TimeShiftFollower {
     private func take(_ found: OwnPlaylist) -> Bool {
         guard
             let outcome = try? list.merge(
-                .init(body: found.body, base: found.base, key: found.resource.listKey),
+                .init(body: found.list.source, base: found.base, key: found.resource.listKey),
                 services.timeShift)
         else {
             return false

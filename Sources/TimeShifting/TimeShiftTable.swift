@@ -202,18 +202,18 @@ package final class ShiftedList: Sendable {
             variables: table.memory.variables(of: session.id),
             sibling: table.sibling(of: self),
             countsAnew: table.live.relation(of: reading.key) == .reset)
-        let text = try PlaylistText(reading.body)
+        let summary = try Playlist(reading.body, base: nil).summary
         let outcome = try merging.withLock { _ throws(PlaylistError) in
             // A long one in a copy: nobody who asks for the state may have to wait for it.
             guard isLong || reading.body.count >= TextWorker.longText else {
                 return try state.withLock { state throws(PlaylistError) in
-                    try state.merge(reading, text, self, surroundings, table)
+                    try state.merge(reading, summary, self, surroundings, table)
                 }
             }
             var merged = state.withLock { $0 }
             let (before, wasLooked) = (merged.version, merged.lookedTo)
             let result = Result { () throws(PlaylistError) in
-                try merged.merge(reading, text, self, surroundings, table)
+                try merged.merge(reading, summary, self, surroundings, table)
             }
             let hasChanged = merged.version != before
             let looks = merged.lookedTo == wasLooked ? nil : merged.lookedTo
@@ -251,14 +251,14 @@ extension ShiftedList.State {
 
     /// Takes in a window of `list`.
     fileprivate mutating func merge(
-        _ reading: ShiftedList.Reading, _ text: borrowing PlaylistText, _ list: ShiftedList,
+        _ reading: ShiftedList.Reading, _ summary: PlaylistSummary, _ list: ShiftedList,
         _ surroundings: TimeShift.Surroundings, _ table: TimeShiftTable
     ) throws(PlaylistError) -> ShiftedList.Outcome {
         if reading.generation != 0 { generation = reading.generation }
         var outcome = ShiftedList.Outcome()
         let isFirst = shift.segments.isEmpty
-        isComplete = isFirst && text.kind == .media && text.contains(.endList)
-        isOther = isFirst && (text.kind != .media || isComplete)
+        isComplete = isFirst && summary.kind == .media && summary.hasEndList
+        isOther = isFirst && (summary.kind != .media || isComplete)
         guard !isOther else {
             outcome.isShifted = false
             return outcome

@@ -5,7 +5,12 @@ import Testing
 @Suite struct ContentProtectionTests {
     private func read(_ lines: String...) throws -> ContentProtection.Reading {
         let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:4"] + lines).joined(separator: "\n")
-        return ContentProtection.read(try PlaylistText(Array(text.utf8)))
+        return try Self.reading(text)
+    }
+
+    private static func reading(_ text: String) throws -> ContentProtection.Reading {
+        let list = try Playlist(Array(text.utf8), base: nil)
+        return ContentProtection.read(try #require(list.media))
     }
 
     @Test(arguments: [
@@ -81,7 +86,7 @@ import Testing
             lines.append("#EXTINF:4,\ns\(number).ts")
         }
         let text = "#EXTM3U\n" + lines.joined(separator: "\n")
-        let reading = ContentProtection.read(try PlaylistText(Array(text.utf8)))
+        let reading = try Self.reading(text)
         #expect(reading.protection?.missingKeys == 20_000)
         #expect(reading.protection?.systems.count == 8)
     }

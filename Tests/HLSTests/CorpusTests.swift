@@ -15,7 +15,7 @@ import Glibc
     func `a playlist of the corpus is rewritten as expected`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         var options = PlaylistRewriter.Options()
-        options.inheritedVariables = ["from-parent": "parent value"]
+        options.reading.inheritedVariables = ["from-parent": "parent value"]
         if let refusal = Corpus.read(name + ".refused") {
             let expected = String(decoding: refusal, as: UTF8.self)
             let error = try #require(throws: PlaylistError.self) {
@@ -56,7 +56,7 @@ import Glibc
             name.hasPrefix("rfc-") || name.hasPrefix("tag-")
         else { return }
         var options = PlaylistRewriter.Options()
-        options.inheritedVariables = ["from-parent": "parent value"]
+        options.reading.inheritedVariables = ["from-parent": "parent value"]
         let list = try PlaylistRewriter.rewrite(body, base: Corpus.base, options: options) {
             _, _ in false
         }
@@ -76,6 +76,17 @@ enum Corpus {
         else { fatalError("the corpus base is a URL") }
         return url
     }()
+
+    /// A playlist from the corpus' base, read with its lines.
+    static func list(_ body: [UInt8]) throws(PlaylistError) -> Playlist {
+        try Playlist(body, base: base, PlaylistReading(keepsLines: true))
+    }
+
+    /// What the rules find in a playlist.
+    static func violations(in body: [UInt8]) throws(PlaylistError) -> [Violation] {
+        PlaylistRule.violations(
+            in: try Playlist(body, base: nil, PlaylistReading(keepsLines: true)))
+    }
 
     static func map(_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool {
         output.append(contentsOf: "/R/".utf8)

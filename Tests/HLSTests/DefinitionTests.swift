@@ -9,8 +9,8 @@ import URISyntax
         parent: [String: String]? = nil
     ) throws -> String {
         var options = PlaylistRewriter.Options()
-        options.inheritedVariables = parent ?? [:]
-        options.knowsMultivariant = parent != nil
+        options.reading.inheritedVariables = parent ?? [:]
+        options.reading.knowsMultivariant = parent != nil
         let text = (["#EXTM3U"] + lines).joined(separator: "\n") + "\n"
         let list = try PlaylistRewriter.rewrite(
             Array(text.utf8), base: AbsoluteURL(url), options: options

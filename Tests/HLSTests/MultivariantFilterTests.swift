@@ -6,7 +6,7 @@ import URISyntax
 @Suite struct MultivariantFilterTests {
     /// Filters a list; what is named here by file name cannot be played.
     static func filter(_ text: String, without names: Set<String>) throws -> (String, Bool) {
-        let result = try MultivariantFilter.filter(Array(text.utf8), base: Corpus.base) {
+        let result = MultivariantFilter.filter(try Corpus.list(Array(text.utf8))) {
             !names.contains($0.url.lastPathSegment)
         }
         return (String(decoding: result.bytes, as: UTF8.self), result.isPlayable)
@@ -112,7 +112,7 @@ import URISyntax
 
     @Test func `what is asked about is resolved, and asked once`() throws {
         var asked: [String] = []
-        _ = try MultivariantFilter.filter(Array(Self.film.utf8), base: Corpus.base) {
+        _ = MultivariantFilter.filter(try Corpus.list(Array(Self.film.utf8))) {
             asked.append($0.url.text)
             return true
         }
@@ -123,15 +123,15 @@ import URISyntax
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") })
     func `what is left of the draft's examples breaks no more rules`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
-        guard try PlaylistText(body).kind == .multivariant else { return }
+        guard try Playlist(body, base: nil).kind == .multivariant else { return }
         for residue in 0..<3 {
             var index = 0
-            let result = try MultivariantFilter.filter(body, base: Corpus.base) { _ in
+            let result = MultivariantFilter.filter(try Corpus.list(body)) { _ in
                 index += 1
                 return index % 3 != residue
             }
             guard result.isPlayable else { continue }
-            let found = PlaylistRule.violations(in: try PlaylistText(result.bytes))
+            let found = try Corpus.violations(in: result.bytes)
                 .filter { $0.level == .must && $0.rule != "pathway-missing" }
             #expect(found.isEmpty, "\(found)")
         }

@@ -19,12 +19,7 @@ import URISyntax
             text += "#EXTINF:\(duration),\n\(name)\(first + index)\n"
         }
         if !isLive { text += "#EXT-X-ENDLIST\n" }
-        var options = PlaylistRewriter.Options()
-        options.collectsReferences = true
-        let read = try PlaylistRewriter.rewrite(
-            Array(text.utf8), base: Corpus.base, options: options
-        ) { _, _ in false }
-        return OfflineList(read.references, read.summary) {
+        return OfflineList(try Playlist(Array(text.utf8), base: Corpus.base)) {
             $0.tag != .inf || keeps.contains($0.mediaSequence)
         }
     }
@@ -148,13 +143,8 @@ import URISyntax
             v3
 
             """
-        var options = PlaylistRewriter.Options()
-        options.collectsReferences = true
-        let body = Array(text.utf8)
-        let read = try PlaylistRewriter.rewrite(body, base: Corpus.base, options: options) {
-            _, _ in false
-        }
-        let variants = try MultivariantFilter.variants(body, read.references)
+        let list = try Playlist(Array(text.utf8), base: Corpus.base)
+        let variants = MultivariantFilter.variants(try #require(list.multivariant))
         #expect(
             variants.map { $0.sound.map(\.lastPathSegment) } == [["s1", "s2"], ["s1", "s2"], []])
         #expect(variants[0].kinship != nil && variants[0].kinship == variants[1].kinship)

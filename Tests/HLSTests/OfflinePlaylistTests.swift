@@ -6,7 +6,7 @@ import URISyntax
 @Suite struct OfflinePlaylistTests {
     /// The list without what is named here by file name.
     static func make(_ text: String, without names: Set<String>) throws -> String {
-        let result = try OfflinePlaylist.make(Array(text.utf8), base: Corpus.base) {
+        let result = OfflinePlaylist.make(try Corpus.list(Array(text.utf8))) {
             !names.contains($0.url.lastPathSegment)
         }
         return String(decoding: result.bytes, as: UTF8.self)
@@ -103,9 +103,9 @@ import URISyntax
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
             + "#EXTINF:6,\n#EXT-X-BYTERANGE:10@5\nf\n#EXTINF:6,\n#EXT-X-BYTERANGE:20\nf\n"
-        let result = try OfflinePlaylist.make(
-            Array(text.utf8), base: Corpus.base
-        ) { $0.byteRange?.offset != 5 }
+        let result = OfflinePlaylist.make(try Corpus.list(Array(text.utf8))) {
+            $0.byteRange?.offset != 5
+        }
         #expect(
             String(decoding: result.bytes, as: UTF8.self).contains("#EXT-X-BYTERANGE:20@15\nf\n"))
         #expect(result.presentCount == 1 && result.missing.map(\.mediaSequence) == [0])
@@ -118,7 +118,7 @@ import URISyntax
 
     @Test func `what only a living origin is good for goes`() throws {
         let body = try #require(Corpus.read("rfc-low-latency-whole.m3u8"))
-        let result = try OfflinePlaylist.make(body, base: Corpus.base) { _ in true }
+        let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }
         let text = String(decoding: result.bytes, as: UTF8.self)
         for name in ["PART", "PRELOAD", "REPORT", "CONTROL"] { #expect(!text.contains(name)) }
         #expect(text.hasSuffix("#EXT-X-ENDLIST\n") && result.presentCount == 3)
@@ -126,20 +126,22 @@ import URISyntax
 
     @Test func `a delta update is no list to play from`() throws {
         let body = try #require(Corpus.read("rfc-low-latency.m3u8"))
-        let result = try OfflinePlaylist.make(body, base: Corpus.base) { _ in true }
+        let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }
         #expect(!result.isPlayable)
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") || $0.hasPrefix("tag-") })
     func `what is left of the draft's lists breaks no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
-        guard try PlaylistText(body).kind == .media, name != "tag-ext-x-define" else { return }
+        guard try Playlist(body, base: nil).kind == .media, name != "tag-ext-x-define" else {
+            return
+        }
         for residue in 0..<3 {
-            let result = try OfflinePlaylist.make(body, base: Corpus.base) {
+            let result = OfflinePlaylist.make(try Corpus.list(body)) {
                 $0.mediaSequence % 3 != residue
             }
             guard result.isPlayable else { continue }
-            let found = PlaylistRule.violations(in: try PlaylistText(result.bytes))
+            let found = try Corpus.violations(in: result.bytes)
                 .filter { $0.level == .must && $0.rule != "version" }
             #expect(found.isEmpty, "\(found)\n\(String(decoding: result.bytes, as: UTF8.self))")
         }

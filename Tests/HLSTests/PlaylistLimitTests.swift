@@ -6,7 +6,7 @@ import URISyntax
 @Suite struct PlaylistLimitTests {
     static func rewrite(_ text: String, _ limits: PlaylistLimits) throws -> RewrittenPlaylist {
         var options = PlaylistRewriter.Options()
-        options.limits = limits
+        options.reading.limits = limits
         return try PlaylistRewriter.rewrite(
             Array(text.utf8), base: Corpus.base, options: options, map: Corpus.map)
     }

@@ -4,7 +4,7 @@ import Testing
 /// The rules of the draft, each with a playlist that breaks it.
 @Suite struct PlaylistRuleTests {
     static func violations(_ lines: String) throws -> [Violation] {
-        PlaylistRule.violations(in: try PlaylistText(Array(lines.utf8)))
+        try Corpus.violations(in: Array(lines.utf8))
     }
 
     /// A media playlist whose first three lines are in order: lines of the row start at 4.
@@ -250,14 +250,14 @@ import Testing
     }
 
     @Test func `bytes that are no UTF-8 are a violation`() throws {
-        let text = try PlaylistText(Array("#EXTM3U\n#".utf8) + [0xFF, 0x0A])
-        #expect(PlaylistRule.violations(in: text).contains { $0.rule == "utf-8" && $0.line == 2 })
+        let found = try Corpus.violations(in: Array("#EXTM3U\n#".utf8) + [0xFF, 0x0A])
+        #expect(found.contains { $0.rule == "utf-8" && $0.line == 2 })
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("tag-") || $0.hasPrefix("rfc-") })
     func `the fixtures of the draft break no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
-        let found = PlaylistRule.violations(in: try PlaylistText(body))
+        let found = try Corpus.violations(in: body)
             .filter { $0.level == .must }
         #expect(found.isEmpty, "\(found.map(\.description).joined(separator: "\n"))")
     }
@@ -282,9 +282,7 @@ import Testing
             for byte: UInt8 in [0x00, 0x0A, 0x22, 0x2C, 0x3A, 0x40, 0x7B, 0xFF] {
                 var damaged = body
                 damaged[index] = byte
-                if let text = try? PlaylistText(damaged) {
-                    _ = PlaylistRule.violations(in: text)
-                }
+                _ = try? Corpus.violations(in: damaged)
             }
         }
     }

@@ -97,9 +97,8 @@ import URISyntax
             Self.malformed, "#EXTINF:6,", "c.ts", "#EXT-X-ENDLIST", "",
         ]
         let body = Array(lines.joined(separator: "\n").utf8)
-        let list = try PlaylistRewriter.rewrite(body, base: Corpus.base, map: Corpus.map)
-        let shorter = try OfflinePlaylist.leavingOut(
-            segments: list.unusable.segmentLines, of: body, base: Corpus.base, options: .init())
+        let list = try Corpus.list(body)
+        let shorter = OfflinePlaylist.cut(list, missing: Set(list.unusable.segmentLines))
         #expect(
             String(decoding: shorter, as: UTF8.self)
                 == "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na.ts\n#EXT-X-DISCONTINUITY\n"

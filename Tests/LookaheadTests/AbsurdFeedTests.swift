@@ -14,7 +14,8 @@ import URISyntax
     ) throws {
         let base = try AbsoluteURL("http://origin.test/main.m3u8")
         let text = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=\(bandwidth),RESOLUTION=1x-1\nv.m3u8\n"
-        let graph = StreamGraph(try PlaylistOutline(Array(text.utf8), base: base))
+        let graph = StreamGraph(
+            try #require(try Playlist(Array(text.utf8), base: base).multivariant))
         let stream = try #require(graph.choice(.init(height: 720)))
         let pieces = try (0..<3).map { number in
             MediaPiece(try AbsoluteURL("http://origin.test/\(number).ts"), role: .segment)

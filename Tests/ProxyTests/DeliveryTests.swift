@@ -20,7 +20,7 @@ import Testing
             text += "#EXTINF:4,\ns\(number).ts\n"
         }
         text += (0..<parts).map { part("10.\($0)") }.joined() + end
-        return try #require(LivePosition(Array(text.utf8), options: PlaylistRewriter.Options()))
+        return try #require(LivePosition(Array(text.utf8)))
     }
 
     private func part(_ name: String) -> String { "#EXT-X-PART:DURATION=1,URI=\"p\(name).ts\"\n" }

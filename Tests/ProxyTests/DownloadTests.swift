@@ -75,8 +75,8 @@ import URISyntax
         let base = try AbsoluteURL("http://h/master.m3u8")
         var order = DownloadOrder(url: base)
         for (name, value) in settings { _ = order.set(name, value) }
-        let outline = try PlaylistOutline(Array(Self.master.utf8), base: base)
-        return try DownloadChoice(order, outline).playlists().map(\.url.lastPathSegment)
+        let list = try #require(try Playlist(Array(Self.master.utf8), base: base).multivariant)
+        return try DownloadChoice(order, list).playlists().map(\.url.lastPathSegment)
     }
 
     @Test func `the best picture counts before the bit rate`() throws {

@@ -38,7 +38,7 @@ struct EpochSequences {
             let key = keys[readings.happens(oneIn: 4) ? 1 : 0]
             let wasLive = epochs.lists[key] != nil
             if let reading = try? LiveReading(
-                list, base: base, wasLive: wasLive, options: PlaylistRewriter.Options())
+                list, base: base, wasLive: wasLive, options: PlaylistReading())
             {
                 if let fault = take(reading, of: key) { return fault }
             }
@@ -123,7 +123,7 @@ struct EpochSequences {
     private mutating func positionFault(_ list: [UInt8]) -> String? {
         let query = "_HLS_msn=\(readings.edge())&_HLS_part=\(readings.edge())"
         let directives = DeliveryDirectives(QueryItem.items(of: query))
-        guard let position = LivePosition(list, options: .init()) else { return nil }
+        guard let position = LivePosition(list) else { return nil }
         if position.longestHold > .seconds(120) || position.longestHold < .zero {
             return "a request is held for \(position.longestHold)"
         }

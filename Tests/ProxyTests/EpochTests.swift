@@ -30,7 +30,7 @@ import URISyntax
         let reading = try #require(
             try LiveReading(
                 Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
-                options: PlaylistRewriter.Options()))
+                options: PlaylistReading()))
         let window = WindowNames(
             reading, known: epochs.knownNames(of: list ?? self.list, version: 0)
         ) { url, _ in ObjectKey(sha256Of: url.text) }

@@ -29,16 +29,10 @@ enum OrderSequences {
     ) -> String? {
         var plan = DownloadPlan()
         for list in readings.mediaPlaylists() {
-            var options = PlaylistRewriter.Options()
-            options.collectsReferences = true
-            guard
-                let found = try? PlaylistRewriter.rewrite(
-                    list, base: base, options: options, map: { _, _ in false })
-            else { continue }
+            guard let found = try? Playlist(list, base: base).media else { continue }
             let from = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
             let to = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
-            let keys = (try? PlaylistText(list)).map { ContentProtection.read($0) }
-            plan.add(found.references, label: "l", from: from, to: to, keys: keys)
+            plan.add(found, label: "l", from: from, to: to)
         }
         let count = plan.pieces.count
         plan.sort()
@@ -98,8 +92,8 @@ enum OrderSequences {
         order.seconds = Double(readings.number())
         order.segments = readings.number()
         order.lost = readings.number()
-        if let outline = try? PlaylistOutline(readings.multivariantPlaylist(), base: base),
-            let lists = try? DownloadChoice(choice, outline).playlists()
+        if let list = try? Playlist(readings.multivariantPlaylist(), base: base).multivariant,
+            let lists = try? DownloadChoice(choice, list).playlists()
         {
             order.lists = lists
             order.isMultivariant = true

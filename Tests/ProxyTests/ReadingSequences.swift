@@ -68,7 +68,7 @@ enum ReadingSequences {
                 keepsAll || $0.number % 2 == 0
             }
             if text.count > 4_096 * (shift.segments.count + 4) { return "the list is too long" }
-            if !text.isEmpty, (try? PlaylistText(text)) == nil { return "the list is none" }
+            if !text.isEmpty, (try? Playlist(text, base: nil)) == nil { return "the list is none" }
         }
         let restored = TimeShift(snapshot: shift.snapshot())
         if restored.segments.map(\.number) != shift.segments.map(\.number) {
@@ -91,18 +91,14 @@ enum ReadingSequences {
             let isPresent = { (reference: ResourceReference) in
                 reference.mediaSequence % kept == 0
             }
-            if let made = try? OfflinePlaylist.make(list, base: base, isPresent: isPresent),
-                (try? PlaylistText(made.bytes)) == nil
-            {
+            guard let url = try? AbsoluteURL("http://origin.test/live/v\(index).m3u8"),
+                let found = try? Playlist(list, base: base, PlaylistReading(keepsLines: true))
+            else { continue }
+            let made = OfflinePlaylist.make(found, isPresent: isPresent)
+            guard (try? Playlist(made.bytes, base: nil)) != nil else {
                 return "what was cut is no playlist"
             }
-            var options = PlaylistRewriter.Options()
-            options.collectsReferences = true
-            guard let url = try? AbsoluteURL("http://origin.test/live/v\(index).m3u8"),
-                let found = try? PlaylistRewriter.rewrite(
-                    list, base: base, options: options, map: { _, _ in false })
-            else { continue }
-            offline[url] = OfflineList(found.references, found.summary, isPresent: isPresent)
+            offline[url] = OfflineList(found, isPresent: isPresent)
             variants.append(.init(url: url, sound: [], kinship: "k"))
         }
         let plan = OfflinePlan(variants, lists: offline)
@@ -115,10 +111,9 @@ enum ReadingSequences {
     private static func picture(
         _ list: [UInt8], _ base: AbsoluteURL
     ) -> (picture: MediaPicture, urls: [AbsoluteURL])? {
-        guard let outline = try? PlaylistOutline(list, base: base), outline.refusal == nil else {
-            return nil
-        }
-        return (MediaPicture(outline.segments, outline.summary), outline.segments.map(\.url))
+        guard let found = try? Playlist(list, base: base) else { return nil }
+        let segments = found.media?.segments ?? []
+        return (MediaPicture(found), segments.compactMap { $0.place?.url })
     }
 
     private static func lookaheadFault(
@@ -166,8 +161,8 @@ enum ReadingSequences {
         var now = 0.0
         var actions = planner.start(at: now)
         for (content, list) in lists.enumerated() {
-            let graph = (try? PlaylistOutline(readings.multivariantPlaylist(), base: base))
-                .map { StreamGraph($0) }
+            let graph = (try? Playlist(readings.multivariantPlaylist(), base: base))?
+                .multivariant.map { StreamGraph($0) }
             let stream = graph?.choice(.init(height: readings.number(), line: 1e6))
             if let stream { _ = graph?.companions(of: stream) }
             guard let (picture, urls) = picture(list, base) else { continue }

@@ -15,7 +15,7 @@ import URISyntax
         return try #require(
             try LiveReading(
                 Array(text.utf8), base: try AbsoluteURL("http://h/d/l.m3u8"),
-                options: PlaylistRewriter.Options()))
+                options: PlaylistReading()))
     }
 
     private static func key(_ url: AbsoluteURL) -> ObjectKey { ObjectKey(sha256Of: url.text) }

@@ -2,26 +2,30 @@
 import HLS
 import URISyntax
 
+private let withLines = PlaylistReading(keepsLines: true)
+
 /// Puts one input through everything that reads or rebuilds whole lists.
 private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
-    guard let text = try? PlaylistText(input) else { return }
+    guard let text = try? Playlist(input, base: nil, withLines) else { return }
+    check(text)
     _ = PlaylistRule.violations(in: text)
     _ = try? PlaylistOutline(input, base: base)
+    guard let list = try? Playlist(input, base: base, withLines) else { return }
+    check(list)
     var turn = 0
     let isEven = { (_: ResourceReference) -> Bool in
         turn += 1
         return turn % 2 == 0
     }
-    if text.kind == .multivariant {
-        guard let made = try? MultivariantFilter.filter(input, base: base, canPlay: isEven) else {
-            return
-        }
-        precondition((try? PlaylistText(made.bytes)) != nil, "what was filtered is no playlist")
+    guard let media = list.media else {
+        let made = MultivariantFilter.filter(list, canPlay: isEven)
+        precondition(
+            (try? Playlist(made.bytes, base: nil)) != nil, "what was filtered is no playlist")
         return
     }
-    if let made = try? OfflinePlaylist.make(input, base: base, isPresent: isEven) {
-        precondition((try? PlaylistText(made.bytes)) != nil, "what was cut is no playlist")
-    }
+    _ = ContentProtection.read(media)
+    let made = OfflinePlaylist.make(list, isPresent: isEven)
+    precondition((try? Playlist(made.bytes, base: nil)) != nil, "what was cut is no playlist")
     var shift = TimeShift()
     guard (try? shift.merge(input, base: base)) != nil else { return }
     _ = try? shift.merge(input.reversed(), base: base)
@@ -30,9 +34,23 @@ private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
     let numbers = shift.segments.map(\.number)
     precondition(zip(numbers, numbers.dropFirst()).allSatisfy { $0 + 1 == $1 }, "numbers jump")
     let bytes = shift.playlist { $0.number % 2 == 0 }
-    precondition(bytes.isEmpty || (try? PlaylistText(bytes)) != nil, "the shifted list is none")
+    precondition(
+        bytes.isEmpty || (try? Playlist(bytes, base: nil)) != nil, "the shifted list is none")
     let restored = TimeShift(snapshot: shift.snapshot())
     precondition(restored.segments.count == shift.segments.count, "the snapshot lost segments")
+}
+
+/// Every value stands where it says, and every property can be read.
+private func check(_ list: Playlist) {
+    precondition(list.lines.map(\.number) == Array(1..<list.summary.lineCount + 1), "lines jump")
+    for segment in list.media?.segments ?? [] {
+        precondition(list.lines[segment.line - 1].range == segment.uri, "a URI is elsewhere")
+        precondition(segment.source.upperBound == segment.uri.upperBound, "a segment has no end")
+    }
+    for range in list.media?.dateRanges ?? [] { _ = (range.start, range.end, range.duration) }
+    for report in list.media?.renditionReports ?? [] { _ = report.lastMediaSequence }
+    for variant in list.multivariant?.variants ?? [] { _ = (variant.height, variant.frameRate) }
+    _ = (list.media?.skip?.skippedSegments, list.definitions.map(\.form), list.start?.timeOffset)
 }
 
 /// Rewrites one input and reads the result again (libFuzzer calls it).
@@ -52,11 +70,8 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
             })
     else { return 0 }
     // Read again, everything that is a reference has to be one of ours.
-    var options = PlaylistRewriter.Options()
-    options.collectsReferences = true
     do throws(PlaylistError) {
-        let second = try PlaylistRewriter.rewrite(
-            first.bytes, base: base, options: options, map: { _, _ in false })
+        let second = try Playlist(first.bytes, base: base)
         for reference in second.references {
             precondition(
                 reference.url.text.hasPrefix("http://sluice.test/s/x/"),

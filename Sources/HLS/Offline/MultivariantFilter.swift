@@ -1,4 +1,4 @@
-package import URISyntax
+import URISyntax
 
 /// Leaves in a multivariant playlist only what can be played, so that it is true without a network.
 ///
@@ -28,37 +28,22 @@ package enum MultivariantFilter {
         package var isWhole: Bool { removedLines.isEmpty }
     }
 
-    /// The variant streams of a multivariant playlist, with the playlists of their sound.
-    ///
-    /// - Parameters:
-    ///   - body: the playlist.
-    ///   - references: what a rewrite of it found.
-    ///   - limits: what a playlist may cost.
-    /// - Returns: them in the order of the playlist.
-    /// - Throws: what a rewrite would throw.
-    package static func variants(
-        _ body: [UInt8], _ references: [ResourceReference], limits: PlaylistLimits = .standard
-    ) throws(PlaylistError) -> [OfflinePlan.Variant] {
-        let view = PlaylistView(try PlaylistText(body, limits: limits))
-        let urls = Dictionary(
-            references.map { ($0.line, $0.url) }, uniquingKeysWith: { first, _ in first })
+    /// The variant streams of a multivariant playlist, in its order, with the playlists of their
+    /// sound.
+    package static func variants(_ list: MultivariantPlaylist) -> [OfflinePlan.Variant] {
         var sounds: [String: [AbsoluteURL?]] = [:]
-        for tag in view.uses(of: .media) where tag.attributes.isValue("AUDIO", of: "TYPE") {
-            sounds[tag.attributes.text(of: "GROUP-ID") ?? "", default: []].append(urls[tag.line])
+        for rendition in list.renditions where rendition.type == "AUDIO" {
+            sounds[rendition.groupID ?? "", default: []].append(rendition.reference?.url)
         }
-        return view.uses(of: .streamInf).compactMap { tag in
-            guard let line = view.uri(after: tag.line)?.line,
-                let url = urls[line]
-            else { return nil }
-            let group = tag.attributes.text(of: "AUDIO")
+        return list.streams.compactMap { variant in
+            guard let url = variant.reference?.url else { return nil }
+            let group = variant.audioGroup
             let sound = group.flatMap { sounds[$0] } ?? []
             // A rendition without a URI is in the variant itself.
             let isInside = sound.contains { $0 == nil }
             return OfflinePlan.Variant(
                 url: url, sound: isInside ? [] : sound.compactMap { $0 },
-                kinship: tag.attributes.text(of: "CODECS").map { codecs in
-                    "\(kin(codecs)) \(group ?? "")"
-                })
+                kinship: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" })
         }
     }
 
@@ -71,24 +56,26 @@ package enum MultivariantFilter {
         }.sorted().joined(separator: ",")
     }
 
-    /// Filters `body`, which came from `base`.
+    /// Filters a playlist that was read with its lines; a media playlist stays whole.
     ///
     /// `canPlay` says of each reference with the role `playlist` whether its playlist, its
     /// initialization sections, keys and at least some of its segments are kept, and of others
-    /// whether they are kept. It is asked once for each. Never blocks by itself. Throws what a
-    /// rewrite would throw.
+    /// whether they are kept. It is asked once for each. Never blocks by itself.
     package static func filter(
-        _ body: [UInt8], base: AbsoluteURL, limits: PlaylistLimits = .standard,
-        canPlay: (ResourceReference) -> Bool
-    ) throws(PlaylistError) -> Result {
-        var options = PlaylistRewriter.Options()
-        options.limits = limits
-        options.collectsReferences = true
-        let list = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in false
+        _ list: Playlist, canPlay: (ResourceReference) -> Bool
+    ) -> Result {
+        guard let multivariant = list.multivariant else {
+            return Result(bytes: list.source, variantCount: 0, removedLines: [])
         }
         var playable: [Int: Bool] = [:]
-        for reference in list.references { playable[reference.line] = canPlay(reference) }
-        var plan = FilterPlan(PlaylistView(try PlaylistText(body, limits: limits)), playable)
+        var lost: Set<Int> = []
+        list.forEachReference { reference in
+            let isPlayable = canPlay(reference)
+            playable[reference.line] = isPlayable
+            // The line of a variant is that of its URI.
+            if !isPlayable, reference.tag != .streamInf { lost.insert(reference.line) }
+        }
+        var plan = FilterPlan(list, multivariant, playable, lost: lost)
         plan.decide()
         return plan.result()
     }
@@ -102,49 +89,53 @@ private struct FilterPlan {
     }
 
     private struct Variant {
-        let tag: PlaylistView.TagUse
+        let tag: MultivariantPlaylist.Variant
         let uriLine: Int
         var isKept: Bool
     }
 
     private struct Rendition {
-        let tag: PlaylistView.TagUse
+        let tag: MultivariantPlaylist.Rendition
         let group: Group
         var isKept: Bool
     }
 
     private static let types = ["AUDIO", "VIDEO", "SUBTITLES", "CLOSED-CAPTIONS"]
 
-    private let view: PlaylistView
-    private let playable: [Int: Bool]
+    private let list: Playlist
+    /// The lines of tags whose resources are not there.
+    private let lost: Set<Int>
     private var variants: [Variant] = []
     private var renditions: [Rendition]
     private var defaults: Set<Int> = []
     /// The groups that renditions form, kept or not.
     private let declared: Set<Group>
 
-    init(_ view: PlaylistView, _ playable: [Int: Bool]) {
-        self.view = view
-        self.playable = playable
-        for tag in view.uses(of: .streamInf) {
-            guard let uri = view.uri(after: tag.line) else { continue }
+    init(
+        _ list: Playlist, _ multivariant: MultivariantPlaylist, _ playable: [Int: Bool],
+        lost: Set<Int>
+    ) {
+        self.list = list
+        self.lost = lost
+        // A tag without a URI goes with the next one that has one, and stands for nothing alone.
+        var uriLine: Int?
+        for tag in multivariant.streams.reversed() {
+            uriLine = tag.uriLine ?? uriLine
+            guard let uriLine else { continue }
             // A URI that passes unchanged needs nothing of ours.
-            variants.append(
-                Variant(tag: tag, uriLine: uri.line, isKept: playable[uri.line] ?? true))
+            variants.append(Variant(tag: tag, uriLine: uriLine, isKept: playable[uriLine] ?? true))
         }
-        let renditions = view.uses(of: .media).map { tag in
-            let group = Group(
-                type: tag.attributes.text(of: "TYPE") ?? "",
-                id: tag.attributes.text(of: "GROUP-ID") ?? "")
+        variants.reverse()
+        let renditions = multivariant.renditions.map { tag in
+            let group = Group(type: tag.type ?? "", id: tag.groupID ?? "")
             return Rendition(tag: tag, group: group, isKept: playable[tag.line] ?? true)
         }
         self.renditions = renditions
         declared = Set(renditions.map(\.group))
     }
 
-    private func group(_ type: String, of tag: PlaylistView.TagUse) -> Group? {
-        guard let attribute = tag.attributes.first(type), attribute.isQuoted else { return nil }
-        return Group(type: type, id: view.text(attribute))
+    private func group(_ type: String, of tag: MultivariantPlaylist.Variant) -> Group? {
+        tag.group(type).map { Group(type: type, id: $0) }
     }
 
     private var groupsLeft: Set<Group> { Set(renditions.filter(\.isKept).map(\.group)) }
@@ -173,9 +164,9 @@ private struct FilterPlan {
 
     private mutating func chooseDefaults() {
         let had = Set(
-            renditions.filter { $0.tag.attributes.isYes("DEFAULT") }.map(\.group))
+            renditions.filter { $0.tag.isDefault }.map(\.group))
         let have = Set(
-            renditions.filter { $0.isKept && $0.tag.attributes.isYes("DEFAULT") }.map(\.group))
+            renditions.filter { $0.isKept && $0.tag.isDefault }.map(\.group))
         var missing = had.subtracting(have)
         for rendition in renditions
         where rendition.isKept && missing.remove(rendition.group) != nil {
@@ -191,17 +182,17 @@ private struct FilterPlan {
         for variant in variants where !variant.isKept {
             removed.formUnion([variant.tag.line, variant.uriLine])
         }
-        for tag in view.tags where !(playable[tag.line] ?? true) { removed.insert(tag.line) }
+        removed.formUnion(lost)
         let left = groupsLeft
-        let byLine = Dictionary(
-            view.tags.map { ($0.line, $0) }, uniquingKeysWith: { first, _ in first })
+        let edits = edits(left)
         var output: [UInt8] = []
-        output.reserveCapacity(view.bytes.count)
-        for line in view.text.lines where !removed.contains(line.number) {
-            if let tag = byLine[line.number] {
-                append(tag, line.range, left, to: &output)
+        output.reserveCapacity(list.source.count)
+        for line in list.lines where !removed.contains(line.number) {
+            if let edit = edits[line.number], case .tag(_, let value) = line.kind {
+                output.append(contentsOf: list.source[line.range.lowerBound..<value.lowerBound])
+                edit.append(to: &output)
             } else {
-                output.append(contentsOf: view.bytes[line.range])
+                output.append(contentsOf: list.source[line.range])
             }
             output.append(0x0A)
         }
@@ -210,30 +201,25 @@ private struct FilterPlan {
             removedLines: removed.sorted())
     }
 
-    /// Appends a tag without the groups that are gone and with the default that it became.
-    private func append(
-        _ tag: PlaylistView.TagUse, _ range: Range<Int>, _ left: Set<Group>,
-        to output: inout [UInt8]
-    ) {
-        var lost: [String] = []
-        if tag.name == .streamInf || tag.name == .iFrameStreamInf {
-            lost = Self.types.filter { type in
+    /// The tags that lose groups which are gone, or become a default, by their lines.
+    private func edits(_ left: Set<Group>) -> [Int: AttributeEdit] {
+        var edits: [Int: AttributeEdit] = [:]
+        for tag in list.multivariant?.variants ?? [] where tag.kind != .images {
+            let lost = Self.types.filter { type in
                 guard let group = group(type, of: tag) else { return false }
                 return declared.contains(group) && !left.contains(group)
             }
+            guard !lost.isEmpty else { continue }
+            var edit = AttributeEdit(tag.attributes)
+            for name in lost { edit.remove(name) }
+            edits[tag.line] = edit
         }
-        let isDefault = defaults.contains(tag.line)
-        guard !lost.isEmpty || isDefault else {
-            output.append(contentsOf: view.bytes[range])
-            return
-        }
-        var edit = AttributeEdit(tag.attributes)
-        for name in lost { edit.remove(name) }
-        if isDefault {
+        for rendition in renditions where defaults.contains(rendition.tag.line) {
+            var edit = AttributeEdit(rendition.tag.attributes)
             edit.set("DEFAULT", "YES")
-            if tag.attributes.first("AUTOSELECT") != nil { edit.set("AUTOSELECT", "YES") }
+            if rendition.tag.attributes.has("AUTOSELECT") { edit.set("AUTOSELECT", "YES") }
+            edits[rendition.tag.line] = edit
         }
-        output.append(contentsOf: view.bytes[range.lowerBound..<tag.value.lowerBound])
-        edit.append(to: &output)
+        return edits
     }
 }

@@ -28,22 +28,21 @@ package struct OfflineList: Sendable {
     let isLive: Bool
     private let firstNumber: Int
 
-    /// Reads what a rewrite of a media playlist found.
+    /// Reads a media playlist.
     ///
     /// - Parameters:
-    ///   - references: all that the list names, in its order.
-    ///   - summary: the same rewrite's.
+    ///   - list: the playlist.
     ///   - isPresent: asked once of each segment, key and initialization section.
     package init(
-        _ references: [ResourceReference], _ summary: PlaylistSummary,
-        isPresent: (ResourceReference) -> Bool
+        _ list: Playlist, isPresent: (ResourceReference) -> Bool
     ) {
-        isLive = summary.isLive
-        firstNumber = summary.mediaSequence
+        isLive = list.summary.isLive
+        firstNumber = list.summary.mediaSequence
         var absent: Set<AbsoluteURL> = []
         var time = 0.0
         var hasMap = false
-        for reference in references {
+        var segments: [Segment] = []
+        list.forEachReference { reference in
             switch reference.tag {
             case .key, .map:
                 if !isPresent(reference) { absent.insert(reference.url) }
@@ -65,6 +64,7 @@ package struct OfflineList: Sendable {
             }
         }
         self.hasMap = hasMap
+        self.segments = segments
     }
 
     /// What can be played.

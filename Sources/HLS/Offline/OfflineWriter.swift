@@ -4,19 +4,23 @@ import URISyntax
 struct OfflineWriter {
     /// The lines of one segment: its tags, whatever else stands between, and its URI.
     private struct Block {
-        let lines: ArraySlice<PlaylistText.Line>
-        /// The line of its URI; nil for what stands behind the last segment.
+        let lines: ArraySlice<PlaylistLine>
+        /// Its index among the list's segments; nil for what stands behind the last one.
+        let index: Int?
+        /// The line of its URI.
         let uriLine: Int?
     }
 
-    private let text: PlaylistText
+    private let list: Playlist
+    private let media: MediaPlaylist
     private let missing: Set<Int>
     /// URLs that stand in for segments, by the lines of their URIs.
     private let borrowed: [Int: AbsoluteURL]
-    private let references: [Int: ResourceReference]
-    private let summary: PlaylistSummary
+    private var summary: PlaylistSummary { list.summary }
     private var output: [UInt8] = []
     private var keys = KeysInForce()
+    /// How many of the list's keys are in `keys`.
+    private var keyCount = 0
     private var clock = SegmentClock()
     /// Sequence numbers that were taken out behind the first segment.
     private var holes = 0
@@ -25,27 +29,24 @@ struct OfflineWriter {
     private var needsDate = false
 
     init(
-        _ text: PlaylistText, _ list: RewrittenPlaylist, missing: Set<Int>,
+        _ list: Playlist, _ media: MediaPlaylist, missing: Set<Int>,
         borrowed: [Int: AbsoluteURL] = [:]
     ) {
-        self.text = text
+        self.list = list
+        self.media = media
         self.missing = missing
         self.borrowed = borrowed
-        summary = list.summary
-        references = Dictionary(
-            list.references.filter { $0.tag == .inf }.map { ($0.line, $0) },
-            uniquingKeysWith: { first, _ in first })
     }
 
     private var blocks: [Block] {
         var blocks: [Block] = []
-        var start = text.lines.startIndex
-        for (index, line) in text.lines.enumerated() {
-            guard case .uri = line.kind else { continue }
-            blocks.append(Block(lines: text.lines[start...index], uriLine: line.number))
-            start = index + 1
+        var start = 0
+        for (index, segment) in media.segments.enumerated() {
+            let end = segment.line
+            blocks.append(Block(lines: list.lines[start..<end], index: index, uriLine: end))
+            start = end
         }
-        blocks.append(Block(lines: text.lines[start...], uriLine: nil))
+        blocks.append(Block(lines: list.lines[start...], index: nil, uriLine: nil))
         return blocks
     }
 
@@ -53,13 +54,13 @@ struct OfflineWriter {
     mutating func shortened() -> [UInt8] {
         let blocks = self.blocks
         let lead = blocks.prefix { $0.uriLine.map(missing.contains) ?? false }
-        let leadDiscontinuities = lead.flatMap(\.lines).count {
-            Self.name($0) == .discontinuity
+        let leadDiscontinuities = media.segments.prefix(lead.count).reduce(0) {
+            $0 + $1.discontinuities
         }
         var wroteSegment = false
         for block in blocks {
             let isMissing = block.uriLine.map(missing.contains) ?? false
-            clock.begin(block.lines, text)
+            clock.begin(block.index.flatMap { media.segments[$0].date })
             if !isMissing, block.uriLine != nil, needsDate {
                 resume(behindHole: block)
             }
@@ -67,7 +68,7 @@ struct OfflineWriter {
                 write(
                     line, of: block, isMissing: isMissing, lead: lead.count, leadDiscontinuities)
             }
-            clock.end(block.uriLine.flatMap { references[$0]?.duration })
+            clock.end(block.index.flatMap { media.segments[$0].duration })
             guard block.uriLine != nil else { continue }
             guard isMissing else {
                 wroteSegment = true
@@ -86,10 +87,10 @@ struct OfflineWriter {
         let isFirst = !needsDiscontinuity
         needsDiscontinuity = false
         needsDate = false
-        if !isFirst, !block.lines.contains(where: { Self.name($0) == .discontinuity }) {
+        if !isFirst, block.index.map({ media.segments[$0].discontinuities }) == 0 {
             append("#EXT-X-DISCONTINUITY")
         }
-        if !block.lines.contains(where: { Self.name($0) == .programDateTime }),
+        if !block.lines.contains(where: { $0.tag == .programDateTime }),
             let date = clock.date
         {
             append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
@@ -97,11 +98,14 @@ struct OfflineWriter {
     }
 
     private mutating func write(
-        _ line: PlaylistText.Line, of block: Block, isMissing: Bool, lead: Int,
+        _ line: PlaylistLine, of block: Block, isMissing: Bool, lead: Int,
         _ leadDiscontinuities: Int
     ) {
-        keys.note(line, text)
-        switch Self.name(line) {
+        if line.tag == .key, keyCount < media.keys.count {
+            keys.note(media.keys[keyCount], in: list.source)
+            keyCount += 1
+        }
+        switch line.tag {
         case .extM3U:
             append(line)
             if lead > 0, !contains(.mediaSequence) { append("#EXT-X-MEDIA-SEQUENCE:\(lead)") }
@@ -119,7 +123,7 @@ struct OfflineWriter {
             if !isMissing { append(line) }
         case .byteRange:
             guard !isMissing else { return }
-            if let range = block.uriLine.flatMap({ references[$0]?.byteRange }) {
+            if let range = block.index.flatMap({ media.segments[$0].byteRange }) {
                 append("#EXT-X-BYTERANGE:\(range.length)@\(range.offset)")
             } else {
                 append(line)
@@ -136,7 +140,7 @@ struct OfflineWriter {
 
     /// Behind a hole sequence numbers are others, which keys without an IV are used with.
     private mutating func writeIVs(_ block: Block) {
-        guard holes > 0, let number = block.uriLine.flatMap({ references[$0]?.mediaSequence })
+        guard holes > 0, let number = block.index.map({ media.segments[$0].mediaSequence })
         else { return }
         for line in keys.withIVs(of: number) {
             output.append(contentsOf: line)
@@ -152,17 +156,12 @@ struct OfflineWriter {
     // MARK: Lines
 
     private func contains(_ name: Tag.Name) -> Bool {
-        text.lines.contains { Self.name($0) == name }
-    }
-
-    private static func name(_ line: PlaylistText.Line) -> Tag.Name? {
-        if case .tag(let tag, _) = line.kind { return tag.name }
-        return nil
+        list.lines.contains { $0.tag == name }
     }
 
     /// Whether a line is of use only while somebody produces segments.
-    private static func isLive(_ line: PlaylistText.Line) -> Bool {
-        switch name(line) {
+    private static func isLive(_ line: PlaylistLine) -> Bool {
+        switch line.tag {
         case .part, .partInf, .preloadHint, .renditionReport, .serverControl, .prefetch,
             .twitchPrefetch:
             true
@@ -170,8 +169,8 @@ struct OfflineWriter {
         }
     }
 
-    private mutating func append(_ line: PlaylistText.Line) {
-        output.append(contentsOf: text.bytes[line.range])
+    private mutating func append(_ line: PlaylistLine) {
+        output.append(contentsOf: list.source[line.range])
         output.append(0x0A)
     }
 
@@ -187,14 +186,7 @@ struct SegmentClock {
     private(set) var date: DateTime?
 
     /// Takes the date of a segment's own tag, if it has one.
-    mutating func begin(_ lines: ArraySlice<PlaylistText.Line>, _ text: PlaylistText) {
-        for line in lines {
-            guard case .tag(let tag, let value) = line.kind, tag.name == .programDateTime,
-                let date = DateTime(text.bytes[value])
-            else { continue }
-            self.date = date
-        }
-    }
+    mutating func begin(_ date: DateTime?) { self.date = date ?? self.date }
 
     /// Goes on by a segment's duration.
     mutating func end(_ duration: Duration?) {

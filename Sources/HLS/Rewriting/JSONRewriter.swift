@@ -228,7 +228,7 @@ struct JSONPass {
         let line = lines.line(at: range.lowerBound, in: body)
         let found: AbsoluteURL?
         do throws(PlaylistError) {
-            found = try RewritePass.resolve(
+            found = try ReferenceText.resolve(
                 JSONText.unescape(body[range])[...], role, by: resolver, line: line,
                 tag: tag.rawValue, isOptional: true)
         } catch {

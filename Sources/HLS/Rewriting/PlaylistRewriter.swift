@@ -2,7 +2,7 @@ package import URISyntax
 
 /// Rewrites playlists so that every URI in them leads back to the daemon.
 ///
-/// One pass over the bytes; no model is built. Lines without URIs are copied as they are, unknown
+/// One pass over the bytes, the same that reads a `Playlist`; no values are made. Lines without URIs are copied as they are, unknown
 /// tags and comments included. Line ends become LF, a byte order mark and blanks around URI lines
 /// go, lines before `#EXTM3U` move behind it: origins send all of these and players fail on them.
 package enum PlaylistRewriter {
@@ -15,21 +15,8 @@ package enum PlaylistRewriter {
 
     /// What a rewrite knows beyond the playlist itself.
     package struct Options: Sendable {
-        package var limits = PlaylistLimits.standard
-        /// Variables of the multivariant playlist, for EXT-X-DEFINE:IMPORT.
-        package var inheritedVariables: [String: String] = [:]
-        /// Whether the multivariant playlist has been read, so that `inheritedVariables` are all
-        /// that it defines.
-        package var knowsMultivariant = false
-        /// Whether `RewrittenPlaylist.references` is filled; costs memory on long lists.
-        package var collectsReferences = false
-        /// Whether `RewrittenPlaylist.dates` is filled.
-        package var collectsDates = false
-        /// The role of this playlist's segments where the parent playlist tells, as for subtitles
-        /// and images; otherwise it is read off each segment's name.
-        package var segmentRole: ResourceRole?
-        /// Whether the full list has an EXT-X-MAP; a delta update may leave that line out.
-        package var assumesMap = false
+        /// What is known of the playlist beyond its text.
+        package var reading = PlaylistReading()
         /// Whether byte ranges that continue the one before get their offset: a range without one
         /// belongs to the same URI as the range before (8216bis 4.4.4.2), which the map may change.
         package var writesOffsets = false
@@ -37,7 +24,9 @@ package enum PlaylistRewriter {
         /// be looked through.
         package var trustsMap = false
 
-        package init() {}
+        package init(_ reading: PlaylistReading = PlaylistReading()) {
+            self.reading = reading
+        }
     }
 
     /// Rewrites `body`, a playlist that came from `base`: its URL after redirects.
@@ -46,12 +35,14 @@ package enum PlaylistRewriter {
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, options: Options = Options(), map: ReferenceMap
     ) throws(PlaylistError) -> RewrittenPlaylist {
-        guard body.count <= options.limits.byteCount else {
-            throw .tooLarge(byteCount: body.count, limit: options.limits.byteCount)
+        guard body.count <= options.reading.limits.byteCount else {
+            throw .tooLarge(byteCount: body.count, limit: options.reading.limits.byteCount)
         }
-        var pass = RewritePass(body, base: base, options: options)
+        var pass = PlaylistPass(
+            body, base: base, options: options.reading, writesOffsets: options.writesOffsets,
+            to: PlaylistWriter(body, options))
         try pass.run(map)
-        return pass.finish()
+        return RewrittenPlaylist(pass)
     }
 
     /// Rewrites `body` with a map that gives texts; nil leaves a URI as it was.
@@ -71,15 +62,18 @@ package enum PlaylistRewriter {
 package struct RewrittenPlaylist: Sendable {
     package let bytes: [UInt8]
     package let summary: PlaylistSummary
-    /// Every reference in the order of the list; empty unless asked for.
-    package let references: [ResourceReference]
-    /// The dates that are written (EXT-X-PROGRAM-DATE-TIME), each with the media sequence number of
-    /// the next segment; empty unless asked for.
-    package let dates: [(mediaSequence: Int, date: DateTime)]
     /// At most `Diagnostic.maximumCount` oddities.
     package let diagnostics: [Diagnostic]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
     /// The URIs that players are not given.
     package let unusable: UnusableURIs
+
+    init(_ pass: consuming PlaylistPass<PlaylistWriter>) {
+        summary = pass.summary
+        diagnostics = pass.diagnostics
+        definedVariables = pass.variables.values
+        unusable = pass.unusable
+        bytes = pass.sink.finish()
+    }
 }

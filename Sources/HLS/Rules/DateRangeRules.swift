@@ -13,12 +13,14 @@ enum DateRangeRules {
         PlaylistRule("interstitial-assets", "D.2", checkAssets),
     ]
 
+    private static func ranges(_ view: PlaylistView) -> [MediaPlaylist.DateRange] {
+        view.media?.dateRanges ?? []
+    }
+
     /// The first tag of each identifier; those that follow may say less.
-    private static func firsts(_ view: PlaylistView) -> [PlaylistView.TagUse] {
+    private static func firsts(_ view: PlaylistView) -> [MediaPlaylist.DateRange] {
         var seen: Set<String> = []
-        return view.uses(of: .dateRange).filter {
-            seen.insert($0.attributes.text(of: "ID") ?? "").inserted
-        }
+        return ranges(view).filter { seen.insert($0.id ?? "").inserted }
     }
 
     private static func checkProgramDateTime(_ view: PlaylistView, _ findings: inout Findings) {
@@ -34,15 +36,11 @@ enum DateRangeRules {
         }
     }
 
-    private static func date(_ use: PlaylistView.TagUse, _ name: String) -> DateTime? {
-        use.attributes.bytes(of: name).flatMap(DateTime.init)
-    }
-
     private static func checkDates(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in view.uses(of: .dateRange) {
-            for name in ["START-DATE", "END-DATE"] {
+        for use in ranges(view) {
+            for (name, date) in [("START-DATE", use.start), ("END-DATE", use.end)] {
                 guard let attribute = use.attributes.first(name),
-                    !attribute.hasVariable(in: view.bytes), date(use, name) == nil
+                    !attribute.hasVariable(in: view.bytes), date == nil
                 else { continue }
                 findings.add(use.line, .dateRange, "\(name) is no date with time")
             }
@@ -50,32 +48,29 @@ enum DateRangeRules {
     }
 
     private static func checkEnd(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in view.uses(of: .dateRange) {
-            guard let start = date(use, "START-DATE"), let end = date(use, "END-DATE") else {
-                continue
-            }
+        for use in ranges(view) {
+            guard let start = use.start, let end = use.end else { continue }
             if end < start { findings.add(use.line, .dateRange, "ends before it starts") }
-            if let duration = use.seconds("DURATION"), start + duration != end {
+            if let duration = use.duration, start + duration != end {
                 findings.add(use.line, .dateRange, "END-DATE is not START-DATE plus DURATION")
             }
         }
     }
 
     private static func checkDuration(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in view.uses(of: .dateRange) {
-            for name in ["DURATION", "PLANNED-DURATION"] {
+        for use in ranges(view) {
+            let lengths = [("DURATION", use.duration), ("PLANNED-DURATION", use.plannedDuration)]
+            for (name, length) in lengths {
                 guard let attribute = use.attributes.first(name),
-                    !attribute.hasVariable(in: view.bytes)
+                    !attribute.hasVariable(in: view.bytes), length == nil
                 else { continue }
-                if use.seconds(name).map({ $0 < .zero }) ?? true {
-                    findings.add(use.line, .dateRange, "\(name) is no duration")
-                }
+                findings.add(use.line, .dateRange, "\(name) is no duration")
             }
         }
     }
 
     private static func checkEndOnNext(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in view.uses(of: .dateRange) where use.attributes.isYes("END-ON-NEXT") {
+        for use in ranges(view) where use.endsOnNext {
             let list = use.attributes
             if list.first("CLASS") == nil {
                 findings.add(use.line, .dateRange, "has END-ON-NEXT and no CLASS")
@@ -88,10 +83,10 @@ enum DateRangeRules {
 
     private static func checkConflicts(_ view: PlaylistView, _ findings: inout Findings) {
         var known: [String: [String: String]] = [:]
-        for use in view.uses(of: .dateRange) {
-            guard let id = use.attributes.text(of: "ID") else { continue }
+        for use in ranges(view) {
+            guard let id = use.id else { continue }
             for attribute in use.attributes {
-                let name = view.text.text(attribute.name)
+                let name = view.text(attribute.name)
                 let value = view.text(attribute)
                 let before = known[id, default: [:]].updateValue(value, forKey: name)
                 if let before, before != value {
@@ -103,7 +98,7 @@ enum DateRangeRules {
 
     private static func checkAssets(_ view: PlaylistView, _ findings: inout Findings) {
         for use in firsts(view)
-        where use.attributes.isValue("com.apple.hls.interstitial", of: "CLASS") {
+        where use.isInterstitial {
             let count = ["X-ASSET-URI", "X-ASSET-LIST"].count {
                 use.attributes.first($0) != nil
             }

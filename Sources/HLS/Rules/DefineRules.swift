@@ -53,8 +53,8 @@ enum DefineRules {
 
     private static func checkReferences(_ view: PlaylistView, _ findings: inout Findings) {
         var variables = Variables()
-        for line in view.text.lines {
-            if case .tag(let tag, let value) = line.kind, tag.name == .define {
+        for line in view.lines {
+            if case .tag(.define, let value) = line.kind {
                 let use = PlaylistView.TagUse(
                     name: .define, line: line.number, value: value, bytes: view.bytes)
                 if let name = name(use) { _ = variables.define(name, as: "") }
@@ -69,11 +69,11 @@ enum DefineRules {
 
     /// URI lines and attribute lists; elsewhere the characters mean themselves.
     private static func isPlaceOfVariables(
-        _ line: PlaylistText.Line, _ view: PlaylistView
+        _ line: PlaylistLine, _ view: PlaylistView
     ) -> Bool {
         switch line.kind {
         case .uri: true
-        case .tag(let tag, _): TagTraits.of(tag.name).hasAttributes
+        case .tag(let name, _): TagTraits.of(name).hasAttributes
         case .blank, .comment, .unknownTag: false
         }
     }

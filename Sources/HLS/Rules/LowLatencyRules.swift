@@ -15,8 +15,8 @@ enum LowLatencyRules {
         PlaylistRule("preload-hint-twice", "4.4.5.3", checkHints),
     ]
 
-    private static func control(_ view: PlaylistView) -> PlaylistView.TagUse? {
-        view.first(.serverControl)
+    private static func control(_ view: PlaylistView) -> MediaPlaylist.ServerControl? {
+        view.media?.serverControl
     }
 
     private static func checkPartInf(_ view: PlaylistView, _ findings: inout Findings) {
@@ -26,16 +26,16 @@ enum LowLatencyRules {
 
     private static func checkPartDurations(_ view: PlaylistView, _ findings: inout Findings) {
         guard let target = view.partTarget else { return }
-        for use in view.uses(of: .part) {
-            if let duration = use.seconds("DURATION"), duration > target {
-                findings.add(use.line, .part, "\(duration) are more than the target, \(target)")
+        for part in view.media?.parts ?? [] {
+            if let duration = part.duration, duration > target {
+                findings.add(part.line, .part, "\(duration) are more than the target, \(target)")
             }
         }
     }
 
     private static func checkPartRanges(_ view: PlaylistView, _ findings: inout Findings) {
         var last: ArraySlice<UInt8>?
-        for use in view.uses(of: .part) {
+        for use in view.media?.parts ?? [] {
             let uri = use.attributes.bytes(of: "URI")
             guard let text = use.attributes.bytes(of: "BYTERANGE") else {
                 last = nil
@@ -55,7 +55,7 @@ enum LowLatencyRules {
     private static func checkPartHoldBack(_ view: PlaylistView, _ findings: inout Findings) {
         guard let target = view.partTarget else { return }
         let use = control(view)
-        guard let holdBack = use?.seconds("PART-HOLD-BACK") else {
+        guard let holdBack = use?.partHoldBack else {
             let line = use?.line ?? view.first(.partInf)?.line ?? view.lastLine
             return findings.add(
                 line, .serverControl, "has no PART-HOLD-BACK though there are parts")
@@ -68,29 +68,29 @@ enum LowLatencyRules {
 
     private static func checkPartHoldBackShort(_ view: PlaylistView, _ findings: inout Findings) {
         guard let target = view.partTarget, let use = control(view),
-            let holdBack = use.seconds("PART-HOLD-BACK"), holdBack >= target * 2,
+            let holdBack = use.partHoldBack, holdBack >= target * 2,
             holdBack < target * 3
         else { return }
         findings.add(use.line, .serverControl, "PART-HOLD-BACK is less than three part targets")
     }
 
     private static func checkHoldBack(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let use = control(view), let holdBack = use.seconds("HOLD-BACK"),
+        guard let use = control(view), let holdBack = use.holdBack,
             let target = view.targetDuration, holdBack < target * 3
         else { return }
         findings.add(use.line, .serverControl, "HOLD-BACK is less than three target durations")
     }
 
     private static func checkSkipUntil(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let use = control(view), let until = use.seconds("CAN-SKIP-UNTIL"),
+        guard let use = control(view), let until = use.canSkipUntil,
             let target = view.targetDuration, until < target * 6
         else { return }
         findings.add(use.line, .serverControl, "CAN-SKIP-UNTIL is less than six target durations")
     }
 
     private static func checkSkipDateRanges(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let use = control(view), use.attributes.first("CAN-SKIP-DATERANGES") != nil,
-            use.attributes.first("CAN-SKIP-UNTIL") == nil
+        guard let use = control(view), use.attributes.has("CAN-SKIP-DATERANGES"),
+            !use.attributes.has("CAN-SKIP-UNTIL")
         else { return }
         findings.add(use.line, .serverControl, "has CAN-SKIP-DATERANGES without CAN-SKIP-UNTIL")
     }
@@ -104,8 +104,8 @@ enum LowLatencyRules {
 
     private static func checkHints(_ view: PlaylistView, _ findings: inout Findings) {
         var seen: Set<String> = []
-        for use in view.uses(of: .preloadHint) {
-            guard let type = use.attributes.text(of: "TYPE"), !seen.insert(type).inserted else {
+        for use in view.media?.preloadHints ?? [] {
+            guard let type = use.type, !seen.insert(type).inserted else {
                 continue
             }
             findings.add(use.line, .preloadHint, "is the second one of TYPE \(type)")

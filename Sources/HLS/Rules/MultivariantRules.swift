@@ -21,10 +21,10 @@ enum MultivariantRules {
 
     private static func checkVariantURI(_ view: PlaylistView, _ findings: inout Findings) {
         var waiting: Int?
-        for line in view.text.lines {
+        for line in view.lines {
             switch line.kind {
             case .uri: waiting = nil
-            case .tag(let tag, _) where tag.name == .streamInf:
+            case .tag(.streamInf, _):
                 if let waiting { findings.add(waiting, .streamInf, "has no URI line behind it") }
                 waiting = line.number
             default: break

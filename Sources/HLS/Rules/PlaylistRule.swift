@@ -29,11 +29,12 @@ package struct PlaylistRule: Sendable {
         + LowLatencyRules.table + DateRangeRules.table + MultivariantRules.table
         + RenditionRules.table + VersionRules.table
 
-    /// What the rules find in a playlist, by line; at most 20 of a rule.
+    /// What the rules find in a playlist that was read with its lines, by line; at most 20 of a
+    /// rule.
     ///
     /// Never blocks; takes a few microseconds a line.
-    package static func violations(in text: PlaylistText) -> [Violation] {
-        let view = PlaylistView(text)
+    package static func violations(in list: Playlist) -> [Violation] {
+        let view = PlaylistView(list)
         var findings = Findings()
         for rule in table {
             findings.begin(rule)

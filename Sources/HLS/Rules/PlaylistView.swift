@@ -32,26 +32,30 @@ struct PlaylistView {
         func tag(_ name: Tag.Name) -> TagUse? { tags.last { $0.name == name } }
     }
 
-    let text: PlaylistText
+    let list: Playlist
     let tags: [TagUse]
     let uris: [Segment]
     private let byName: [Tag.Name: [Int]]
 
-    var bytes: [UInt8] { text.bytes }
-    var kind: PlaylistKind { text.kind }
-    var lastLine: Int { max(text.lines.last?.number ?? 1, 1) }
+    var bytes: [UInt8] { list.source }
+    var kind: PlaylistKind { list.kind }
+    var lines: [PlaylistLine] { list.lines }
+    /// What the rules about values read; nil in a multivariant playlist.
+    var media: MediaPlaylist? { list.media }
+    var lastLine: Int { max(list.summary.lineCount, 1) }
 
-    init(_ text: PlaylistText) {
+    /// A view of a playlist that was read with its lines.
+    init(_ list: Playlist) {
         var tags: [TagUse] = []
         var byName: [Tag.Name: [Int]] = [:]
         var uris: [Segment] = []
         var since = 0
-        for line in text.lines {
+        for line in list.lines {
             switch line.kind {
-            case .tag(let tag, let value):
-                byName[tag.name, default: []].append(tags.count)
+            case .tag(let name, let value):
+                byName[name, default: []].append(tags.count)
                 tags.append(
-                    TagUse(name: tag.name, line: line.number, value: value, bytes: text.bytes))
+                    TagUse(name: name, line: line.number, value: value, bytes: list.source))
             case .uri:
                 uris.append(
                     Segment(line: line.number, uri: line.range, tags: Array(tags[since...])))
@@ -59,7 +63,7 @@ struct PlaylistView {
             case .blank, .comment, .unknownTag: break
             }
         }
-        self.text = text
+        self.list = list
         self.tags = tags
         self.byName = byName
         self.uris = uris
@@ -84,16 +88,17 @@ struct PlaylistView {
     func contains(_ name: Tag.Name) -> Bool { byName[name] != nil }
 
     /// EXT-X-VERSION; 1 where there is none.
-    var version: Int { first(.version).flatMap { DecimalNumber.integer($0.valueBytes) } ?? 1 }
+    var version: Int { list.summary.version }
 
-    var targetDuration: Duration? {
-        first(.targetDuration).flatMap { DecimalNumber.seconds($0.valueBytes) }
-    }
+    var targetDuration: Duration? { list.summary.targetDuration }
 
-    var partTarget: Duration? { first(.partInf)?.seconds("PART-TARGET") }
+    var partTarget: Duration? { list.summary.partTarget }
 
     /// The text of an attribute's value.
-    func text(_ attribute: AttributeList.Attribute) -> String { text.text(attribute.value) }
+    func text(_ attribute: AttributeList.Attribute) -> String { list.text(attribute.value) }
+
+    /// The text of a range of the playlist.
+    func text(_ range: Range<Int>) -> String { list.text(range) }
 }
 
 extension AttributeList.Attribute {

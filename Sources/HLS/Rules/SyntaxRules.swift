@@ -25,14 +25,14 @@ enum SyntaxRules {
     }
 
     private static func checkUTF8(_ view: PlaylistView, _ findings: inout Findings) {
-        for line in view.text.lines
+        for line in view.lines
         where String(validating: view.bytes[line.range], as: UTF8.self) == nil {
             findings.add(line.number, "playlist", "is not UTF-8")
         }
     }
 
     private static func checkControlCharacters(_ view: PlaylistView, _ findings: inout Findings) {
-        for line in view.text.lines {
+        for line in view.lines {
             let bytes = view.bytes[line.range]
             // RECENTLY-REMOVED-DATERANGES separates its identifiers by tabs.
             guard let found = bytes.first(where: { ASCII.isControl($0) && $0 != 0x09 }) else {
@@ -43,7 +43,7 @@ enum SyntaxRules {
     }
 
     private static func checkWhitespace(_ view: PlaylistView, _ findings: inout Findings) {
-        for line in view.text.lines where line.isPadded {
+        for line in view.lines where line.isPadded {
             switch line.kind {
             case .blank, .comment: break
             default: findings.add(line.number, "playlist", "has blanks around the line")
@@ -65,7 +65,7 @@ enum SyntaxRules {
     private static func checkAttributeSyntax(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.tagsWithAttributes {
             for attribute in use.attributes {
-                let name = view.text.text(attribute.name)
+                let name = view.text(attribute.name)
                 if !attribute.isTerminated {
                     findings.add(use.line, use.name, "\(name) has no closing quote")
                 } else if attribute.value.isEmpty, !attribute.isQuoted {
@@ -87,7 +87,7 @@ enum SyntaxRules {
             for attribute in use.attributes
             where !seen.insert(view.bytes[attribute.name]).inserted {
                 findings.add(
-                    use.line, use.name, "\(view.text.text(attribute.name)) stands there twice")
+                    use.line, use.name, "\(view.text(attribute.name)) stands there twice")
             }
         }
     }
@@ -142,7 +142,7 @@ enum SyntaxRules {
         for use in view.tagsWithAttributes {
             let traits = TagTraits.of(use.name)
             for attribute in use.attributes {
-                let name = view.text.text(attribute.name)
+                let name = view.text(attribute.name)
                 if traits.quoted.contains(name), !attribute.isQuoted,
                     !(name == "CLOSED-CAPTIONS" && view.text(attribute) == "NONE")
                 {
@@ -158,7 +158,7 @@ enum SyntaxRules {
         for use in view.tagsWithAttributes {
             let traits = TagTraits.of(use.name)
             for attribute in use.attributes where !attribute.hasVariable(in: view.bytes) {
-                let name = view.text.text(attribute.name)
+                let name = view.text(attribute.name)
                 guard let values = traits.enumerated[name] else { continue }
                 let text = view.text(attribute)
                 if !values.contains(text) {

@@ -115,3 +115,14 @@ struct TagTraits: Sendable {
         .sessionData: ["FORMAT": ["JSON", "RAW"]],
     ]
 }
+
+extension Tag {
+    /// The kind of playlist that a tag belongs to; nil where it may stand in both.
+    var kind: PlaylistKind? {
+        switch scope {
+        case .both: nil
+        case .multivariant: .multivariant
+        case .media: .media
+        }
+    }
+}

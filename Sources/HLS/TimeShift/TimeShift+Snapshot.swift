@@ -29,8 +29,7 @@ extension TimeShift {
     package init(snapshot: [UInt8], limits: Limits = Limits()) {
         self.init(limits: limits)
         guard !snapshot.isEmpty, let base = try? AbsoluteURL("http://snapshot.invalid/"),
-            let window = try? LiveWindow(
-                snapshot, base: base, options: PlaylistRewriter.Options(), context: .none)
+            let window = try? LiveWindow(snapshot, base: base)
         else { return }
         restore(window)
     }

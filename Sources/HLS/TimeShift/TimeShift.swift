@@ -101,12 +101,9 @@ package struct TimeShift: Sendable {
     package mutating func merge(
         _ body: [UInt8], base: AbsoluteURL, in surroundings: Surroundings = Surroundings()
     ) throws(PlaylistError) -> Merge {
-        var options = PlaylistRewriter.Options()
-        options.inheritedVariables = surroundings.variables
-        let isDelta = try PlaylistText(body).contains(.skip)
         let window = try LiveWindow(
-            body, base: base, options: options,
-            context: isDelta ? segments.last?.context ?? .none : .none)
+            body, base: base, PlaylistReading(variables: surroundings.variables),
+            context: segments.last?.context ?? .none)
         let merge = take(window, from: base.origin, surroundings)
         if merge.relation != .stale { origin = base.origin }
         return merge
@@ -288,15 +285,5 @@ struct SegmentName: Hashable {
     init(_ uri: [UInt8], _ range: SubRange?) {
         self.uri = uri
         self.range = range
-    }
-}
-
-extension PlaylistText {
-    /// Whether a tag stands in the list.
-    package func contains(_ name: Tag.Name) -> Bool {
-        lines.contains {
-            if case .tag(let tag, _) = $0.kind { return tag.name == name }
-            return false
-        }
     }
 }

@@ -1,6 +1,5 @@
 // Which playlists of a multivariant playlist an order means.
 package import HLS
-import Numbers
 package import URISyntax
 
 /// A media playlist to be downloaded.
@@ -23,13 +22,16 @@ package struct DownloadChoice {
     }
 
     private let order: DownloadOrder
-    private let variants: [PlaylistOutline.Entry]
-    private let renditions: [PlaylistOutline.Entry]
+    private let variants: [Variant]
+    private let renditions: [Rendition]
 
-    package init(_ order: DownloadOrder, _ outline: PlaylistOutline) {
+    private typealias Variant = MultivariantPlaylist.Variant
+    private typealias Rendition = MultivariantPlaylist.Rendition
+
+    package init(_ order: DownloadOrder, _ list: MultivariantPlaylist) {
         self.order = order
-        variants = outline.entries.filter { $0.kind == .variant && $0.url != nil }
-        renditions = outline.entries.filter { $0.kind == .rendition }
+        variants = list.streams.filter { $0.reference != nil }
+        renditions = list.renditions
     }
 
     /// The playlists, variant streams first, each once.
@@ -40,28 +42,30 @@ package struct DownloadChoice {
             throw Fault(message: "the playlist names no variant stream")
         }
         let streams = try chosenVariants()
-        var entries = streams
-        entries += try chosen("AUDIO", for: streams, order.audio)
-        entries += try chosen("SUBTITLES", for: streams, order.subtitles)
-        entries += try chosen("VIDEO", for: streams, .standard)
+        var beside = try chosen("AUDIO", for: streams, order.audio)
+        beside += try chosen("SUBTITLES", for: streams, order.subtitles)
+        beside += try chosen("VIDEO", for: streams, .standard)
+        let named =
+            streams.map { ($0.reference?.url, Self.label($0)) }
+            + beside.map { ($0.reference?.url, Self.label($0)) }
         var known: Set<AbsoluteURL> = []
-        return entries.compactMap { entry in
-            guard let url = entry.url, known.insert(url).inserted else { return nil }
-            return ChosenPlaylist(url: url, label: Self.label(entry))
+        return named.compactMap { url, label in
+            guard let url, known.insert(url).inserted else { return nil }
+            return ChosenPlaylist(url: url, label: label)
         }
     }
 
     // MARK: Variants
 
-    private func chosenVariants() throws(Fault) -> [PlaylistOutline.Entry] {
+    private func chosenVariants() throws(Fault) -> [Variant] {
         switch order.variants {
         case .all: return variants
         case .best: return variants.max(by: Self.isLess).map { [$0] } ?? []
         case .worst: return variants.min(by: Self.isLess).map { [$0] } ?? []
         case .height(let height):
-            let fitting = variants.filter { Self.height($0) == height }
+            let fitting = variants.filter { $0.height == height }
             guard let best = fitting.max(by: Self.isLess) else {
-                let heights = Set(variants.compactMap(Self.height)).sorted().map(String.init)
+                let heights = Set(variants.compactMap(\.height)).sorted().map(String.init)
                 let known =
                     heights.isEmpty
                     ? "its playlist tells no heights; take best or worst"
@@ -73,48 +77,34 @@ package struct DownloadChoice {
     }
 
     /// By picture first: of two codecs the better one may need fewer bits.
-    private static func isLess(_ a: PlaylistOutline.Entry, _ b: PlaylistOutline.Entry) -> Bool {
-        (height(a) ?? 0, bandwidth(a)) < (height(b) ?? 0, bandwidth(b))
-    }
-
-    private static func height(_ entry: PlaylistOutline.Entry) -> Int? {
-        entry.attribute("RESOLUTION")?.split(separator: "x").last.flatMap {
-            OutsideNumber.integer($0, in: 1...100_000)
-        }
-    }
-
-    private static func bandwidth(_ entry: PlaylistOutline.Entry) -> Int {
-        entry.attribute("BANDWIDTH").flatMap {
-            OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
-        } ?? 0
+    private static func isLess(_ a: Variant, _ b: Variant) -> Bool {
+        (a.height ?? 0, a.bandwidth ?? 0) < (b.height ?? 0, b.bandwidth ?? 0)
     }
 
     // MARK: Renditions
 
     /// The renditions of a type in the groups of the chosen variants.
     private func chosen(
-        _ type: String, for streams: [PlaylistOutline.Entry], _ wanted: DownloadOrder.Languages
-    ) throws(Fault) -> [PlaylistOutline.Entry] {
-        let groups = Set(streams.compactMap { $0.attribute(type) })
-        let members = renditions.filter { entry in
-            entry.attribute("TYPE") == type && groups.contains(entry.attribute("GROUP-ID") ?? "")
-        }
+        _ type: String, for streams: [Variant], _ wanted: DownloadOrder.Languages
+    ) throws(Fault) -> [Rendition] {
+        let groups = Set(streams.compactMap { $0.group(type) })
+        let members = renditions.filter { $0.type == type && groups.contains($0.groupID ?? "") }
         switch wanted {
         case .none: return []
         case .all: return members
         case .only(let language):
-            let fitting = members.filter { Self.isLanguage($0.attribute("LANGUAGE"), language) }
+            let fitting = members.filter { Self.isLanguage($0.language, language) }
             guard fitting.isEmpty else { return fitting }
-            let known = Set(members.compactMap { $0.attribute("LANGUAGE") }).sorted()
+            let known = Set(members.compactMap { $0.language }).sorted()
             let has = known.isEmpty ? "none that says its language" : known.joined(separator: ", ")
             throw Fault(
                 message: "the title has no \(Self.word(type)) in '\(language)'; it has \(has)")
         case .standard:
             // Subtitles are for those who ask for them, unless they belong to the picture.
-            return groups.sorted().flatMap { group -> [PlaylistOutline.Entry] in
-                let own = members.filter { $0.attribute("GROUP-ID") == group }
-                if type == "SUBTITLES" { return own.filter { $0.attribute("FORCED") == "YES" } }
-                let standard = own.first { $0.attribute("DEFAULT") == "YES" }
+            return groups.sorted().flatMap { group -> [Rendition] in
+                let own = members.filter { $0.groupID == group }
+                if type == "SUBTITLES" { return own.filter(\.isForced) }
+                let standard = own.first(where: \.isDefault)
                 return (standard ?? own.first).map { [$0] } ?? []
             }
         }
@@ -131,12 +121,11 @@ package struct DownloadChoice {
         type == "AUDIO" ? "audio" : "subtitles"
     }
 
-    private static func label(_ entry: PlaylistOutline.Entry) -> String {
-        if entry.kind == .variant {
-            if let height = height(entry) { return "\(height)p" }
-            return "\(bandwidth(entry) / 1_000) kb/s"
-        }
-        let name = entry.attribute("LANGUAGE") ?? entry.attribute("NAME") ?? "?"
-        return "\(word(entry.attribute("TYPE") ?? "")) \(name)"
+    private static func label(_ variant: Variant) -> String {
+        variant.height.map { "\($0)p" } ?? "\((variant.bandwidth ?? 0) / 1_000) kb/s"
+    }
+
+    private static func label(_ rendition: Rendition) -> String {
+        "\(word(rendition.type ?? "")) \(rendition.language ?? rendition.name ?? "?")"
     }
 }

@@ -46,31 +46,30 @@ package struct DownloadPlan: Sendable {
     ///
     /// Keys and initialization sections that no chosen segment uses are left out.
     package mutating func add(
-        _ references: [ResourceReference], label: String, from: Double?, to: Double?,
-        keys: ContentProtection.Reading? = nil
+        _ list: MediaPlaylist, label: String, from: Double?, to: Double?
     ) {
         labels.append(label)
-        if let found = keys?.protection {
+        let keys = ContentProtection.read(list)
+        if let found = keys.protection {
             if protection?.add(found) == nil { protection = found }
         }
         var clock = 0.0
         var kept = 0.0
-        let structure = structure(of: references, without: keys?.foreignKeyLines ?? [])
-        for reference in references {
-            guard reference.tag == .inf, !reference.isGap else { continue }
-            let seconds = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
+        let structure = structure(of: list, without: keys.foreignKeyLines)
+        for segment in list.segments {
+            guard let url = segment.place?.url, !segment.isGap else { continue }
+            let seconds = max(0, segment.duration.map { $0 / .seconds(1) } ?? 0)
             let start = clock
             clock += seconds
             if let from, clock <= from { continue }
             if let to, start >= to { break }
-            for (url, range, role) in structure(reference) {
+            for (url, range, role) in structure(segment) {
                 add(
                     DownloadPiece(url: url, role: role, range: range, seconds: 0, start: start))
             }
             add(
                 DownloadPiece(
-                    url: reference.url, role: reference.role,
-                    range: reference.byteRange?.bytes,
+                    url: url, role: segment.role, range: segment.byteRange?.bytes,
                     seconds: seconds, start: start))
             kept += seconds
         }
@@ -80,13 +79,13 @@ package struct DownloadPlan: Sendable {
     /// What a segment needs beside itself: the key in force and the initialization section, and the
     /// key of that one.
     private func structure(
-        of references: [ResourceReference], without foreignLines: Set<Int>
-    ) -> (ResourceReference) -> [(AbsoluteURL, Range<Int64>?, ResourceRole)] {
+        of list: MediaPlaylist, without foreignLines: Set<Int>
+    ) -> (MediaPlaylist.Segment) -> [(AbsoluteURL, Range<Int64>?, ResourceRole)] {
         // A playlist may name several keys of a segment, of which the context holds one: all keys
         // between two segments are taken with the segment that follows.
         var keysBefore: [Int: [AbsoluteURL]] = [:]
         var foreign: Set<AbsoluteURL> = []
-        for reference in references where reference.role == .key {
+        for reference in list.keys.compactMap(\.reference) {
             guard !foreignLines.contains(reference.line) else {
                 foreign.insert(reference.url)
                 continue
@@ -96,9 +95,11 @@ package struct DownloadPlan: Sendable {
         return { segment in
             var needs: [(AbsoluteURL, Range<Int64>?, ResourceRole)] = []
             for key in keysBefore[segment.mediaSequence] ?? [] { needs.append((key, nil, .key)) }
-            if let key = segment.keyURL, !foreign.contains(key) { needs.append((key, nil, .key)) }
-            if let map = segment.mapURL {
-                needs.append((map, segment.mapByteRange?.bytes, .initialization))
+            if let key = segment.context.keyURL, !foreign.contains(key) {
+                needs.append((key, nil, .key))
+            }
+            if let map = segment.context.mapURL {
+                needs.append((map, segment.context.mapByteRange?.bytes, .initialization))
             }
             return needs
         }

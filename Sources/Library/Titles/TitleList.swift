@@ -48,52 +48,42 @@ package struct TitleList: Sendable, Equatable {
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
         limits: PlaylistLimits = .standard
     ) throws(PlaylistError) {
-        var options = PlaylistRewriter.Options()
-        options.limits = limits
-        options.inheritedVariables = variables
-        options.collectsReferences = true
-        let read = try PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
-            false
-        }
-        isMultivariant = read.summary.kind == .multivariant
-        isLive = read.summary.isLive
-        self.variables = read.definedVariables
+        let list = try Playlist(
+            body, base: base, PlaylistReading(limits: limits, variables: variables))
+        isMultivariant = list.kind == .multivariant
+        isLive = list.summary.isLive
+        self.variables = list.definedVariables
         name =
-            TitleName.recorded(in: body) ?? (isMultivariant ? TitleName.announced(in: body) : nil)
-        children = isMultivariant ? Self.children(of: read.references, in: body) : []
-        guard !isMultivariant else {
-            pieces = []
-            protection = nil
-            return
-        }
-        let keys = ContentProtection.read(try PlaylistText(body, limits: limits))
-        protection = keys.protection
-        pieces = Self.pieces(of: read.references, without: keys.foreignKeyLines)
+            TitleName.recorded(in: body) ?? list.multivariant.flatMap(TitleName.announced)
+        children = list.multivariant.map(Self.children) ?? []
+        let keys = list.media.map(ContentProtection.read)
+        protection = keys?.protection
+        pieces = keys.map { Self.pieces(of: list, without: $0.foreignKeyLines) } ?? []
     }
 
     // MARK: Media playlists
 
     private static func pieces(
-        of references: [ResourceReference], without foreignKeys: Set<Int>
+        of list: Playlist, without foreignKeys: Set<Int>
     ) -> [TitlePiece] {
         var pieces: [TitlePiece] = []
         var structure: Set<AbsoluteURL> = []
-        for reference in references {
+        list.forEachReference { reference in
             switch reference.role {
             // No request of ours brings it.
-            case .key where foreignKeys.contains(reference.line): continue
+            case .key where foreignKeys.contains(reference.line): break
             case .key, .initialization:
                 // A section that is named again for each discontinuity is one.
                 guard reference.tag != .preloadHint, structure.insert(reference.url).inserted else {
-                    continue
+                    return
                 }
                 pieces.append(TitlePiece(url: reference.url, range: range(reference), seconds: 0))
             case .segment, .subtitle, .image, .media:
-                guard reference.tag == .inf, !reference.isGap else { continue }
+                guard reference.tag == .inf, !reference.isGap else { return }
                 let seconds = reference.duration.map { max(0, $0 / .seconds(1)) } ?? 0
                 pieces.append(
                     TitlePiece(url: reference.url, range: range(reference), seconds: seconds))
-            case .playlist, .part, .json: continue
+            case .playlist, .part, .json: break
             }
         }
         return pieces
@@ -105,57 +95,54 @@ package struct TitleList: Sendable, Equatable {
 
     // MARK: Multivariant playlists
 
-    private static func children(of references: [ResourceReference], in body: [UInt8])
-        -> [TitleChild]
-    {
-        var known: Set<AbsoluteURL> = []
-        let lines = TagLines(body)
-        return references.compactMap { reference in
-            guard reference.role == .playlist, let kind = kind(reference, lines),
-                known.insert(reference.url).inserted
-            else { return nil }
-            let attributes = lines.attributes(of: reference)
-            let label =
-                kind == .variant || kind == .iFrames || kind == .images
-                ? streamLabel(attributes, reference.bandwidth) : renditionLabel(attributes)
-            return TitleChild(
-                url: reference.url, kind: kind, label: label,
-                bandwidth: reference.bandwidth.map(Int64.init))
+    private static func children(of list: MultivariantPlaylist) -> [TitleChild] {
+        let variants = list.variants.compactMap { variant -> (line: Int, child: TitleChild)? in
+            guard let reference = variant.reference else { return nil }
+            let kind: TitleVariant.Kind =
+                switch variant.kind {
+                case .stream: .variant
+                case .iFrames: .iFrames
+                case .images: .images
+                }
+            let child = TitleChild(
+                url: reference.url, kind: kind, label: label(variant),
+                bandwidth: variant.bandwidth.map(Int64.init))
+            return (reference.line, child)
         }
-    }
-
-    private static func kind(_ reference: ResourceReference, _ lines: TagLines)
-        -> TitleVariant.Kind?
-    {
-        switch reference.tag {
-        case .streamInf: return .variant
-        case .iFrameStreamInf: return .iFrames
-        case .imageStreamInf: return .images
-        case .media:
-            switch lines.attributes(of: reference)?.text(of: "TYPE") {
-            case "AUDIO": return .audio
-            case "VIDEO": return .video
-            case "SUBTITLES": return .subtitles
-            default: return nil
+        let renditions = list.renditions.compactMap {
+            rendition -> (line: Int, child: TitleChild)? in
+            guard let reference = rendition.reference, let kind = kind(rendition) else {
+                return nil
             }
-        default: return nil
+            let child = TitleChild(
+                url: reference.url, kind: kind, label: label(rendition), bandwidth: nil)
+            return (reference.line, child)
+        }
+        var known: Set<AbsoluteURL> = []
+        return (variants + renditions).sorted { $0.line < $1.line }.map(\.child)
+            .filter { known.insert($0.url).inserted }
+    }
+
+    private static func kind(_ rendition: MultivariantPlaylist.Rendition) -> TitleVariant.Kind? {
+        switch rendition.type {
+        case "AUDIO": .audio
+        case "VIDEO": .video
+        case "SUBTITLES": .subtitles
+        default: nil
         }
     }
 
-    private static func streamLabel(_ attributes: AttributeList?, _ bandwidth: Int?) -> String {
-        var parts: [String] = []
-        if let resolution = attributes?.text(of: "RESOLUTION") { parts.append(resolution) }
-        if let bandwidth { parts.append(rate(bandwidth)) }
+    private static func label(_ variant: MultivariantPlaylist.Variant) -> String {
+        let parts = [variant.resolutionText, variant.bandwidth.map(rate)].compactMap { $0 }
         return parts.isEmpty ? "stream" : parts.joined(separator: " ")
     }
 
-    private static func renditionLabel(_ attributes: AttributeList?) -> String {
-        let name = attributes?.text(of: "NAME"), language = attributes?.text(of: "LANGUAGE")
-        switch (name, language) {
-        case (let name?, let language?) where name != language: return "\(name) (\(language))"
-        case (let name?, _): return name
-        case (nil, let language?): return language
-        case (nil, nil): return "rendition"
+    private static func label(_ rendition: MultivariantPlaylist.Rendition) -> String {
+        switch (rendition.name, rendition.language) {
+        case (let name?, let language?) where name != language: "\(name) (\(language))"
+        case (let name?, _): name
+        case (nil, let language?): language
+        case (nil, nil): "rendition"
         }
     }
 
@@ -164,33 +151,5 @@ package struct TitleList: Sendable, Equatable {
         if bandwidth < 1_000_000 { return "\(bandwidth / 1_000) kb/s" }
         let tenths = bandwidth / 100_000
         return "\(tenths / 10).\(tenths % 10) Mb/s"
-    }
-}
-
-/// The lines of a playlist, by number, for the attributes of a reference.
-private struct TagLines {
-    private let body: [UInt8]
-    private let lines: [Range<Int>]
-
-    init(_ body: [UInt8]) {
-        self.body = body
-        lines = body.split(separator: 0x0A, omittingEmptySubsequences: false).map(\.indices)
-    }
-
-    /// The attributes of the tag that a reference stands in, or that it follows.
-    func attributes(of reference: ResourceReference) -> AttributeList? {
-        let name = Array("#\(reference.tag.rawValue):".utf8)
-        var number = reference.line - 1
-        // A URI line follows its tag, with comments between at most.
-        while number >= 0, number < lines.count, number > reference.line - 8 {
-            let line = lines[number]
-            if body[line].starts(with: name) {
-                var end = line.upperBound
-                if end > line.lowerBound, body[end - 1] == 0x0D { end -= 1 }
-                return AttributeList(body, in: line.lowerBound + name.count..<end)
-            }
-            number -= 1
-        }
-        return nil
     }
 }

@@ -1,5 +1,5 @@
 // What people call a title: what its playlist says, else the telling parts of its URL.
-import HLS
+package import HLS
 import HTTP
 package import URISyntax
 
@@ -24,14 +24,10 @@ package enum TitleName {
 
     /// The title that a multivariant playlist says, in EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
     /// where it says none.
-    package static func announced(in playlist: [UInt8]) -> String? {
-        let start = Array("#EXT-X-SESSION-DATA:".utf8)
-        for line in playlist.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D })
-        where line.starts(with: start) {
-            let list = AttributeList(
-                playlist, in: line.startIndex + start.count..<line.endIndex)
-            guard let id = list.text(of: "DATA-ID").map(HTTP.ASCII.lowercased),
-                id == "title" || id.hasSuffix(".title"), let value = list.text(of: "VALUE")
+    package static func announced(in list: MultivariantPlaylist) -> String? {
+        for data in list.sessionData {
+            guard let id = data.dataID.map(HTTP.ASCII.lowercased),
+                id == "title" || id.hasSuffix(".title"), let value = data.value
             else { continue }
             let name = cleaned(value)
             if !name.isEmpty { return name }

@@ -56,7 +56,7 @@ package final class KeyTable: Sendable {
         package var evidence = KeyEvidence()
         package var vetoes = KeyVetoes()
         /// Which URL a key's object was fetched from, as a digest.
-        var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
+        package var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
         /// Which URL brought which bytes under a merged key, as digests.
         package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
             capacity: 8_192)

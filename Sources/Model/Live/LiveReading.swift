@@ -53,25 +53,19 @@ package struct LiveReading {
     ///   - wasLive: whether it was read before it ended. Its last reading tells which resources grow
     ///     no more, and that nothing is announced.
     ///   - options: what is known of it beside its text.
-    /// - Throws: what the rewriting would throw.
+    /// - Throws: what rewriting it would throw.
     package init?(
         _ text: [UInt8], base: AbsoluteURL, wasLive: Bool = false,
-        options: PlaylistRewriter.Options
+        options: PlaylistReading
     ) throws(PlaylistError) {
         // Lists that have ended are the longest, and say so in their last line.
         guard wasLive || !Self.endsAtOnce(text) else { return nil }
-        var options = options
-        options.collectsDates = true
-        options.trustsMap = true
+        let list = try Playlist(text, base: base, options)
+        guard let media = list.media, wasLive || list.summary.isLive else { return nil }
         var builder = Builder()
-        let list = try PlaylistRewriter.rewrite(text, base: base, options: options) {
-            reference, _ in
-            builder.add(reference)
-            return false
-        }
-        guard list.summary.isLive || (wasLive && list.summary.kind == .media) else { return nil }
+        list.forEachReference { builder.add($0) }
         summary = list.summary
-        dates = builder.dates(list.dates)
+        dates = builder.dates(media.dates)
         names = builder.names
         containers = builder.containers
         sections = builder.sections

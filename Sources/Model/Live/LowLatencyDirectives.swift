@@ -64,19 +64,18 @@ package struct LivePosition: Hashable, Sendable {
     package let targetDuration: Interval
 
     /// Reads a list; nil for one that cannot be read, or is none of media.
-    package init?(_ text: [UInt8], options: PlaylistRewriter.Options) {
-        var options = options
-        options.collectsReferences = true
-        guard let base = try? AbsoluteURL("http://list.invalid/"),
-            let list = try? PlaylistRewriter.rewrite(
-                text, base: base, options: options, map: { _, _ in false }),
-            list.summary.kind == .media
-        else { return nil }
+    ///
+    /// Its URIs are not looked at: they change nothing about how far it has come.
+    package init?(_ text: [UInt8], limits: PlaylistLimits = .standard) {
+        let reading = PlaylistReading(limits: limits)
+        guard let list = try? Playlist(text, base: nil, reading), let media = list.media else {
+            return nil
+        }
         let summary = list.summary
         next = summary.nextMediaSequence
         parts = summary.trailingPartCount
         let last = next - 1
-        lastParts = list.references.count { $0.tag == .part && $0.mediaSequence == last }
+        lastParts = media.parts.count { $0.mediaSequence == last }
         isEnded = summary.hasEndList
         let target = summary.targetDuration.map { Interval($0) } ?? .seconds(6)
         targetDuration = target

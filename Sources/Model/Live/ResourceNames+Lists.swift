@@ -11,10 +11,10 @@ extension ResourceNames {
     ///   - resource: what it was asked for as.
     ///   - object: where it is stored.
     ///   - options: what is known of it beside its text.
-    /// - Throws: what the rewriting would throw.
+    /// - Throws: what rewriting it would throw.
     package func noteNames(
         in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
-        _ object: StoredObject, options: PlaylistRewriter.Options
+        _ object: StoredObject, options: PlaylistReading
     ) throws(PlaylistError) {
         guard resource.role != .json, let head = ObjectFacts.of(object)?.head else { return }
         let place = LiveMemory.Place(

@@ -30,9 +30,9 @@ package struct PlaybackTarget {
 ///
 /// Any thread may use it. A short handle asks the store's index, which may block for a moment.
 package final class ResourceNames: Sendable {
-    let keys: KeyTable
-    let live: LiveMemory
-    let store: ObjectStore
+    package let keys: KeyTable
+    package let live: LiveMemory
+    package let store: ObjectStore
     private let addresses: OwnAddresses
 
     package init(

@@ -43,7 +43,7 @@ extension ProxyCore {
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return false }
         try? names.noteNames(
-            in: (body, base), of: resource, object, options: rewriteOptions(for: resource))
+            in: (body, base), of: resource, object, options: reading(of: resource))
         let outcome = try? list.merge(
             .init(
                 body: body, base: base, key: resource.listKey, generation: object.generation),

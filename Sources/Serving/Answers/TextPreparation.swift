@@ -69,15 +69,15 @@ struct TextPreparation: Sendable {
                     allowsStale: true))
         }
         do throws(PlaylistError) {
-            var options = core.rewriteOptions(for: resource)
+            var reading = core.reading(of: resource)
             if let list = key.list { core.live.adopt(list, as: resource.listKey) }
-            try core.names.noteNames(in: (body, base), of: resource, object, options: options)
-            options.assumesMap = options.assumesMap || core.live.hasMap(resource.listKey)
+            try core.names.noteNames(in: (body, base), of: resource, object, options: reading)
+            reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
             let text = transformed(body, to: key.form)
             let made =
                 resource.role == .json
                 ? Product(playlist: try rewriteJSON(text, base: base))
-                : try rewrite(text, base: base, to: key, options)
+                : try rewrite(text, base: base, to: key, reading)
             facts.keep(made.playlist, for: key, within: core.rewritten)
             return .success(made)
         } catch {
@@ -124,7 +124,7 @@ struct TextPreparation: Sendable {
 
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistRewriter.Options
+        _ known: PlaylistReading
     ) throws(PlaylistError) -> Product {
         let form = key.form
         let links = linkWriter(prefix: key.prefix)
@@ -141,7 +141,7 @@ struct TextPreparation: Sendable {
         var others: URLFolder?
         // Other forms than the origin's have other segments.
         var sketch = draws && form == .origin ? MediaPicture.Sketch() : nil
-        var options = known
+        var options = PlaylistRewriter.Options(known)
         // Links hold no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
         options.writesOffsets = names != nil
@@ -188,8 +188,10 @@ struct TextPreparation: Sendable {
         }
         core.unusableReports.report(made.unusable, in: resource, to: core.log)
         if !made.unusable.segmentLines.isEmpty, made.summary.hasEndList {
-            let shorter = try OfflinePlaylist.leavingOut(
-                segments: made.unusable.segmentLines, of: body, base: base, options: known)
+            var known = known
+            known.keepsLines = true
+            let shorter = OfflinePlaylist.cut(
+                try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
             return try rewrite(shorter, base: base, to: key, known)
         }
         core.counters.add(.playlistsRewritten)
@@ -278,14 +280,13 @@ struct TextPreparation: Sendable {
 
 extension ProxyCore {
     /// What is known of a playlist beside its text.
-    func rewriteOptions(for resource: Resource) -> PlaylistRewriter.Options {
-        var options = PlaylistRewriter.Options()
-        options.limits = settings.playlistLimits
+    func reading(of resource: Resource) -> PlaylistReading {
         let inherited = playlistMemory.knownVariables(of: resource.session.id)
-        options.inheritedVariables = inherited ?? [:]
-        options.knowsMultivariant = inherited != nil
-        options.assumesMap = playlistMemory.hasMap(
+        var reading = PlaylistReading(
+            limits: settings.playlistLimits, variables: inherited ?? [:])
+        reading.knowsMultivariant = inherited != nil
+        reading.assumesMap = playlistMemory.hasMap(
             PlaylistMemory.Key(list: resource.url, session: resource.session.id))
-        return options
+        return reading
     }
 }

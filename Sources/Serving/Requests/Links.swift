@@ -258,13 +258,11 @@ package final class Links: Sendable {
             facts.head.isPlaylist, let base = try? AbsoluteURL(facts.head.finalURL),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = limits
-        options.inheritedVariables = memory.variables(of: session.id)
+        let reading = PlaylistReading(
+            limits: limits, variables: memory.variables(of: session.id))
         var found: AbsoluteURL?
-        _ = try? PlaylistRewriter.rewrite(body, base: base, options: options) { reference, _ in
+        try? Playlist(body, base: base, reading).forEachReference { reference in
             if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
-            return false
         }
         return found.map { url in
             let name = ObjectKey(names.cacheKey(url, session: session, role: role))

@@ -183,14 +183,9 @@ struct WhyReport {
             let base = try? AbsoluteURL(facts.head.finalURL), let total = object.total,
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        var options = PlaylistRewriter.Options()
-        options.limits = core.limits
-        options.inheritedVariables = core.variables(resource.session.id)
-        let read = try? PlaylistRewriter.rewrite(body, base: base, options: options) { _, _ in
-            false
-        }
-        guard let read else { return nil }
-        return PlaylistFacts(read.summary)
+        let reading = PlaylistReading(
+            limits: core.limits, variables: core.variables(resource.session.id))
+        return (try? Playlist(body, base: base, reading)).map { PlaylistFacts($0.summary) }
     }
 
     private var decision: (use: StoredUse, question: Freshness.Question, freshness: Freshness)? {

@@ -1,12 +1,14 @@
 import URISyntax
 
 /// What a pass does with EXT-X-DEFINE (8216bis, 4.4.2.3).
-extension RewritePass {
+extension PlaylistPass {
     /// Defines a variable.
     ///
     /// QUERYPARAM becomes NAME and VALUE, because the URL that the player sees has lost the
     /// origin's query; the other forms stay for players that know them.
     mutating func define(_ line: TagLine) throws(PlaylistError) {
+        // Whoever resolves no URI needs no variables.
+        guard let resolver else { return }
         let list = attributes(of: line)
         if let name = list.text(of: "NAME") {
             let value = list.bytes(of: "VALUE") ?? []
@@ -68,7 +70,7 @@ extension RewritePass {
     }
 
     private mutating func writeDefinition(_ name: String, _ value: String) {
-        withOutput { output in
+        sink.write { output in
             output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
             for byte in value.utf8 {
                 if byte == 0x22 || ASCII.isControl(byte) {

@@ -1,7 +1,7 @@
 import URISyntax
 
-/// What a pass learns from each known tag, and how tag lines are written.
-extension RewritePass {
+/// What a pass learns from each known tag.
+extension PlaylistPass {
     mutating func handle(
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
@@ -14,7 +14,7 @@ extension RewritePass {
             copy(line.range)
         case .byteRange, .gap, .discontinuity:
             noteSegmentTag(tag.name, line)
-            if options.writesOffsets, tag.name == .byteRange, let range = pending.byteRange,
+            if writesOffsets, tag.name == .byteRange, let range = pending.byteRange,
                 range.offset == nil
             {
                 writeByteRange(range.length)
@@ -22,13 +22,19 @@ extension RewritePass {
                 copy(line.range)
             }
         case .streamInf:
-            let attributes = attributes(of: line)
+            let facts = TagFacts(line, attributes(of: line))
             variant = PendingVariant(
-                bandwidth: attributes.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer),
+                bandwidth: facts.bandwidth,
                 written: writtenCount..<writtenCount + line.range.count + 1)
+            if Sink.takesValues { sink.takeTag(line, facts, [], at: position) }
             copy(line.range)
         case .define:
+            takeTag(line)
             try define(line)
+        case .start, .serverControl, .partInf, .skip, .tiles:
+            takeTag(line)
+            noteListTag(tag.name, line)
+            copy(line.range)
         case .key, .map, .part, .preloadHint, .dateRange, .renditionReport, .media,
             .iFrameStreamInf, .imageStreamInf, .sessionData, .sessionKey, .contentSteering:
             try writeAttributes(tag, line, map)
@@ -42,10 +48,17 @@ extension RewritePass {
 
     func attributes(of line: TagLine) -> AttributeList { AttributeList(body, in: line.value) }
 
+    /// Tells the sink of a tag with attributes and without URIs.
+    private mutating func takeTag(_ line: TagLine) {
+        guard Sink.takesValues else { return }
+        sink.takeTag(line, TagFacts(line, attributes(of: line)), [], at: position)
+    }
+
     // MARK: Tags without URIs
 
     /// Notes the duration of the next segment, which an EXTINF line tells.
     mutating func noteInf(_ line: LineReader.Line, _ span: Span<UInt8>) {
+        noteStart(line.range.lowerBound)
         pending.hasInf = true
         let value = line.range.lowerBound + 8..<line.range.upperBound
         if let lastInf, lastInf.text.stands(at: value.lowerBound, in: span) {
@@ -69,6 +82,7 @@ extension RewritePass {
     }
 
     private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {
+        noteStart(line.range.lowerBound)
         switch name {
         case .byteRange:
             pending.byteRange = WrittenSubRange(body[line.value])
@@ -77,17 +91,15 @@ extension RewritePass {
             pending.isGap = true
         default:
             discontinuitySequence += 1
+            if Sink.takesValues { sink.takeDiscontinuity() }
         }
     }
 
     /// Writes EXT-X-BYTERANGE without its offset, which only the URI line tells.
     private mutating func writeByteRange(_ length: Int) {
-        offsetPlace = withOutput { output in
-            output.append(contentsOf: "#EXT-X-BYTERANGE:\(length)".utf8)
-            let place = output.count
-            output.append(0x0A)
-            return place
-        }
+        sink.write { $0.append(contentsOf: "#EXT-X-BYTERANGE:\(length)".utf8) }
+        offsetPlace = writtenCount
+        sink.write { $0.append(0x0A) }
     }
 
     private mutating func noteListTag(_ name: Tag.Name, _ line: TagLine) {
@@ -118,6 +130,9 @@ extension RewritePass {
             summary.holdBack = seconds("HOLD-BACK", line)
             summary.partHoldBack = seconds("PART-HOLD-BACK", line)
         case .skip: noteSkip(line)
+        case .bitrate:
+            noteStart(line.range.lowerBound)
+            if Sink.takesValues { sink.takeBitrate(DecimalNumber.integer(body[line.value])) }
         default: break
         }
     }
@@ -163,10 +178,12 @@ extension RewritePass {
         guard let url = found else { return copy(line.range) }
         let reference = makeReference(
             url, Particulars(role: .segment, tag: name, line: line.number))
+        if Sink.takesValues { sink.takeOther(reference) }
+        guard Sink.writesText else { return }
         let before = body[line.range.lowerBound..<text.startIndex]
-        withOutput { $0.append(contentsOf: before) }
-        let isMapped = appendMapped(reference, map)
-        withOutput {
+        sink.write { $0.append(contentsOf: before) }
+        let isMapped = sink.appendMapped(reference, map)
+        sink.write {
             if !isMapped { $0.append(contentsOf: text) }
             $0.append(0x0A)
         }

@@ -1,6 +1,11 @@
 import URISyntax
 
-/// One pass over a playlist: the state that lines leave for the lines after them.
+/// The one pass that reads playlists: cuts lines, knows tags, resolves URIs and checks limits.
+///
+/// What it finds goes to a sink: `PlaylistWriter` copies the text with other URIs in it,
+/// `PlaylistCollector` makes the values of a `Playlist`. The pass is compiled once for each of them.
+///
+/// State that lines leave for the lines after them:
 ///
 /// | state | set by | used up by |
 /// |---|---|---|
@@ -8,50 +13,22 @@ import URISyntax
 /// | `variant` | EXT-X-STREAM-INF | the next URI line |
 /// | `context` | EXT-X-KEY, EXT-X-MAP | replaced by the next such tag |
 /// | `mediaSequence`, `partIndex` | EXT-X-MEDIA-SEQUENCE, EXT-X-SKIP | counted on by URI lines |
-struct RewritePass {
-    /// What tags have said about the segment whose URI is still to come.
-    struct PendingSegment {
-        var hasInf = false
-        var duration: Duration?
-        var byteRange: WrittenSubRange?
-        var isGap = false
-    }
-
-    /// An EXTINF that was read: most segments of a list are as long as the one before.
-    struct LastInf {
-        /// From behind the tag's colon up to and with the comma.
-        let text: ShortText
-        /// The whole line with its LF, where no more than the duration stands in it.
-        let line: ShortText?
-        let duration: Duration
-    }
-
-    /// What EXT-X-STREAM-INF has said about the variant whose URI is still to come.
-    struct PendingVariant {
-        var bandwidth: Int?
-        /// Where its line stands in what is written.
-        let written: Range<Int>
-    }
-
+struct PlaylistPass<Sink: PlaylistSink> {
     let body: [UInt8]
-    let resolver: URLResolver
-    let options: PlaylistRewriter.Options
+    /// Nil where URIs are not to be resolved.
+    let resolver: URLResolver?
+    let options: PlaylistReading
+    /// Whether byte ranges without an offset get theirs.
+    let writesOffsets: Bool
+    var sink: Sink
     private let tags = TagIndex.shared
 
     private var reader: LineReader
-    /// What is written but for `uncopied`; reach it through `withOutput`.
-    private var output: [UInt8] = []
-    /// A stretch of the body, whole lines with LF, that is to be written next as it is.
-    ///
-    /// Most of a playlist is unchanged, and few long copies cost less than many short ones.
-    private var uncopied = 0..<0
     var summary = PlaylistSummary()
     var variables = Variables()
     /// Those of the playlist's URL; nil until a definition asks for one.
     var queryParameters: [[UInt8]: [UInt8]]?
     var unusable = UnusableURIs()
-    private var references: [ResourceReference] = []
-    private var dates: [(mediaSequence: Int, date: DateTime)] = []
     private(set) var diagnostics: [Diagnostic] = []
 
     private var isKindKnown = false
@@ -72,18 +49,21 @@ struct RewritePass {
     /// Where the last segment was.
     var folders: FolderMemory
 
-    init(_ body: [UInt8], base: AbsoluteURL, options: PlaylistRewriter.Options) {
+    init(
+        _ body: [UInt8], base: AbsoluteURL?, options: PlaylistReading, writesOffsets: Bool = false,
+        to sink: Sink
+    ) {
         self.body = body
         self.options = options
-        resolver = URLResolver(base: base)
+        self.writesOffsets = writesOffsets
+        self.sink = sink
+        resolver = base.map { URLResolver(base: $0) }
         reader = LineReader(body, limits: options.limits)
         context = SegmentContext(hasMap: options.assumesMap)
         folders = FolderMemory(document: body)
     }
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
-        // Relative names grow into whole URLs. Pages that stay untouched cost nothing.
-        output.reserveCapacity(min(body.count * 6 + 1024, options.limits.outputByteCount))
         // A copy, so that its span does not keep the pass from changing.
         let body = self.body
         let span = body.span
@@ -97,19 +77,12 @@ struct RewritePass {
                 break
             }
         }
-        flush()
-        try unusable.check(summary)
-    }
-
-    consuming func finish() -> RewrittenPlaylist {
         summary.lineCount = reader.number
         summary.trailingPartCount = partIndex
         if summary.kind == .media, summary.targetDuration == nil {
             diagnose(max(reader.number, 1), .targetDuration, "is missing")
         }
-        return RewrittenPlaylist(
-            bytes: output, summary: summary, references: references, dates: dates,
-            diagnostics: diagnostics, definedVariables: variables.values, unusable: unusable)
+        try unusable.check(summary)
     }
 
     // MARK: Lines
@@ -121,10 +94,14 @@ struct RewritePass {
         var held: [LineReader.Line] = []
         while let line = try reader.next(in: span) {
             let range = withoutLeadingBlanks(line.range)
-            if range.isEmpty { continue }
+            if range.isEmpty {
+                take(line, .blank)
+                continue
+            }
             guard body[range.lowerBound] == 0x23 else { break }
             if PlaylistDetector.isSignature(body[range]) {
                 if !held.isEmpty { diagnose(line.number, .extM3U, "is not the first line") }
+                take(line, .tag(.extM3U, value: line.range.upperBound..<line.range.upperBound))
                 copy(range)
                 return held
             }
@@ -141,40 +118,75 @@ struct RewritePass {
         while lower < line.range.upperBound, ASCII.isBlank(span[lower]) { lower += 1 }
         let range = lower..<line.range.upperBound
         if range.isEmpty {
+            take(line, .blank)
             copy(range)
         } else if span[lower] != 0x23 {
+            take(line, .uri)
             try handleURILine(LineReader.Line(number: line.number, range: range), span, map)
         } else if Self.isInf(span, lower, range.upperBound) {
             // The most frequent tag, found and read without a look into the table.
+            take(line, .tag(.inf, value: lower + 8..<range.upperBound))
             note(scope: .media, of: .inf, line: line.number)
             noteInf(LineReader.Line(number: line.number, range: range), span)
             copy(range)
         } else if Self.isDate(span, lower, range.upperBound) {
             // Every segment of a long window may have one.
+            let value = lower + 25..<range.upperBound
+            take(line, .tag(.programDateTime, value: value))
             note(scope: .media, of: .programDateTime, line: line.number)
-            if options.collectsDates, let date = DateTime(body[lower + 25..<range.upperBound]) {
-                dates.append((mediaSequence, date))
-            }
+            noteStart(lower)
+            if Sink.takesValues { sink.takeDate(DateTime(body[value]), before: mediaSequence) }
             copy(range)
         } else if let (tag, value) = parseTag(range) {
+            take(line, .tag(tag.name, value: value))
             note(scope: tag.scope, of: tag.name, line: line.number)
-            try handle(tag, TagLine(number: line.number, range: range, value: value), map)
+            let whole = TagLine(
+                name: tag.name, number: line.number, range: range, value: value)
+            try handle(tag, whole, map)
         } else {
+            if Sink.takesValues, options.keepsLines {
+                let kind = unknownKind(of: range)
+                take(line, kind)
+            }
             copy(range)
         }
         try checkOutput(line.number)
     }
 
     private func checkOutput(_ line: Int) throws(PlaylistError) {
-        guard output.count + uncopied.count <= options.limits.outputByteCount else {
+        guard sink.writtenCount <= options.limits.outputByteCount else {
             throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
         }
+    }
+
+    /// Tells the sink of a line, where it wants to know.
+    @inline(__always)
+    private mutating func take(
+        _ line: LineReader.Line, _ kind: @autoclosure () -> PlaylistLine.Kind
+    ) {
+        if Sink.takesValues, options.keepsLines {
+            sink.takeLine(PlaylistLine(line, kind(), in: body))
+        }
+    }
+
+    /// Notes where the tags of the next segment begin.
+    @inline(__always)
+    mutating func noteStart(_ offset: Int) {
+        if Sink.takesValues, pending.start == nil { pending.start = offset }
+    }
+
+    /// What a line is that starts with `#` and is no known tag.
+    private func unknownKind(of line: Range<Int>) -> PlaylistLine.Kind {
+        let name = nameRange(of: line)
+        return body[name].starts(with: "EXT".utf8) ? .unknownTag(name: name) : .comment
     }
 
     /// Takes the next line, which is that of the last EXTINF again, without reading it.
     private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
         let line = try reader.skip(count)
+        take(line, .tag(.inf, value: line.range.lowerBound + 8..<line.range.upperBound))
         note(scope: .media, of: .inf, line: line.number)
+        noteStart(line.range.lowerBound)
         pending.hasInf = true
         pending.duration = inf.duration
         copy(line.range)
@@ -196,12 +208,19 @@ struct RewritePass {
 
     /// The known tag of a line that starts with `#`, and where its value stands.
     private func parseTag(_ line: Range<Int>) -> (Tag, Range<Int>)? {
-        let nameStart = line.lowerBound + 1
-        var end = nameStart
-        while end < line.upperBound, body[end] != 0x3A, !ASCII.isBlank(body[end]) { end += 1 }
-        guard let tag = tags.tag(named: nameStart..<end, in: body) else { return nil }
+        let name = nameRange(of: line)
+        let end = name.upperBound
+        guard let tag = tags.tag(named: name, in: body) else { return nil }
         let hasValue = end < line.upperBound && body[end] == 0x3A
         return (tag, hasValue ? end + 1..<line.upperBound : line.upperBound..<line.upperBound)
+    }
+
+    /// The name, without `#`, of the tag that a line may be.
+    private func nameRange(of line: Range<Int>) -> Range<Int> {
+        let start = line.lowerBound + 1
+        var end = start
+        while end < line.upperBound, body[end] != 0x3A, !ASCII.isBlank(body[end]) { end += 1 }
+        return start..<end
     }
 
     private mutating func note(scope: Tag.Scope, of tag: Tag.Name, line: Int) {
@@ -231,106 +250,14 @@ struct RewritePass {
     }
 
     /// Writes a line of the body, or the end of one, as it is and ends it with LF.
-    mutating func copy(_ range: Range<Int>) {
-        let end = range.upperBound
-        if end < body.count, body[end] == 0x0A {
-            if uncopied.upperBound != range.lowerBound {
-                flush()
-                uncopied = range.lowerBound..<end + 1
-            } else {
-                uncopied = uncopied.lowerBound..<end + 1
-            }
-        } else {
-            flush()
-            output.append(contentsOf: body[range])
-            output.append(0x0A)
-        }
-    }
-
-    /// Writes what is due, so that something else can be written behind it.
-    private mutating func flush() {
-        guard !uncopied.isEmpty else { return }
-        output.append(contentsOf: body[uncopied])
-        uncopied = 0..<0
-    }
-
-    /// Lets `write` append to what is written so far.
     @inline(__always)
-    mutating func withOutput<Result>(_ write: (inout [UInt8]) -> Result) -> Result {
-        flush()
-        return write(&output)
-    }
+    mutating func copy(_ range: Range<Int>) { sink.copy(range) }
 
     /// How many bytes are written.
-    var writtenCount: Int { output.count + uncopied.count }
-
-    /// Takes out what was written in a range.
-    mutating func remove(_ range: Range<Int>) {
-        flush()
-        output.removeSubrange(range)
-    }
-
-    /// Takes back all that was written behind the first `count` bytes.
-    mutating func takeBack(to count: Int) {
-        flush()
-        output.removeSubrange(count...)
-    }
-
-    /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
-    ///
-    /// Without a closure around it, which would copy the reference.
-    @inline(__always)
-    mutating func appendMapped(
-        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
-    ) -> Bool {
-        if options.collectsReferences { references.append(reference) }
-        flush()
-        let start = output.count
-        guard map(reference, &output) else {
-            output.removeSubrange(start...)
-            return false
-        }
-        if !options.trustsMap, Self.breaksOut(output, from: start) {
-            Self.escape(&output, from: start)
-        }
-        return true
-    }
-
-    private static func escape(_ output: inout [UInt8], from start: Int) {
-        let replacement = Array(output[start...])
-        output.removeSubrange(start...)
-        for byte in replacement {
-            if byte == 0x22 || ASCII.isControl(byte) {
-                PercentEncoding.append(byte, to: &output)
-            } else {
-                output.append(byte)
-            }
-        }
-    }
-
-    /// Whether a replacement would end the quoted string or the line it stands in.
-    private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
-        let span = output.span.extracting(start...)
-        // Without branches and early end, so that the compiler takes many bytes at a time.
-        var found: UInt8 = 0
-        for index in span.indices {
-            let byte = span[index]
-            found |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x7F ? 1 : 0)
-        }
-        return found != 0
-    }
+    var writtenCount: Int { sink.writtenCount }
 
     mutating func diagnose(_ line: Int, _ tag: Tag.Name?, _ message: String) {
         guard diagnostics.count < Diagnostic.maximumCount else { return }
         diagnostics.append(Diagnostic(line: line, tag: tag?.rawValue ?? "URI", message: message))
     }
-}
-
-/// A line with a known tag.
-struct TagLine {
-    let number: Int
-    /// The whole line from its `#`.
-    let range: Range<Int>
-    /// What stands behind the colon; empty without one.
-    let value: Range<Int>
 }

@@ -1,17 +1,19 @@
 import URISyntax
 
-/// How a pass writes tag lines with URI attributes.
-extension RewritePass {
+/// How a pass reads tag lines with URI attributes, and writes them.
+extension PlaylistPass {
     /// Writes a line with every URI attribute replaced and every other byte as it was.
     mutating func writeAttributes(
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         let list = attributes(of: line)
+        let facts = TagFacts(line, list)
+        var references: [ResourceReference] = []
         let start = writtenCount
         var copied = line.range.lowerBound
         var hasURI = false
         for attribute in list {
-            guard let role = role(of: attribute, tag, list) else { continue }
+            guard let role = role(of: attribute, tag, facts) else { continue }
             hasURI = true
             guard !attribute.value.isEmpty else {
                 diagnose(line.number, tag.name, "has an empty URI")
@@ -31,12 +33,13 @@ extension RewritePass {
                         removeAttribute(attribute, of: line, &copied)
                         continue
                     }
-                    return takeBack(to: start)
+                    if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
+                    return sink.takeBack(to: start)
                 }
                 unusable.add(error)
                 url = try placeholder(of: text)
             }
-            var particulars = particulars(tag.name, role, list, url: url, line: line.number)
+            var particulars = particulars(tag.name, role, facts, url: url, line: line.number)
             let becomesGap = isUnusable && !particulars.isGap
             if isUnusable { particulars.isGap = true }
             if tag.name == .key { noteKey(url) }
@@ -44,27 +47,31 @@ extension RewritePass {
                 context = context.with(mapURL: url, byteRange: particulars.byteRange)
             }
             guard let url else { continue }
-            let offset = missingOffset(of: particulars, in: list)
+            let reference = makeReference(url, particulars)
+            if Sink.takesValues { references.append(reference) }
+            guard Sink.writesText else { continue }
+            let offset = missingOffset(of: particulars, facts)
             if let offset, offset.place < attribute.value.lowerBound { write(offset, &copied) }
             let before = body[copied..<attribute.value.lowerBound]
-            withOutput {
+            sink.write {
                 $0.append(contentsOf: before)
                 if !attribute.isQuoted { $0.append(0x22) }
             }
             copied = attribute.value.lowerBound
-            if appendMapped(makeReference(url, particulars), map) {
+            if sink.appendMapped(reference, map) {
                 copied = attribute.value.upperBound
                 if !attribute.isQuoted || !attribute.isTerminated {
-                    withOutput { $0.append(0x22) }
+                    sink.write { $0.append(0x22) }
                 }
             } else if !attribute.isQuoted {
-                withOutput { _ = $0.removeLast() }
+                sink.write { _ = $0.removeLast() }
             }
             if becomesGap { writeGapAttribute(attribute, &copied) }
             if let offset, offset.place > copied { write(offset, &copied) }
         }
         copy(copied..<line.range.upperBound)
-        if !hasURI { noteMissingURI(tag.name, list, line) }
+        if !hasURI { noteMissingURI(tag.name, facts, line) }
+        if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
         if tag.name == .part { partIndex += 1 }
     }
 
@@ -83,7 +90,7 @@ extension RewritePass {
         // At the start of the list the comma behind it goes.
         if !hasComma, end < line.range.upperBound { end += 1 }
         let kept = body[before]
-        withOutput { $0.append(contentsOf: kept) }
+        sink.write { $0.append(contentsOf: kept) }
         copied = end
     }
 
@@ -94,7 +101,7 @@ extension RewritePass {
         let quote = attribute.isQuoted && attribute.isTerminated ? 1 : 0
         let end = attribute.value.upperBound + quote
         let rest = body[copied..<max(copied, end)]
-        withOutput {
+        sink.write {
             $0.append(contentsOf: rest)
             $0.append(contentsOf: ",GAP=YES".utf8)
         }
@@ -103,18 +110,18 @@ extension RewritePass {
 
     /// The offset that a part's BYTERANGE leaves out, and where it belongs; nil where none is wanted.
     private func missingOffset(
-        of particulars: Particulars, in list: AttributeList
+        of particulars: Particulars, _ facts: TagFacts
     ) -> (offset: Int, place: Int)? {
-        guard options.writesOffsets, particulars.tag == .part, let range = particulars.byteRange,
-            let value = list.bytes(of: "BYTERANGE"), !value.contains(0x40)
+        guard writesOffsets, particulars.tag == .part, let range = particulars.byteRange,
+            let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
-        return (range.offset, DecimalNumber.trimmed(value).endIndex)
+        return (range.offset, DecimalNumber.trimmed(body[text]).endIndex)
     }
 
     /// Writes the line up to an offset that it leaves out, and the offset.
     private mutating func write(_ offset: (offset: Int, place: Int), _ copied: inout Int) {
         let before = body[copied..<offset.place]
-        withOutput {
+        sink.write {
             $0.append(contentsOf: before)
             $0.append(contentsOf: "@\(offset.offset)".utf8)
         }
@@ -123,7 +130,7 @@ extension RewritePass {
 
     /// The role of an attribute's value; nil where the attribute is no URI.
     private func role(
-        of attribute: AttributeList.Attribute, _ tag: Tag, _ list: AttributeList
+        of attribute: AttributeList.Attribute, _ tag: Tag, _ facts: TagFacts
     ) -> ResourceRole? {
         let name = body[attribute.name]
         guard let uri = tag.uris.first(where: { name.elementsEqual($0.name.utf8) }) else {
@@ -131,12 +138,12 @@ extension RewritePass {
         }
         switch tag.name {
         case .preloadHint:
-            if list.isValue("MAP", of: "TYPE") { return .initialization }
-            return list.isValue("KEY", of: "TYPE") ? .key : .part
+            if facts.isValue("MAP", of: facts.type) { return .initialization }
+            return facts.isValue("KEY", of: facts.type) ? .key : .part
         case .sessionData:
-            return list.isValue("RAW", of: "FORMAT") ? .media : .json
+            return facts.isValue("RAW", of: facts.format) ? .media : .json
         case .dateRange where uri.name == "X-URI":
-            return resourceRole(ofDateRange: list, body[attribute.value])
+            return resourceRole(ofDateRange: facts, body[attribute.value])
         default:
             return uri.role
         }
@@ -147,39 +154,39 @@ extension RewritePass {
     /// A schedule is JSON; what a preload names is what its target will name: a schedule or an
     /// asset list, or a playlist, which only its extension tells.
     private func resourceRole(
-        ofDateRange list: AttributeList, _ uri: ArraySlice<UInt8>
+        ofDateRange facts: TagFacts, _ uri: ArraySlice<UInt8>
     ) -> ResourceRole? {
-        if list.isValue("com.apple.hls.daterange-schedule", of: "CLASS") { return .json }
-        guard list.isValue("com.apple.hls.preload", of: "CLASS") else { return nil }
+        if facts.isValue("com.apple.hls.daterange-schedule", of: facts.dateRangeClass) {
+            return .json
+        }
+        guard facts.isValue("com.apple.hls.preload", of: facts.dateRangeClass) else { return nil }
         let path = uri.prefix { $0 != 0x3F && $0 != 0x23 }
         return path.suffix(5).elementsEqual(".m3u8".utf8) ? .playlist : .json
     }
 
     private mutating func particulars(
-        _ tag: Tag.Name, _ role: ResourceRole, _ list: AttributeList, url: AbsoluteURL?, line: Int
+        _ tag: Tag.Name, _ role: ResourceRole, _ facts: TagFacts, url: AbsoluteURL?, line: Int
     ) -> Particulars {
         var particulars = Particulars(role: role, tag: tag, line: line)
         switch tag {
         case .part:
             particulars.partIndex = partIndex
-            particulars.duration = list.bytes(of: "DURATION").flatMap(DecimalNumber.seconds)
-            particulars.isGap = list.isYes("GAP")
-            if let url { particulars.byteRange = partRange(list, url, line) }
+            particulars.duration = facts.duration
+            particulars.isGap = facts.isGap
+            if let url { particulars.byteRange = partRange(facts, url, line) }
         case .map:
-            if let value = list.bytes(of: "BYTERANGE"), let written = WrittenSubRange(value) {
+            if let written = facts.byteRange {
                 particulars.byteRange = SubRange(
                     offset: written.offset ?? 0, length: written.length)
             }
         case .preloadHint:
             if role == .part { particulars.partIndex = partIndex }
-            let start = list.bytes(of: "BYTERANGE-START")
-            particulars.hasRangeStart = start != nil
-            if let length = list.bytes(of: "BYTERANGE-LENGTH").flatMap(DecimalNumber.integer) {
-                particulars.byteRange = SubRange(
-                    offset: start.flatMap(DecimalNumber.integer) ?? 0, length: length)
+            particulars.hasRangeStart = facts.hasRangeStart
+            if let length = facts.rangeLength {
+                particulars.byteRange = SubRange(offset: facts.rangeStart ?? 0, length: length)
             }
         case .iFrameStreamInf, .imageStreamInf:
-            particulars.bandwidth = list.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer)
+            particulars.bandwidth = facts.bandwidth
         default:
             break
         }
@@ -188,13 +195,13 @@ extension RewritePass {
 
     /// The sub-range of a part; an omitted offset continues the part before it.
     private mutating func partRange(
-        _ list: AttributeList, _ url: AbsoluteURL, _ line: Int
+        _ facts: TagFacts, _ url: AbsoluteURL, _ line: Int
     ) -> SubRange? {
-        guard let value = list.bytes(of: "BYTERANGE") else {
+        guard facts.byteRangeText != nil else {
             partRanges.reset()
             return nil
         }
-        guard let written = WrittenSubRange(value),
+        guard let written = facts.byteRange,
             let (range, isGuess) = partRanges.resolve(written, for: url)
         else {
             diagnose(line, .part, "BYTERANGE is not <n>[@<o>]")
@@ -209,9 +216,9 @@ extension RewritePass {
         if let url { context = context.with(keyURL: url) }
     }
 
-    private mutating func noteMissingURI(_ tag: Tag.Name, _ list: AttributeList, _ line: TagLine) {
+    private mutating func noteMissingURI(_ tag: Tag.Name, _ facts: TagFacts, _ line: TagLine) {
         switch tag {
-        case .key where list.isValue("NONE", of: "METHOD"):
+        case .key where facts.isValue("NONE", of: facts.method):
             context = context.with(keyURL: nil)
         case .map, .part, .preloadHint, .renditionReport, .iFrameStreamInf, .key:
             diagnose(line.number, tag, "has no URI")

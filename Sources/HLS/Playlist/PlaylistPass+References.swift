@@ -1,38 +1,27 @@
 import URISyntax
 
 /// How a pass replaces URIs: resolve, ask the map, write.
-extension RewritePass {
-    /// What a line says about the resource it names, beyond the URI.
-    struct Particulars {
-        let role: ResourceRole
-        let tag: Tag.Name
-        let line: Int
-        var byteRange: SubRange?
-        var hasRangeStart = false
-        var duration: Duration?
-        var isGap = false
-        var partIndex: Int?
-        var bandwidth: Int?
-    }
-
+extension PlaylistPass {
     /// The URL that a URI of the playlist means; nil where it passes to the player unchanged.
     ///
     /// Variables are replaced first; `tag` is nil for a URI line.
     mutating func resolve(
         _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
     ) throws(PlaylistError) -> AbsoluteURL? {
+        guard let resolver else { return nil }
         // What long playlists consist of: plain names, and URLs of the origin of the line before.
         if let url = resolver.resolvePlain(text) { return url }
         if let last = lastAbsolute, let url = resolver.resolvePlain(text, likely: last) {
             return url
         }
-        let url = try resolveAny(text, role, line: line, tag: tag)
+        let url = try resolveAny(text, role, by: resolver, line: line, tag: tag)
         lastAbsolute = url
         return url
     }
 
     private func resolveAny(
-        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
+        _ text: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
+        tag: Tag.Name?
     ) throws(PlaylistError) -> AbsoluteURL? {
         let tagName = tag?.rawValue ?? "URI"
         var reference = text
@@ -43,32 +32,14 @@ extension RewritePass {
                 throw .undefinedVariable(line: line, tag: tagName, name: name)
             case .tooLong:
                 throw .badURI(
-                    line: line, tag: tagName, text: Self.excerpt(text),
+                    line: line, tag: tagName, text: ReferenceText.excerpt(text),
                     reason: .tooLong(
                         length: AbsoluteURL.maximumLength + 1, limit: AbsoluteURL.maximumLength))
             }
         }
-        return try Self.resolve(
+        return try ReferenceText.resolve(
             reference, role, by: resolver, line: line, tag: tagName,
             isOptional: tag?.isOptional ?? false)
-    }
-
-    /// The URL that a reference without variables means; nil where it passes unchanged.
-    static func resolve(
-        _ reference: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
-        tag: String, isOptional: Bool
-    ) throws(PlaylistError) -> AbsoluteURL? {
-        switch SchemePolicy.judge(reference, role: role, isOptional: isOptional) {
-        case .keep: return nil
-        case .refuse(let scheme):
-            throw .forbiddenScheme(line: line, tag: tag, scheme: scheme)
-        case .resolve: break
-        }
-        do throws(URIError) {
-            return try resolver.resolve(reference)
-        } catch {
-            throw .badURI(line: line, tag: tag, text: excerpt(reference), reason: error)
-        }
     }
 
     /// Notes a URI that players are not given; throws where the list cannot do without it.
@@ -80,7 +51,8 @@ extension RewritePass {
     /// A URL that stands for a malformed URI: its text as a name in the playlist's folder.
     ///
     /// Players that ask for gaps get the origin's error and go on.
-    func placeholder(of text: ArraySlice<UInt8>) throws(PlaylistError) -> AbsoluteURL {
+    func placeholder(of text: ArraySlice<UInt8>) throws(PlaylistError) -> AbsoluteURL? {
+        guard let resolver else { return nil }
         var name = Array("./".utf8)
         for byte in text.prefix(80) {
             if ASCII.isAlphanumeric(byte) || byte == 0x2E || byte == 0x2D {
@@ -92,7 +64,7 @@ extension RewritePass {
         do throws(URIError) {
             return try resolver.resolve(name[...])
         } catch {
-            throw .badURI(line: 0, tag: "URI", text: Self.excerpt(text), reason: error)
+            throw .badURI(line: 0, tag: "URI", text: ReferenceText.excerpt(text), reason: error)
         }
     }
 
@@ -108,16 +80,11 @@ extension RewritePass {
             bandwidth: particulars.bandwidth, context: context)
     }
 
-    /// The start of a URI for an error text: no user information, no query, at most 80 bytes.
-    static func excerpt(_ text: ArraySlice<UInt8>) -> String {
-        let parsed = URIReference(bytes: Array(text.prefix { $0 != 0x3F }))
-        var shown = parsed.bytes
-        if let userinfo = parsed.userinfo {
-            shown.replaceSubrange(userinfo, with: "***".utf8)
-        }
-        var output: [UInt8] = []
-        PercentEncoding.appendRequestForm(of: shown.prefix(80), to: &output)
-        return String(decoding: output, as: UTF8.self)
+    /// What holds where the pass stands.
+    var position: PlaylistPosition {
+        PlaylistPosition(
+            kind: summary.kind, mediaSequence: mediaSequence,
+            discontinuitySequence: discontinuitySequence, partIndex: partIndex, context: context)
     }
 
     // MARK: URI lines
@@ -135,7 +102,8 @@ extension RewritePass {
             } catch {
                 guard error.isMalformedURI else { throw error }
                 unusable.addVariant(error)
-                remove(variant.written)
+                sink.remove(variant.written)
+                if Sink.takesValues { sink.takeVariantURI(range, line: line.number, nil) }
             }
         } else if knowsKind, summary.kind == .multivariant {
             diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
@@ -151,24 +119,24 @@ extension RewritePass {
     ) throws(PlaylistError) {
         let url = try resolve(body[range], .playlist, line: line, tag: .streamInf)
         summary.variantCount += 1
-        guard let url else { return copy(range) }
         var particulars = Particulars(role: .playlist, tag: .streamInf, line: line)
         particulars.bandwidth = bandwidth
-        write(makeReference(url, particulars), insteadOf: range, map)
+        let reference = url.map { makeReference($0, particulars) }
+        if Sink.takesValues { sink.takeVariantURI(range, line: line, reference) }
+        guard let reference else { return copy(range) }
+        write(reference, insteadOf: range, map)
     }
 
     private mutating func writeSegmentLine(
         _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         if !pending.hasInf { diagnose(line, nil, "follows no EXTINF") }
-        if let place = try place(ofSegment: range, line) {
-            let written = pending.byteRange
-            // Nearly all segments are whole resources.
-            let byteRange =
-                written == nil && segmentRanges.isReset
-                ? nil : resolve(written, of: place, line: line)
+        if Sink.takesValues {
+            try takeSegment(range, line)
+        } else if let place = try place(ofSegment: range, line) {
+            let byteRange = resolveRange(of: place, line)
             if let offsetPlace, let byteRange {
-                withOutput { $0.insert(contentsOf: "@\(byteRange.offset)".utf8, at: offsetPlace) }
+                sink.write { $0.insert(contentsOf: "@\(byteRange.offset)".utf8, at: offsetPlace) }
             }
             let reference = ResourceReference(
                 place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
@@ -187,6 +155,21 @@ extension RewritePass {
         offsetPlace = nil
         mediaSequence += 1
         partIndex = 0
+    }
+
+    private mutating func takeSegment(_ range: Range<Int>, _ line: Int) throws(PlaylistError) {
+        let place = try place(ofSegment: range, line)
+        var byteRange: SubRange?
+        var role = options.segmentRole ?? .segment
+        // Not by way of `Optional.map`, whose closures would copy the pass.
+        if let place {
+            byteRange = resolveRange(of: place, line)
+            role = segmentRole(place, pending.duration)
+        }
+        sink.takeSegment(
+            MediaPlaylist.Segment(
+                uri: range, line: line, place: place, role: role, byteRange: byteRange, pending,
+                at: position))
     }
 
     /// Where a segment is; nil where its URI passes to the player unchanged.
@@ -209,12 +192,22 @@ extension RewritePass {
     /// Where a segment would be whose URI is malformed; announces it as missing.
     private mutating func gap(
         insteadOf range: Range<Int>, _ line: Int, _ error: PlaylistError
-    ) throws(PlaylistError) -> ResourceReference.Place {
+    ) throws(PlaylistError) -> ResourceReference.Place? {
         guard error.isMalformedURI else { throw error }
         unusable.addSegment(error, line: line)
-        if !pending.isGap { withOutput { $0.append(contentsOf: "#EXT-X-GAP\n".utf8) } }
+        if !pending.isGap { sink.write { $0.append(contentsOf: "#EXT-X-GAP\n".utf8) } }
         pending.isGap = true
-        return .whole(try placeholder(of: body[range]))
+        return try placeholder(of: body[range]).map { .whole($0) }
+    }
+
+    /// The bytes of the resource that the pending segment is.
+    @inline(__always)
+    private mutating func resolveRange(
+        of place: ResourceReference.Place, _ line: Int
+    ) -> SubRange? {
+        // Nearly all segments are whole resources.
+        if pending.byteRange == nil, segmentRanges.isReset { return nil }
+        return resolve(pending.byteRange, of: place, line: line)
     }
 
     private mutating func resolve(
@@ -238,7 +231,7 @@ extension RewritePass {
         _ map: PlaylistRewriter.ReferenceMap
     ) {
         // Where it is mapped, the line's end is the empty rest of the line.
-        copy(appendMapped(reference, map) ? range.upperBound..<range.upperBound : range)
+        copy(sink.appendMapped(reference, map) ? range.upperBound..<range.upperBound : range)
     }
 
     /// The role of a URI line that is no variant.

@@ -1,0 +1,169 @@
+import URISyntax
+
+/// What a media playlist lists (RFC 8216bis, 4.4.3 to 4.4.5), each kind in the order of the list.
+package struct MediaPlaylist: Sendable {
+    package let segments: [Segment]
+    /// EXT-X-PART, of complete segments and of the one to come.
+    package let parts: [PartialSegment]
+    package let preloadHints: [PreloadHint]
+    package let renditionReports: [RenditionReport]
+    /// EXT-X-KEY.
+    package let keys: [EncryptionKey]
+    /// EXT-X-MAP.
+    package let maps: [InitializationSection]
+    package let dateRanges: [DateRange]
+    /// EXT-X-PROGRAM-DATE-TIME, each with the media sequence number of the segment behind it.
+    package let dates: [(mediaSequence: Int, date: DateTime)]
+    package let serverControl: ServerControl?
+    package let skip: Skip?
+
+    /// A media segment: its URI line, and what the tags before it say.
+    package struct Segment: Sendable {
+        /// Where the URI stands in the playlist's text.
+        package let uri: Range<Int>
+        /// The line of the URI, counted from 1.
+        package let line: Int
+        /// From the first of its own tags (EXTINF, EXT-X-BYTERANGE, EXT-X-GAP, EXT-X-DISCONTINUITY,
+        /// EXT-X-PROGRAM-DATE-TIME, EXT-X-BITRATE) to the end of its URI.
+        package internal(set) var source: Range<Int>
+        /// Where it is at the origin; nil where its URI passes to players unchanged.
+        package let place: ResourceReference.Place?
+        package let role: ResourceRole
+        package let mediaSequence: Int
+        package let discontinuitySequence: Int
+        /// EXT-X-DISCONTINUITY tags before it, since the segment before it.
+        package internal(set) var discontinuities = 0
+        /// EXTINF; nil where it is malformed or missing.
+        package let duration: Duration?
+        /// The bytes of its resource; nil for all of it.
+        package let byteRange: SubRange?
+        /// Whether it is announced as missing, or named by a malformed URI.
+        package let isGap: Bool
+        /// The last EXT-X-PROGRAM-DATE-TIME before it; nil without one of its own.
+        package internal(set) var date: DateTime?
+        /// EXT-X-BITRATE in force, in kilobits per second.
+        package internal(set) var bitrate: Int?
+        /// Key and initialization section in force.
+        package let context: SegmentContext
+
+        init(
+            uri: Range<Int>, line: Int, place: ResourceReference.Place?, role: ResourceRole,
+            byteRange: SubRange?, _ pending: PendingSegment, at position: PlaylistPosition
+        ) {
+            self.uri = uri
+            self.line = line
+            self.place = place
+            self.role = role
+            self.byteRange = byteRange
+            source = (pending.start ?? uri.lowerBound)..<uri.upperBound
+            duration = pending.duration
+            isGap = pending.isGap
+            mediaSequence = position.mediaSequence
+            discontinuitySequence = position.discontinuitySequence
+            context = position.context
+        }
+
+        /// What its URI names; nil where that passes to players unchanged.
+        package var reference: ResourceReference? {
+            place.map { place in
+                ResourceReference(
+                    place: place, role: role, tag: .inf, line: line, mediaSequence: mediaSequence,
+                    partIndex: nil, discontinuitySequence: discontinuitySequence,
+                    duration: duration, byteRange: byteRange, hasRangeStart: false, isGap: isGap,
+                    bandwidth: nil, context: context)
+            }
+        }
+    }
+
+    /// EXT-X-PART (8216bis, 4.4.4.9).
+    package struct PartialSegment: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+        /// That of its parent segment.
+        package let mediaSequence: Int
+        /// Its index in the parent segment.
+        package let index: Int
+        package let duration: Duration?
+        package let isGap: Bool
+        package let isIndependent: Bool
+
+        /// The bytes of its resource; nil for all of it.
+        package var byteRange: SubRange? { reference?.byteRange }
+    }
+
+    /// EXT-X-PRELOAD-HINT (8216bis, 4.4.5.3).
+    package struct PreloadHint: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+        /// The first byte of the resource; nil without BYTERANGE-START.
+        package let rangeStart: Int?
+        /// Nil up to the end of the resource.
+        package let rangeLength: Int?
+
+        /// `PART`, `MAP` and what else there will be.
+        package var type: String? { text.text("TYPE") }
+    }
+
+    /// EXT-X-RENDITION-REPORT (8216bis, 4.4.5.4).
+    package struct RenditionReport: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+
+        package var lastMediaSequence: Int? {
+            attributes.bytes(of: "LAST-MSN").flatMap(DecimalNumber.sequenceNumber)
+        }
+        package var lastPart: Int? { text.integer("LAST-PART") }
+    }
+
+    /// EXT-X-MAP (8216bis, 4.4.4.5).
+    package struct InitializationSection: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+
+        /// The bytes of its resource; nil for all of it.
+        package var byteRange: SubRange? { reference?.byteRange }
+    }
+
+    /// EXT-X-DATERANGE (8216bis, 4.4.5.1 and appendix D).
+    package struct DateRange: AttributeTag {
+        package let text: TagText
+        package let references: [ResourceReference]
+
+        package var id: String? { text.text("ID") }
+        package var rangeClass: String? { text.text("CLASS") }
+        package var start: DateTime? { text.date("START-DATE") }
+        package var end: DateTime? { text.date("END-DATE") }
+        package var duration: Duration? { text.length("DURATION") }
+        package var plannedDuration: Duration? { text.length("PLANNED-DURATION") }
+        package var endsOnNext: Bool { attributes.isYes("END-ON-NEXT") }
+        /// CUE: `PRE`, `POST`, `ONCE`.
+        package var cues: [String] {
+            text.text("CUE")?.split(separator: ",").map(String.init) ?? []
+        }
+        package var isInterstitial: Bool {
+            attributes.isValue("com.apple.hls.interstitial", of: "CLASS")
+        }
+    }
+
+    /// EXT-X-SERVER-CONTROL (8216bis, 4.4.3.8).
+    package struct ServerControl: AttributeTag {
+        package let text: TagText
+
+        package var canBlockReload: Bool { attributes.isYes("CAN-BLOCK-RELOAD") }
+        package var canSkipUntil: Duration? { text.length("CAN-SKIP-UNTIL") }
+        package var canSkipDateRanges: Bool { attributes.isYes("CAN-SKIP-DATERANGES") }
+        package var holdBack: Duration? { text.length("HOLD-BACK") }
+        package var partHoldBack: Duration? { text.length("PART-HOLD-BACK") }
+    }
+
+    /// EXT-X-SKIP (8216bis, 4.4.5.2).
+    package struct Skip: AttributeTag {
+        package let text: TagText
+
+        package var skippedSegments: Int? { text.integer("SKIPPED-SEGMENTS") }
+        /// IDs of date ranges that are gone.
+        package var removedDateRanges: [String] {
+            text.text("RECENTLY-REMOVED-DATERANGES")?.split(separator: "\t").map(String.init) ?? []
+        }
+    }
+}

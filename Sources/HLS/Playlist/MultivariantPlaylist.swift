@@ -1,0 +1,114 @@
+import URISyntax
+
+/// What a multivariant playlist lists (RFC 8216bis, 4.4.6), each kind in the order of the list.
+package struct MultivariantPlaylist: Sendable {
+    /// Variant streams, with those of I-frames and of images.
+    package let variants: [Variant]
+    package let renditions: [Rendition]
+    package let sessionData: [SessionData]
+    package let sessionKeys: [EncryptionKey]
+    /// EXT-X-CONTENT-STEERING, of which one is allowed.
+    package let steering: [ContentSteering]
+
+    /// The variant streams without those of I-frames and of images.
+    package var streams: some Sequence<Variant> { variants.lazy.filter { $0.kind == .stream } }
+
+    /// EXT-X-STREAM-INF, EXT-X-I-FRAME-STREAM-INF or EXT-X-IMAGE-STREAM-INF (8216bis, 4.4.6.2).
+    package struct Variant: AttributeTag {
+        package enum Kind: Sendable {
+            case stream
+            case iFrames
+            case images
+        }
+
+        /// Width and height in pixels.
+        package struct Resolution: Hashable, Sendable {
+            package let width: Int
+            package let height: Int
+        }
+
+        package let text: TagText
+        package let kind: Kind
+        /// BANDWIDTH in bits per second.
+        package let bandwidth: Int?
+        package internal(set) var reference: ResourceReference?
+        /// The line of its URI; nil where that is missing.
+        package internal(set) var uriLine: Int?
+        /// Where its URI stands in the playlist's text; nil for an attribute of the tag.
+        package internal(set) var uri: Range<Int>?
+
+        package var averageBandwidth: Int? { text.integer("AVERAGE-BANDWIDTH") }
+        package var codecs: String? { text.text("CODECS") }
+        package var supplementalCodecs: String? { text.text("SUPPLEMENTAL-CODECS") }
+        /// As written.
+        package var resolutionText: String? { text.text("RESOLUTION") }
+        package var resolution: Resolution? {
+            guard let bytes = attributes.bytes(of: "RESOLUTION"),
+                let cross = bytes.firstIndex(of: 0x78),
+                let width = DecimalNumber.integer(bytes[..<cross]),
+                let height = DecimalNumber.integer(bytes[(cross + 1)...])
+            else { return nil }
+            return Resolution(width: width, height: height)
+        }
+        /// Lines of the picture, as far as they are believed: 1 to 100,000.
+        package var height: Int? {
+            resolution.flatMap { (1...100_000).contains($0.height) ? $0.height : nil }
+        }
+        /// In frames per second, as a length of time for its fraction.
+        package var frameRate: Duration? { text.length("FRAME-RATE") }
+        package var score: Duration? { text.length("SCORE") }
+        package var videoRange: String? { text.text("VIDEO-RANGE") }
+        package var protectionLevel: String? { text.text("HDCP-LEVEL") }
+        package var audioGroup: String? { text.text("AUDIO") }
+        package var videoGroup: String? { text.text("VIDEO") }
+        package var subtitlesGroup: String? { text.text("SUBTITLES") }
+        package var closedCaptionsGroup: String? { text.text("CLOSED-CAPTIONS") }
+        package var pathwayID: String? { text.text("PATHWAY-ID") }
+        package var stableID: String? { text.text("STABLE-VARIANT-ID") }
+
+        /// The group of a type of renditions (`AUDIO`, `VIDEO` ...); nil where it is no quoted string.
+        package func group(_ type: String) -> String? {
+            guard let attribute = attributes.first(type), attribute.isQuoted else { return nil }
+            return PercentEncoding.text(attributes.bytes[attribute.value])
+        }
+    }
+
+    /// EXT-X-MEDIA (8216bis, 4.4.6.1).
+    package struct Rendition: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+
+        package var type: String? { text.text("TYPE") }
+        package var groupID: String? { text.text("GROUP-ID") }
+        package var name: String? { text.text("NAME") }
+        package var language: String? { text.text("LANGUAGE") }
+        package var associatedLanguage: String? { text.text("ASSOC-LANGUAGE") }
+        package var isDefault: Bool { attributes.isYes("DEFAULT") }
+        package var isAutoselect: Bool { attributes.isYes("AUTOSELECT") }
+        package var isForced: Bool { attributes.isYes("FORCED") }
+        package var instreamID: String? { text.text("INSTREAM-ID") }
+        package var characteristics: [String] {
+            text.text("CHARACTERISTICS")?.split(separator: ",").map(String.init) ?? []
+        }
+        package var channels: String? { text.text("CHANNELS") }
+        package var stableID: String? { text.text("STABLE-RENDITION-ID") }
+    }
+
+    /// EXT-X-SESSION-DATA (8216bis, 4.4.6.4).
+    package struct SessionData: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+
+        package var dataID: String? { text.text("DATA-ID") }
+        package var value: String? { text.text("VALUE") }
+        package var language: String? { text.text("LANGUAGE") }
+    }
+
+    /// EXT-X-CONTENT-STEERING (8216bis, 4.4.6.6).
+    package struct ContentSteering: AttributeTag {
+        package let text: TagText
+        package let reference: ResourceReference?
+
+        package var pathwayID: String? { text.text("PATHWAY-ID") }
+    }
+}

@@ -1,0 +1,176 @@
+package import URISyntax
+
+/// What is known of a playlist beyond its text, where it is read.
+package struct PlaylistReading: Sendable {
+    package var limits = PlaylistLimits.standard
+    /// Variables of the multivariant playlist, for EXT-X-DEFINE:IMPORT.
+    package var inheritedVariables: [String: String] = [:]
+    /// Whether the multivariant playlist has been read, so that `inheritedVariables` are all that it
+    /// defines.
+    package var knowsMultivariant = false
+    /// The role of this playlist's segments where the parent playlist tells, as for subtitles and
+    /// images; otherwise it is read off each segment's name.
+    package var segmentRole: ResourceRole?
+    /// Whether the full list has an EXT-X-MAP; a delta update may leave that line out.
+    package var assumesMap = false
+    /// Whether `Playlist.lines` is filled: about 50 bytes a line.
+    package var keepsLines = false
+
+    package init(
+        limits: PlaylistLimits = .standard, variables: [String: String] = [:],
+        keepsLines: Bool = false
+    ) {
+        self.limits = limits
+        inheritedVariables = variables
+        self.keepsLines = keepsLines
+    }
+}
+
+/// A playlist (RFC 8216bis), read once: typed values, each with the place that it has in the text.
+///
+/// The same pass reads it that rewrites playlists, so that both agree on limits, variables, numbers
+/// and URLs. Nothing is copied out of the text: values hold ranges of `source`.
+package struct Playlist: Sendable {
+    /// What the two kinds of playlist hold.
+    package enum Content: Sendable {
+        case media(MediaPlaylist)
+        case multivariant(MultivariantPlaylist)
+    }
+
+    /// The text as the origin sent it.
+    package let source: [UInt8]
+    package let summary: PlaylistSummary
+    package let content: Content
+    /// EXT-X-START.
+    package let start: StartPoint?
+    /// EXT-X-DEFINE.
+    package let definitions: [VariableDefinition]
+    /// The variables in force at the end, for the playlists that this one names.
+    package let definedVariables: [String: String]
+    /// At most `Diagnostic.maximumCount` oddities.
+    package let diagnostics: [Diagnostic]
+    /// The URIs that players are not given.
+    package let unusable: UnusableURIs
+    /// All lines, that with number n at n - 1; empty unless asked for.
+    package let lines: [PlaylistLine]
+    let order: [PlaylistEntry]
+    let others: [ResourceReference]
+
+    /// Reads `body`, a playlist that came from `base`: its URL after redirects.
+    ///
+    /// Without a base no URI is resolved: values then have no references, variables are not replaced,
+    /// and no URI can be refused. `body` is decoded text without content coding. Never blocks. Throws
+    /// what rewriting it would throw.
+    package init(
+        _ body: [UInt8], base: AbsoluteURL?, _ reading: PlaylistReading = PlaylistReading()
+    ) throws(PlaylistError) {
+        guard body.count <= reading.limits.byteCount else {
+            throw .tooLarge(byteCount: body.count, limit: reading.limits.byteCount)
+        }
+        var pass = PlaylistPass(body, base: base, options: reading, to: PlaylistCollector(body))
+        try pass.run { _, _ in false }
+        self = pass.sink.finish(
+            pass.summary, pass.variables.values, pass.diagnostics, pass.unusable)
+    }
+
+    package var kind: PlaylistKind { summary.kind }
+
+    /// The media playlist; nil for a multivariant one.
+    package var media: MediaPlaylist? {
+        if case .media(let list) = content { return list }
+        return nil
+    }
+
+    /// The multivariant playlist; nil for a media playlist.
+    package var multivariant: MultivariantPlaylist? {
+        if case .multivariant(let list) = content { return list }
+        return nil
+    }
+
+    /// The text of a range; bytes that are not UTF-8 appear as `%XX`.
+    package func text(_ range: Range<Int>) -> String { PercentEncoding.text(source[range]) }
+
+    init(
+        _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content, start: StartPoint?,
+        definitions: [VariableDefinition], variables: [String: String],
+        _ diagnostics: [Diagnostic], _ unusable: UnusableURIs, lines: [PlaylistLine],
+        order: [PlaylistEntry], others: [ResourceReference]
+    ) {
+        self.source = source
+        self.summary = summary
+        self.content = content
+        self.start = start
+        self.definitions = definitions
+        definedVariables = variables
+        self.diagnostics = diagnostics
+        self.unusable = unusable
+        self.lines = lines
+        self.order = order
+        self.others = others
+    }
+}
+
+/// A value that names resources, by its kind and its index among those of that kind.
+struct PlaylistEntry {
+    enum Kind: UInt8 {
+        case segment, part, hint, report, key, map, dateRange
+        case variant, rendition, sessionData, sessionKey, steering
+        case other
+    }
+
+    let kind: Kind
+    let index: Int32
+
+    init(_ kind: Kind, _ index: Int) {
+        self.kind = kind
+        self.index = Int32(truncatingIfNeeded: index)
+    }
+}
+
+// MARK: References
+
+extension Playlist {
+    /// Calls `body` with each URI of the list that names something to fetch, in the order of the list.
+    package func forEachReference(_ body: (ResourceReference) -> Void) {
+        let media = self.media
+        let (segments, dateRanges) = (media?.segments ?? [], media?.dateRanges ?? [])
+        for entry in order {
+            let index = Int(entry.index)
+            switch entry.kind {
+            case .segment:
+                // Not by way of `Optional.map`, which copies what it hands on.
+                if let reference = segments[index].reference { body(reference) }
+            case .dateRange:
+                for reference in dateRanges[index].references { body(reference) }
+            default:
+                if let reference = reference(of: entry.kind, index) { body(reference) }
+            }
+        }
+    }
+
+    /// What a value other than a segment or a date range names.
+    private func reference(of kind: PlaylistEntry.Kind, _ index: Int) -> ResourceReference? {
+        switch (content, kind) {
+        case (.media(let list), .part): list.parts[index].reference
+        case (.media(let list), .hint): list.preloadHints[index].reference
+        case (.media(let list), .report): list.renditionReports[index].reference
+        case (.media(let list), .key): list.keys[index].reference
+        case (.media(let list), .map): list.maps[index].reference
+        case (.multivariant(let list), .variant): list.variants[index].reference
+        case (.multivariant(let list), .rendition): list.renditions[index].reference
+        case (.multivariant(let list), .sessionData): list.sessionData[index].reference
+        case (.multivariant(let list), .sessionKey): list.sessionKeys[index].reference
+        case (.multivariant(let list), .steering): list.steering[index].reference
+        case (_, .other): others[index]
+        default: nil
+        }
+    }
+
+    /// Each URI of the list that names something to fetch, in the order of the list.
+    package var references: [ResourceReference] {
+        var references: [ResourceReference] = []
+        references.reserveCapacity(order.count)
+        forEachReference { references.append($0) }
+        return references
+    }
+}

@@ -1,0 +1,93 @@
+import URISyntax
+
+/// What the attributes of one tag say about the resource that it names, read in one scan.
+///
+/// Only what the pass itself needs; the values of the model read the rest where somebody asks.
+struct TagFacts {
+    let list: AttributeList
+    /// DURATION of a part.
+    private(set) var duration: Duration?
+    /// The value of BYTERANGE, well-formed or not.
+    private(set) var byteRangeText: Range<Int>?
+    private(set) var byteRange: WrittenSubRange?
+    /// GAP=YES.
+    private(set) var isGap = false
+    /// INDEPENDENT=YES.
+    private(set) var isIndependent = false
+    /// TYPE of a hint.
+    private(set) var type: Range<Int>?
+    /// Whether a hint has BYTERANGE-START.
+    private(set) var hasRangeStart = false
+    /// BYTERANGE-START of a hint.
+    private(set) var rangeStart: Int?
+    /// BYTERANGE-LENGTH of a hint.
+    private(set) var rangeLength: Int?
+    private(set) var bandwidth: Int?
+    /// METHOD of a key.
+    private(set) var method: Range<Int>?
+    /// FORMAT of session data.
+    private(set) var format: Range<Int>?
+    /// CLASS of a date range.
+    private(set) var dateRangeClass: Range<Int>?
+
+    /// Reads the attributes of a tag; of several of one name the first counts.
+    init(_ line: TagLine, _ list: AttributeList) {
+        self.list = list
+        switch line.name {
+        case .part: readPart()
+        case .preloadHint: readHint()
+        case .map:
+            byteRangeText = list.first("BYTERANGE")?.value
+            byteRange = byteRangeText.flatMap { WrittenSubRange(list.bytes[$0]) }
+        case .key: method = list.first("METHOD")?.value
+        case .sessionData: format = list.first("FORMAT")?.value
+        case .dateRange: dateRangeClass = list.first("CLASS")?.value
+        case .streamInf, .iFrameStreamInf, .imageStreamInf:
+            bandwidth = list.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer)
+        default: break
+        }
+    }
+
+    private mutating func readPart() {
+        var known: (duration: Bool, gap: Bool, independent: Bool) = (false, false, false)
+        for attribute in list {
+            if !known.duration, isNamed("DURATION", attribute) {
+                known.duration = true
+                duration = DecimalNumber.seconds(list.bytes[attribute.value])
+            } else if byteRangeText == nil, isNamed("BYTERANGE", attribute) {
+                byteRangeText = attribute.value
+                byteRange = WrittenSubRange(list.bytes[attribute.value])
+            } else if !known.gap, isNamed("GAP", attribute) {
+                known.gap = true
+                isGap = isValue("YES", of: attribute.value)
+            } else if !known.independent, isNamed("INDEPENDENT", attribute) {
+                known.independent = true
+                isIndependent = isValue("YES", of: attribute.value)
+            }
+        }
+    }
+
+    private mutating func readHint() {
+        var hasLength = false
+        for attribute in list {
+            if type == nil, isNamed("TYPE", attribute) {
+                type = attribute.value
+            } else if !hasRangeStart, isNamed("BYTERANGE-START", attribute) {
+                hasRangeStart = true
+                rangeStart = DecimalNumber.integer(list.bytes[attribute.value])
+            } else if !hasLength, isNamed("BYTERANGE-LENGTH", attribute) {
+                hasLength = true
+                rangeLength = DecimalNumber.integer(list.bytes[attribute.value])
+            }
+        }
+    }
+
+    private func isNamed(_ name: String, _ attribute: AttributeList.Attribute) -> Bool {
+        list.bytes[attribute.name].elementsEqual(name.utf8)
+    }
+
+    /// Whether a value is this text.
+    func isValue(_ text: String, of value: Range<Int>?) -> Bool {
+        value.map { list.bytes[$0].elementsEqual(text.utf8) } ?? false
+    }
+}

@@ -1,0 +1,105 @@
+import URISyntax
+
+/// Where a tag with attributes stands, and what these are.
+package struct TagText: Sendable {
+    /// Counted from 1.
+    package let line: Int
+    /// The line from its `#` in the playlist's text, without its end.
+    package let source: Range<Int>
+    package let attributes: AttributeList
+
+    init(_ line: TagLine, _ attributes: AttributeList) {
+        self.line = line.number
+        source = line.range
+        self.attributes = attributes
+    }
+
+    func integer(_ name: String) -> Int? {
+        attributes.bytes(of: name).flatMap(DecimalNumber.integer)
+    }
+
+    /// A decimal number of seconds, negative ones included.
+    func seconds(_ name: String) -> Duration? {
+        attributes.bytes(of: name).flatMap(DecimalNumber.seconds)
+    }
+
+    /// A length of time, of which none is negative.
+    func length(_ name: String) -> Duration? {
+        attributes.bytes(of: name).flatMap(DecimalNumber.length)
+    }
+
+    func date(_ name: String) -> DateTime? { attributes.bytes(of: name).flatMap { DateTime($0) } }
+
+    func text(_ name: String) -> String? { attributes.text(of: name) }
+}
+
+/// A tag with attributes.
+///
+/// The properties of those that follow it read their attribute when they are asked for; of several
+/// attributes of one name the first counts.
+package protocol AttributeTag: Sendable {
+    var text: TagText { get }
+}
+
+extension AttributeTag {
+    /// Counted from 1.
+    package var line: Int { text.line }
+    /// The line from its `#` in the playlist's text, without its end.
+    package var source: Range<Int> { text.source }
+    package var attributes: AttributeList { text.attributes }
+}
+
+/// EXT-X-DEFINE (8216bis, 4.4.2.3).
+package struct VariableDefinition: AttributeTag {
+    package enum Form: Hashable, Sendable {
+        case value(name: String, value: String)
+        case imported(name: String)
+        case queryParameter(name: String)
+    }
+
+    package let text: TagText
+
+    /// As written, with variables in the value not replaced; nil for a tag of no form.
+    package var form: Form? {
+        if let name = text.text("NAME") {
+            return .value(name: name, value: text.text("VALUE") ?? "")
+        }
+        if let name = text.text("IMPORT") { return .imported(name: name) }
+        return text.text("QUERYPARAM").map { .queryParameter(name: $0) }
+    }
+}
+
+/// EXT-X-START (8216bis, 4.4.2.2).
+package struct StartPoint: AttributeTag {
+    package let text: TagText
+
+    /// Seconds from the beginning, negative ones from the end; nil where it is malformed.
+    package var timeOffset: Duration? { text.seconds("TIME-OFFSET") }
+    package var isPrecise: Bool { attributes.isYes("PRECISE") }
+}
+
+/// EXT-X-KEY or EXT-X-SESSION-KEY (8216bis, 4.4.4.4).
+package struct EncryptionKey: AttributeTag {
+    package let text: TagText
+    /// What its URI names; nil where it is opaque, or there is none.
+    package let reference: ResourceReference?
+
+    package static let identity = "identity"
+
+    package var method: String? { text.text("METHOD") }
+    /// METHOD=NONE: what follows is not encrypted.
+    package var isNone: Bool { attributes.isValue("NONE", of: "METHOD") }
+    /// As written.
+    package var uri: String? { text.text("URI") }
+    /// `identity` where the tag says nothing else.
+    package var format: String { text.text("KEYFORMAT") ?? Self.identity }
+    package var formatVersions: String? { text.text("KEYFORMATVERSIONS") }
+    /// As written, with its `0x`.
+    package var initializationVector: String? { text.text("IV") }
+
+    /// Whether a segment's media sequence number is its initialization vector (8216bis, 5.2).
+    package var usesSequenceNumber: Bool {
+        format == Self.identity && !attributes.has("IV")
+            && !attributes.isValue("AES-256-GCM", of: "METHOD")
+    }
+}

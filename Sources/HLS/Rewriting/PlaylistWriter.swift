@@ -1,0 +1,125 @@
+import URISyntax
+
+/// The sink that copies a playlist with other URIs in it.
+struct PlaylistWriter: PlaylistSink {
+    static let writesText = true
+    static let takesValues = false
+
+    private let body: [UInt8]
+    /// Whether what the map appends need not be looked through.
+    private let trustsMap: Bool
+    /// What is written but for `uncopied`; reach it through `write`.
+    private var output: [UInt8] = []
+    /// A stretch of the body, whole lines with LF, that is to be written next as it is.
+    ///
+    /// Most of a playlist is unchanged, and few long copies cost less than many short ones.
+    private var uncopied = 0..<0
+
+    init(_ body: [UInt8], _ options: PlaylistRewriter.Options) {
+        self.body = body
+        trustsMap = options.trustsMap
+        // Relative names grow into whole URLs. Pages that stay untouched cost nothing.
+        output.reserveCapacity(min(body.count * 6 + 1024, options.reading.limits.outputByteCount))
+    }
+
+    /// The whole text.
+    consuming func finish() -> [UInt8] {
+        flush()
+        return output
+    }
+
+    var writtenCount: Int { output.count + uncopied.count }
+
+    mutating func copy(_ range: Range<Int>) {
+        let end = range.upperBound
+        if end < body.count, body[end] == 0x0A {
+            if uncopied.upperBound != range.lowerBound {
+                flush()
+                uncopied = range.lowerBound..<end + 1
+            } else {
+                uncopied = uncopied.lowerBound..<end + 1
+            }
+        } else {
+            flush()
+            output.append(contentsOf: body[range])
+            output.append(0x0A)
+        }
+    }
+
+    /// Writes what is due, so that something else can be written behind it.
+    private mutating func flush() {
+        guard !uncopied.isEmpty else { return }
+        output.append(contentsOf: body[uncopied])
+        uncopied = 0..<0
+    }
+
+    @inline(__always)
+    mutating func write(_ append: (inout [UInt8]) -> Void) {
+        flush()
+        append(&output)
+    }
+
+    mutating func remove(_ range: Range<Int>) {
+        flush()
+        output.removeSubrange(range)
+    }
+
+    mutating func takeBack(to count: Int) {
+        flush()
+        output.removeSubrange(count...)
+    }
+
+    // Without a closure around it, which would copy the reference.
+    @inline(__always)
+    mutating func appendMapped(
+        _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
+    ) -> Bool {
+        flush()
+        let start = output.count
+        guard map(reference, &output) else {
+            output.removeSubrange(start...)
+            return false
+        }
+        if !trustsMap, Self.breaksOut(output, from: start) { Self.escape(&output, from: start) }
+        return true
+    }
+
+    private static func escape(_ output: inout [UInt8], from start: Int) {
+        let replacement = Array(output[start...])
+        output.removeSubrange(start...)
+        for byte in replacement {
+            if byte == 0x22 || ASCII.isControl(byte) {
+                PercentEncoding.append(byte, to: &output)
+            } else {
+                output.append(byte)
+            }
+        }
+    }
+
+    /// Whether a replacement would end the quoted string or the line it stands in.
+    private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
+        let span = output.span.extracting(start...)
+        // Without branches and early end, so that the compiler takes many bytes at a time.
+        var found: UInt8 = 0
+        for index in span.indices {
+            let byte = span[index]
+            found |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x7F ? 1 : 0)
+        }
+        return found != 0
+    }
+}
+
+// A writer takes no values.
+extension PlaylistWriter {
+    func takeLine(_ line: PlaylistLine) {}
+    func takeDate(_ date: DateTime?, before mediaSequence: Int) {}
+    func takeDiscontinuity() {}
+    func takeBitrate(_ value: Int?) {}
+    func takeSegment(_ segment: MediaPlaylist.Segment) {}
+    func takeTag(
+        _ line: TagLine, _ facts: TagFacts, _ references: [ResourceReference],
+        at position: PlaylistPosition
+    ) {}
+    func takeOther(_ reference: ResourceReference) {}
+    func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?) {}
+}
