@@ -35,7 +35,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         // Queues and heaps of the admission and timer code.
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        // The index of stored objects: SQLite in WAL mode with migrations.
+        // The index of stored objects and the state besides them: SQLite in WAL mode with migrations.
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         // Latency histograms with bounded memory.
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -78,13 +78,24 @@ let package = Package(
         .target(
             name: "Lookahead", dependencies: ["Numbers", "HLS", "URISyntax"], swiftSettings: pure),
 
-        // Row 3: sockets, disk, libcurl.
+        // Row 3: what is kept besides objects.
+        .target(
+            name: "DurableState",
+            dependencies: [
+                "Numbers", "Posix", "Reactor",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+
+        // Row 4: sockets, disk, libcurl.
         .target(
             name: "HTTPServer", dependencies: ["HTTP", "Posix", "Reactor"], swiftSettings: strict),
         .target(
             name: "Store",
             dependencies: [
-                "Numbers", "Posix", "Reactor", "Retention", "COpenSSL",
+                "Numbers", "Posix", "Reactor", "Retention", "DurableState", "COpenSSL",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -104,7 +115,8 @@ let package = Package(
             name: "Model",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Lookahead", "Store", "Upstream", "COpenSSL",
+                "CachePolicy", "Retention", "Lookahead", "DurableState", "Store", "Upstream",
+                "COpenSSL",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
@@ -116,7 +128,7 @@ let package = Package(
             name: "Library",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Lookahead", "Store", "Model",
+                "Retention", "Lookahead", "DurableState", "Store", "Model",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -147,7 +159,8 @@ let package = Package(
             name: "TimeShifting",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Store", "Upstream", "Model", "Library", "Origin", "Playlists",
+                "Retention", "DurableState", "Store", "Upstream", "Model", "Library", "Origin",
+                "Playlists",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -157,7 +170,8 @@ let package = Package(
             name: "Ahead",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Origin",
+                "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream", "Model", "Library",
+                "Origin",
                 "Playlists",
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -169,7 +183,8 @@ let package = Package(
             name: "Serving",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
+                "CachePolicy", "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream",
+                "Model", "Library",
                 "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -248,9 +263,17 @@ let package = Package(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTP", "Posix", "Reactor"],
             swiftSettings: strict),
         .testTarget(
+            name: "DurableStateTests",
+            dependencies: [
+                "DurableState", "Posix",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Store", "Posix", "Reactor", "Retention", "RetentionLab",
+                "Store", "DurableState", "Posix", "Reactor", "Retention", "RetentionLab",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -279,7 +302,7 @@ let package = Package(
                 "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Serving",
                 "Posix",
                 "URISyntax", "HTTP", "HLS", "Routing",
-                "CachePolicy", "Store", "Retention", "Lookahead",
+                "CachePolicy", "DurableState", "Store", "Retention", "Lookahead",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -24,15 +24,13 @@ package final class DownloadService: Sendable {
     ///
     /// - Parameters:
     ///   - services: what fetches and keeps.
-    ///   - folder: where orders are remembered; made when there is one.
     ///   - rules: what holds for all of them.
     /// - Throws: `SystemError` when there is no room for another thread.
-    package init(services: AheadServices, folder: String, rules: DownloadRules) throws(SystemError)
-    {
+    package init(services: AheadServices, rules: DownloadRules) throws(SystemError) {
         self.services = services
         thread = try LoopThread(name: "downloads") { _ in }
         thread.handle.enqueue { [self] loop in
-            let made = DownloadTable(services: services, folder: folder, rules: rules, loop: loop)
+            let made = DownloadTable(services: services, rules: rules, loop: loop)
             let bound = LoopBound(made, to: loop)
             table.withLock { $0 = bound }
         }

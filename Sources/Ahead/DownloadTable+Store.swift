@@ -1,6 +1,7 @@
 import Model
 import Library
 import CachePolicy
+import DurableState
 import HLS
 import HTTP
 import Logging
@@ -13,7 +14,7 @@ import URISyntax
 extension DownloadTable {
     /// Keeps the title from eviction, what will come of it too.
     func pin(_ download: Download) {
-        do throws(SystemError) {
+        do throws(StateFault) {
             try services.store.pin(
                 title: download.id.number, url: download.order.url.normalisedForKey, keys: [])
         } catch {
@@ -95,7 +96,7 @@ extension DownloadTable {
             )
             .key
         }
-        do throws(SystemError) {
+        do throws(StateFault) {
             try services.store.pin(
                 title: download.id.number, url: download.order.url.normalisedForKey,
                 keys: Array(Set(keys + download.playlists)))

@@ -3,6 +3,7 @@ import Model
 import Origin
 import Library
 import CachePolicy
+import DurableState
 import Glibc
 import HLS
 import HTTP
@@ -23,28 +24,30 @@ package final class DownloadTable {
     let services: AheadServices
     let loop: EventLoop
     let rules: DownloadRules
-    private let files: DownloadFiles
     let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
     /// Orders for downloads that exist, of which it is not known yet whether they can be met.
     private var proposals: [SessionID: Download] = [:]
-    private var day: DownloadFiles.Day
+    private var day: DownloadDay
     private var unsavedBytes: Int64 = 0
     private var isTicking = false
     private var tickedAt: Monotonic
 
-    init(services: AheadServices, folder: String, rules: DownloadRules, loop: EventLoop) {
+    init(services: AheadServices, rules: DownloadRules, loop: EventLoop) {
         self.services = services
         self.loop = loop
         self.rules = rules
-        files = DownloadFiles(folder: folder, log: services.log)
-        day = files.readDay()
+        let kept = services.store.state.records(DownloadDayRecord.self).first
+        day = DownloadDay(day: kept?.day ?? "", bytes: kept?.bytes ?? 0)
         tickedAt = loop.now
         network = NetworkWatch(
-            services.flights, services.concurrency, log: services.log, folder: folder, loop: loop)
+            services.flights, services.concurrency, log: services.log, state: services.store.state,
+            loop: loop)
         lookAround(rounds: 0)
-        for saved in files.readAll() { take(saved) }
+        for record in services.store.state.records(DownloadRecord.self) {
+            if let saved = SavedDownload(record) { take(saved) }
+        }
         if !downloads.isEmpty { wake() }
     }
 
@@ -148,7 +151,8 @@ package final class DownloadTable {
         download.stop(as: .paused)
         downloads[download.id] = nil
         order.removeAll { $0 == download.id }
-        files.remove(download.id)
+        services.store.state.remove(
+            DownloadRecord.self, key: [.integer(Int64(clamping: download.id.number))])
         _ = try? services.store.unpin(title: download.id.number)
         wake()
     }
@@ -265,16 +269,16 @@ package final class DownloadTable {
     private func saveDay(atOnce: Bool) {
         guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 64 << 20) else { return }
         unsavedBytes = 0
-        files.write(day)
+        services.store.state.put(DownloadDayRecord(day: day.day, bytes: day.bytes))
     }
 
-    // MARK: Files
+    // MARK: Keeping
 
     /// Writes what has to outlive the daemon; says in the log where that cannot be.
     func save(_ download: Download) {
         guard downloads[download.id] === download else { return }
-        do throws(SystemError) {
-            try files.write(SavedDownload(download), of: download.id)
+        do throws(StateFault) {
+            try services.store.state.keep([download.record])
         } catch {
             services.log.error(
                 "a download's state cannot be kept",

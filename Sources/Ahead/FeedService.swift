@@ -1,6 +1,7 @@
 // Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
 import Model
 package import Library
+import DurableState
 import HTTP
 package import HTTPServer
 import Lookahead
@@ -24,7 +25,6 @@ package final class FeedService: Sendable {
     /// The longest body of an order.
     private static let mostBytes = 16 << 20
     private static let path = "/api/feeds"
-    private static let orderPrefix = Array("feed-order:".utf8)
 
     private let observer: LookaheadObserver
     private let services: AheadServices
@@ -124,7 +124,7 @@ package final class FeedService: Sendable {
         observer.enqueue { [self] driver, _ in
             driver.feeds.removeValue(forKey: name)?.end()
             paused.withLock { $0[name] = nil }
-            services.store.removeSession(id: Self.orderPrefix + Array(name.utf8))
+            services.store.state.remove(FeedRecord.self, key: [.text(name)])
         }
         return .value(.ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
     }
@@ -190,7 +190,7 @@ package final class FeedService: Sendable {
         } catch {
             return .failure(.badRequest, error.description)
         }
-        services.store.saveSession(id: Self.orderPrefix + Array(name.utf8), blob: body)
+        services.store.state.put(FeedRecord(name: name, body: body))
         let feed = install(order, name, agent, driver)
         feed.start()
         return .value(.ok, feed.state)
@@ -212,11 +212,11 @@ package final class FeedService: Sendable {
     /// says where the viewer is.
     package func restore() {
         observer.enqueue { [self] driver, _ in
-            for (id, blob) in services.store.loadSessions() where id.starts(with: Self.orderPrefix)
-            {
-                let name = String(
-                    decoding: id.dropFirst(Self.orderPrefix.count), as: UTF8.self)
-                guard Self.isName(name), let order = try? FeedOrder(parsing: blob) else { continue }
+            for record in services.store.state.records(FeedRecord.self) {
+                let name = record.name
+                guard !name.isEmpty, Self.isName(name),
+                    let order = try? FeedOrder(parsing: record.body)
+                else { continue }
                 let feed = install(order, name, Fields(), driver)
                 guard let reason = services.crashes.verdict(on: .feed, name) else { continue }
                 feed.pauseReason = reason

@@ -1,5 +1,6 @@
 // Watches the machine for the controllers of concurrency: its network, its load, its battery.
 import Origin
+import DurableState
 import Glibc
 import Logging
 import Lookahead
@@ -16,11 +17,9 @@ final class NetworkWatch: ReadinessHandler {
     private let flights: Flights
     private let report: ConcurrencyReport
     private let log: Logger
-    private let path: String
-    private let folder: String
+    private let state: StateDatabase
     private var memory: NetworkMemory
     private var network = NetworkName(routes: "")
-    private var written = ""
     private var socket: OwnedDescriptor?
     private var willLook = false
     private var cpu: (seconds: Double, at: Monotonic)?
@@ -31,20 +30,19 @@ final class NetworkWatch: ReadinessHandler {
     ///   - flights: told what the machine and its network are like.
     ///   - report: what the transfers have brought.
     ///   - log: told of another network.
-    ///   - folder: where networks are remembered.
-    ///   - loop: the loop of the thread that reads files.
+    ///   - state: where networks are remembered.
+    ///   - loop: the loop of the thread that asks the kernel.
     init(
-        _ flights: Flights, _ report: ConcurrencyReport, log: Logger, folder: String,
+        _ flights: Flights, _ report: ConcurrencyReport, log: Logger, state: StateDatabase,
         loop: EventLoop
     ) {
         self.flights = flights
         self.report = report
         self.log = log
-        self.folder = folder
-        path = folder + "/networks"
-        let text = Self.text(of: path)
-        memory = NetworkMemory(text)
-        written = memory.text
+        self.state = state
+        let kept = state.records(NetworkRecord.self).sorted { $0.noted > $1.noted }
+        memory = NetworkMemory(
+            kept.map { .init(name: $0.name, transfers: $0.transfers, goodput: $0.goodput) })
         network = Self.read()
         tell()
         lookAround()
@@ -114,10 +112,17 @@ final class NetworkWatch: ReadinessHandler {
     package func remember() {
         let figures = report.now
         guard figures.plan == .probe, figures.goodput > 0 else { return }
+        let before = memory.networks
         memory.note(network.text, transfers: figures.limit, goodput: figures.goodput)
-        guard memory.text != written, (try? makeFolder(folder)) != nil else { return }
-        written = memory.text
-        try? replaceFile(path, with: Array(written.utf8), in: folder)
+        guard memory.networks != before, let noted = memory[network.text] else { return }
+
+        state.put(
+            NetworkRecord(
+                name: noted.name, transfers: noted.transfers, goodput: noted.goodput,
+                noted: max(0, WallTime.now().seconds)))
+        for former in before where memory[former.name] == nil {
+            state.remove(NetworkRecord.self, key: [.text(former.name)])
+        }
     }
 
     // MARK: The machine

@@ -40,6 +40,8 @@ package struct KeyEvidence: Sendable {
         package var paths: [UInt32] = []
         package var isVetoed = false
 
+        package init() {}
+
         package var state: State {
             if isVetoed { return .vetoed }
             return pairs >= KeyEvidence.leastPairs && paths.count >= KeyEvidence.leastPaths
@@ -193,36 +195,24 @@ package struct KeyEvidence: Sendable {
     /// Forgets what is known of an origin, vetoes included.
     package mutating func forget(_ origin: String) { findings[origin] = nil }
 
-    // MARK: On disk
+    // MARK: Keeping
 
-    /// The findings of one origin as lines of text: origin, then name, pairs, paths, state.
-    package func encoded(_ origin: String) -> String {
-        let lines = (findings[origin] ?? [:]).sorted { $0.key < $1.key }.map { name, finding in
-            let paths = finding.paths.map { String($0, radix: 16) }.joined(separator: ",")
-            return "\(name)\t\(finding.pairs)\t\(paths)\t\(finding.isVetoed ? "veto" : "")\n"
-        }
-        return "\(origin)\n\(lines.joined())"
+    /// What is known of a parameter, by its name.
+    package typealias Named = (name: String, finding: Finding)
+
+    /// The findings of one origin, in the order of names.
+    package func findings(of origin: String) -> [Named] {
+        (findings[origin] ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// Takes in what `encoded` gave; anything else is left out.
-    package mutating func restore(_ text: String) {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: true).makeIterator()
-        guard let origin = lines.next().map(String.init), findings.count < Self.mostOrigins else {
-            return
-        }
-        while let line = lines.next(), (findings[origin]?.count ?? 0) < Self.mostNames {
-            let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
-            guard parts.count == 4,
-                let pairs = OutsideNumber.integer(parts[1], in: 0...UInt32.max)
-            else { continue }
-            var finding = Finding()
-            finding.pairs = pairs
-            finding.paths = parts[2].split(separator: ",").prefix(8).compactMap {
-                OutsideNumber.integer($0, in: 0...UInt32.max, radix: 16)
-            }
-            finding.isVetoed = parts[3] == "veto"
-            findings[origin, default: [:]][String(parts[0])] = finding
-        }
+    /// Takes in a finding of an earlier run, where there is room.
+    package mutating func restore(_ finding: Finding, of name: String, origin: String) {
+        guard findings[origin] != nil || findings.count < Self.mostOrigins,
+            (findings[origin]?.count ?? 0) < Self.mostNames
+        else { return }
+        var finding = finding
+        finding.paths = Array(finding.paths.prefix(8))
+        findings[origin, default: [:]][name] = finding
     }
 
     // MARK: Digests

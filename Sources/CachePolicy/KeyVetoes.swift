@@ -59,21 +59,4 @@ package struct KeyVetoes: Sendable {
         }
         .map { ($0.key, $0.value) }
     }
-
-    /// The vetoes as lines of text.
-    package var encoded: String {
-        all.map { "\($0.place.origin)\t\($0.place.scope.rawValue)\t\($0.reason.rawValue)\n" }
-            .joined()
-    }
-
-    /// Takes in what `encoded` gave; anything else is left out.
-    package mutating func restore(_ text: String) {
-        for line in text.split(separator: "\n") {
-            let parts = line.split(separator: "\t").map(String.init)
-            guard parts.count == 3, let scope = Scope(rawValue: parts[1]),
-                let reason = Reason(rawValue: parts[2])
-            else { continue }
-            _ = add(reason, Place(origin: parts[0], scope: scope))
-        }
-    }
 }

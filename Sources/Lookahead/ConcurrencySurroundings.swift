@@ -94,6 +94,12 @@ package struct NetworkMemory: Sendable, Equatable {
         package let name: String
         package var transfers: Int
         package var goodput: Int64
+
+        package init(name: String, transfers: Int, goodput: Int64) {
+            self.name = name
+            self.transfers = transfers
+            self.goodput = goodput
+        }
     }
 
     /// Networks beyond this number are forgotten, the oldest first.
@@ -101,22 +107,12 @@ package struct NetworkMemory: Sendable, Equatable {
 
     package private(set) var networks: [Network] = []
 
-    /// Reads what `text` gave; lines that make no sense are left out.
-    package init(_ text: String = "") {
-        for line in text.split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard words.count == 3,
-                let transfers = OutsideNumber.integer(words[1], in: 1...ConcurrencyPlan.most),
-                let goodput = OutsideNumber.integer(words[2], in: 0...Int64(OutsideNumber.largest))
-            else { continue }
-            networks.append(
-                Network(name: String(words[0]), transfers: transfers, goodput: goodput))
+    /// Takes over what an earlier run noted, the newest first; what makes no sense is left out.
+    package init(_ networks: [Network] = []) {
+        let valid = networks.filter {
+            (1...ConcurrencyPlan.most).contains($0.transfers) && $0.goodput >= 0
         }
-        networks = Array(networks.prefix(Self.most))
-    }
-
-    package var text: String {
-        networks.map { "\($0.name) \($0.transfers) \($0.goodput)\n" }.joined()
+        self.networks = Array(valid.prefix(Self.most))
     }
 
     /// What a network allowed; nil for a new one.

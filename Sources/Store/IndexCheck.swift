@@ -25,7 +25,7 @@ extension StoreWorker {
     private static let step = 200
 
     /// Sets the damaged index aside and fills a new one from the objects; the books stay as they
-    /// are, sessions and long URLs are lost.
+    /// are, long URLs are lost.
     func replaceIndex(_ reason: String, on loop: EventLoop) {
         core.log.error("the index is damaged and is built anew", metadata: ["error": "\(reason)"])
         compareToTheEnd()

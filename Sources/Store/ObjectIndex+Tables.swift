@@ -2,30 +2,13 @@ import FoundationEssentials
 import GRDB
 import Posix
 
-/// The small tables that the layers above keep in the index.
+/// The small tables besides the one of objects.
 extension ObjectIndex {
-    func saveSession(id: [UInt8], blob: [UInt8]) throws {
-        guard blob.count <= Self.mostRowBytes else {
-            throw DatabaseError(
-                resultCode: .SQLITE_TOOBIG, message: "a state of \(blob.count) bytes")
-        }
-        try pool.write { db in
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO sessions (id, blob) VALUES (?, ?)",
-                arguments: [Data(id), Data(blob)])
-        }
-    }
-
-    func removeSession(id: [UInt8]) throws {
-        try pool.write { db in
-            try db.execute(sql: "DELETE FROM sessions WHERE id = ?", arguments: [Data(id)])
-        }
-    }
-
-    /// The rows that this program may have written; the others are neither read nor believed.
+    /// The state that versions up to 0.4.0 kept here: the rows that they may have written; the others
+    /// are neither read nor believed.
     ///
     /// - Returns: the rows, and how many others there are.
-    func sessions() throws -> (rows: [(id: [UInt8], blob: [UInt8])], others: Int) {
+    func formerState() throws -> (rows: [(id: [UInt8], blob: [UInt8])], others: Int) {
         try pool.read { db in
             // The length of a blob is told without reading it.
             let found = try Row.fetchCursor(
@@ -42,9 +25,9 @@ extension ObjectIndex {
         }
     }
 
-    /// Deletes what `sessions` does not read since this program cannot have written it.
-    func removeForeignSessions() throws {
-        try pool.write { try $0.execute(sql: "DELETE FROM sessions WHERE NOT (\(Self.isOurs))") }
+    /// Deletes all of that, others included.
+    func removeFormerState() throws {
+        try pool.write { try $0.execute(sql: "DELETE FROM sessions") }
     }
 
     private static let isOurs = """

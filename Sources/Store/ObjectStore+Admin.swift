@@ -1,5 +1,6 @@
+package import DurableState
 import Logging
-package import Posix
+import Posix
 import Reactor
 import Synchronization
 
@@ -146,7 +147,7 @@ extension ObjectStore {
     ///
     /// `url` is its entry, for listings; `keys` are objects that belong to it although they were
     /// fetched for another title first.
-    package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(SystemError) {
+    package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(StateFault) {
         try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
         onStoreThread { worker, _ in worker.reloadPins() }
     }
@@ -154,7 +155,7 @@ extension ObjectStore {
     /// Lets a title go like any other; blocks until that is on the disk.
     ///
     /// - Returns: false when it was not pinned.
-    package func unpin(title: UInt64) throws(SystemError) -> Bool {
+    package func unpin(title: UInt64) throws(StateFault) -> Bool {
         let wasPinned = try core.pins.remove(title)
         onStoreThread { worker, _ in worker.reloadPins() }
         return wasPinned
@@ -163,35 +164,7 @@ extension ObjectStore {
     /// The pinned titles, in the order of pinning.
     package func pins() -> [Pin] { core.pins.all }
 
-    // MARK: Small tables
-
-    /// Keeps a session's state across restarts; a former one of the same name is replaced.
-    package func saveSession(id: [UInt8], blob: [UInt8]) {
-        onStoreThread { _, _ in
-            self.indexed("save a session", ()) {
-                try self.core.index.saveSession(id: id, blob: blob)
-            }
-        }
-    }
-
-    package func removeSession(id: [UInt8]) {
-        onStoreThread { _, _ in
-            self.indexed("remove a session", ()) { try self.core.index.removeSession(id: id) }
-        }
-    }
-
-    /// All saved sessions; blocks on the disk.
-    package func loadSessions() -> [(id: [UInt8], blob: [UInt8])] {
-        let (rows, others) = indexed("load sessions", ([], 0)) { try core.index.sessions() }
-        guard others > 0 else { return rows }
-        core.log.error(
-            """
-            the index of the cache folder holds states that are too long or too many: it is \
-            damaged or not ours; the others count, and what is too long is deleted
-            """, metadata: ["unread": "\(others)"])
-        indexed("delete foreign states", ()) { try core.index.removeForeignSessions() }
-        return rows
-    }
+    // MARK: Long URLs
 
     /// Keeps a URL under a short name; found at once by `longURL`, on disk a moment later.
     package func saveLongURL(id: [UInt8], url: String) {

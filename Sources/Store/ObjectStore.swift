@@ -4,6 +4,7 @@
 // only for order, listing and counts. A header claims bytes only after they were written, and what
 // a power cut leaves is compared with checksums, so neither it nor a killed process makes an object
 // say more than it has.
+package import DurableState
 import Glibc
 package import Logging
 package import Posix
@@ -16,6 +17,8 @@ import Synchronization
 /// All methods may be called on any thread.
 package final class ObjectStore: Sendable {
     let core: StoreCore
+    /// What is kept besides objects.
+    package var state: StateDatabase { core.state }
     private let thread: LoopThread
     private let syncer: Syncer
     private let checker: PosixThread?
@@ -42,13 +45,23 @@ package final class ObjectStore: Sendable {
             }
         }
         let (index, isRebuilt) = try Self.openIndex(folder, log)
+        let state: StateDatabase
+        do throws(StoreError) {
+            state = try Self.openState(folder, log)
+        } catch {
+            try? index.close()
+            throw error
+        }
         let channel = StoreChannel(configuration: configuration)
         let leftovers: Int
-        do throws(SystemError) {
-            leftovers = try folder.begin()
-            core = try StoreCore(folder: folder, index: index, channel: channel, log: log)
+        do throws(StoreError) {
+            leftovers = try Self.begin(folder, index, state, log)
+            core = StoreCore(
+                folder: folder, index: index, state: state, channel: channel, log: log)
         } catch {
-            throw .unusable(folder: path, error)
+            state.close()
+            try? index.close()
+            throw error
         }
         let core = core
         channel.connect(room: core)
@@ -76,6 +89,43 @@ package final class ObjectStore: Sendable {
         } catch {
             throw .unusable(folder: path, error)
         }
+    }
+
+    private static func openState(
+        _ folder: StoreFolder, _ log: Logger
+    ) throws(StoreError) -> StateDatabase {
+        do throws(StateFault) {
+            return try StateDatabase(folder: folder.path, log: log)
+        } catch {
+            switch error {
+            case .isNewer: throw .newerState(folder: folder.path)
+            case .unusable(let reason), .noRoom(let reason):
+                throw .state(folder: folder.path, reason: reason)
+            }
+        }
+    }
+
+    /// Begins to change the folder, and moves the state of former versions into the database.
+    ///
+    /// In this order: once the folder has this format, no older program looks for state where it was.
+    private static func begin(
+        _ folder: StoreFolder, _ index: ObjectIndex, _ state: StateDatabase, _ log: Logger
+    ) throws(StoreError) -> Int {
+        let leftovers: Int
+        do throws(SystemError) {
+            leftovers = try folder.begin()
+        } catch {
+            throw .unusable(folder: folder.path, error)
+        }
+        do {
+            let rows = FormerPlace.index(
+                read: { try index.formerState() }, remove: { try index.removeFormerState() })
+            let files = FormerFiles(folder: folder.path, log: log)
+            try state.importFormer([rows] + files.places)
+        } catch {
+            throw .state(folder: folder.path, reason: "\(error)")
+        }
+        return leftovers
     }
 
     private static func openIndex(_ folder: StoreFolder, _ log: Logger) throws(StoreError)
@@ -125,6 +175,7 @@ package final class ObjectStore: Sendable {
         thread.stopAndJoin()
         syncer.stop()
         core.channel.disconnect()
+        core.state.close()
         do {
             try core.index.close()
             if finished.isRaised, !core.folder.isLost { try core.folder.markClean() }

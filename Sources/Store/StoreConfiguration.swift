@@ -75,6 +75,10 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case index(folder: String, reason: String)
     /// A newer program wrote the index.
     case newerIndex(folder: String)
+    /// The state database cannot be opened.
+    case state(folder: String, reason: String)
+    /// A newer program wrote the state database.
+    case newerState(folder: String)
 
     package var description: String {
         switch self {
@@ -87,6 +91,10 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
         case .index(let folder, let reason): "the index of the store \(folder) fails: \(reason)"
         case .newerIndex(let folder):
             "a newer program wrote the index of the store \(folder); use that, or another folder"
+        case .state(let folder, let reason):
+            "the state database of the store \(folder) fails: \(reason)"
+        case .newerState(let folder):
+            "a newer program wrote the state database of the store \(folder); use that, or another folder"
         }
     }
 }

@@ -1,4 +1,5 @@
 // What the front of the store and the store thread share, and the changes of names on disk.
+import DurableState
 import Glibc
 import Logging
 import Posix
@@ -11,9 +12,10 @@ import Synchronization
 final class StoreCore: Sendable {
     let folder: StoreFolder
     let index: ObjectIndex
+    let state: StateDatabase
     let table: ObjectTable
     let channel: StoreChannel
-    let pins: PinFile
+    let pins: PinTable
     let cleaner: AsideCleaner
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
@@ -26,12 +28,14 @@ final class StoreCore: Sendable {
     var configuration: StoreConfiguration { channel.configuration }
 
     init(
-        folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger
-    ) throws(SystemError) {
-        pins = try PinFile(folder: folder, log: log)
+        folder: StoreFolder, index: ObjectIndex, state: StateDatabase, channel: StoreChannel,
+        log: Logger
+    ) {
+        pins = PinTable(state)
         cleaner = AsideCleaner(folder: folder, index: index, usage: channel.usage, log: log)
         self.folder = folder
         self.index = index
+        self.state = state
         self.channel = channel
         self.log = log
         table = ObjectTable(maxOpenObjects: channel.configuration.maxOpenObjects)

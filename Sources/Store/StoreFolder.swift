@@ -5,7 +5,7 @@
 //     clean                  "SLUICE CLEAN <epoch>"; there only while no store has the folder, and
 //                            only when the last one closed with everything synced
 //     index.sqlite           can be lost: objects describe themselves
-//     pins                   titles that are never evicted
+//     state.sqlite           what cannot be made again: pins, sessions, downloads and so on
 //     new/<generation>       objects that are not published; emptied at every start
 //     objects/<2 hex>/<62 hex>
 import Glibc
@@ -15,8 +15,12 @@ import Synchronization
 
 /// A folder that this process has to itself.
 final class StoreFolder: Sendable {
+    /// The version that this program writes.
+    ///
     /// Version 1 had headers without checksums; they are read, and written anew as version 2.
-    static let formatVersion = 2
+    /// Version 2 kept state in rows of the index and in text files. A program that looks for it there
+    /// would evict what is pinned, so it has to refuse the folder.
+    static let formatVersion = 3
     private static let formatPrefix = "SLUICE STORE "
     private static let cleanPrefix = "SLUICE CLEAN "
 
@@ -36,7 +40,6 @@ final class StoreFolder: Sendable {
     /// Made once: every lookup of an object that is not open makes a path of it.
     let objectsFolder: String
     var indexPath: String { path + "/index.sqlite" }
-    var pinsPath: String { path + "/pins" }
     private var cleanPath: String { path + "/clean" }
 
     func newPath(_ generation: UInt64) -> String {

@@ -1,5 +1,6 @@
 // The store thread: commits headers, has them made certain, writes the index in batches, evicts, and
 // compares index and folder after a start.
+import DurableState
 import Logging
 import Posix
 import Reactor
@@ -293,6 +294,6 @@ final class StoreWorker {
         comparison = nil
         policy = core.configuration.makePolicy(core.usage.budget)
         try core.index.openAnew(core.folder)
-        try core.pins.writeAgain()
+        try core.state.moveIntoNewFolder()
     }
 }

@@ -9,6 +9,7 @@ import Playlists
 import Library
 import Model
 import CachePolicy
+import DurableState
 import HLS
 import HTTP
 import Logging
@@ -283,7 +284,7 @@ final class Recording {
     package var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
 
     private func pin() {
-        do throws(SystemError) {
+        do throws(StateFault) {
             try services.store.pin(
                 title: session.id.number, url: order.choice.url.normalisedForKey,
                 keys: Array(sharedKeys))

@@ -1,6 +1,7 @@
-// All recordings: what runs, what has ended, and their books on disk.
+// All recordings: what runs, what has ended, and their records.
 import Model
 package import Library
+import DurableState
 import Glibc
 import HLS
 package import HTTP
@@ -20,7 +21,6 @@ package final class Recorder {
     /// Those that start paused.
     private var paused: [String: RecordingOrder] = [:]
     private var services: TimeShiftServices { keeper.services }
-    private let folder: String
 
     /// More than this many do not run beside each other.
     package static let mostRunning = 32
@@ -29,20 +29,17 @@ package final class Recorder {
 
     package init(_ keeper: TimeShiftKeeper) {
         self.keeper = keeper
-        folder = keeper.services.store.folderPath + "/recordings"
     }
 
     // MARK: Life
 
     /// Takes up what a former run has left.
-    package func resume() {
-        for file in (try? listFolder(folder)) ?? [] where !file.isFolder {
-            let path = "\(folder)/\(file.name)"
-            guard let bytes = StateFile.read(path, atMost: 1 << 20, services.log),
-                let order = RecordingOrder(text: String(decoding: bytes, as: UTF8.self))
-            else {
+    func resume() {
+        for record in services.store.state.records(RecordingRecord.self) {
+            guard let order = RecordingOrder(record) else {
                 services.log.error(
-                    "the books of a recording are damaged", metadata: ["path": "\(path)"])
+                    "the record of a recording is damaged, and is left out",
+                    metadata: ["id": "\(record.id)"])
                 continue
             }
             if order.state.isOver {
@@ -101,16 +98,15 @@ package final class Recorder {
             let oldest = over.values.min(by: { $0.started < $1.started })
         else { return }
         over[oldest.id] = nil
-        try? removeFile("\(folder)/\(oldest.id)")
+        services.store.state.remove(RecordingRecord.self, key: [.text(oldest.id)])
     }
 
     private func save(_ order: RecordingOrder) {
-        do throws(SystemError) {
-            try makeFolder(folder)
-            try replaceFile("\(folder)/\(order.id)", with: Array(order.text.utf8), in: folder)
+        do throws(StateFault) {
+            try services.store.state.keep([order.record])
         } catch {
             services.log.error(
-                "the books of a recording cannot be kept", metadata: ["error": "\(error)"])
+                "the record of a recording cannot be kept", metadata: ["error": "\(error)"])
         }
     }
 
@@ -199,7 +195,7 @@ package final class Recorder {
         services.store.removeAll(where: { $0.title == session.id.number }, { _ in })
         over[id] = nil
         paused[id] = nil
-        try? removeFile("\(folder)/\(id)")
+        services.store.state.remove(RecordingRecord.self, key: [.text(id)])
         return .value(.ok, json(order, nil))
     }
 

@@ -112,10 +112,10 @@ extension KeyEvidence {
         var evidence = KeyEvidence()
         try evidence.seeTokens(["sess"])
         var again = KeyEvidence()
-        again.restore(evidence.encoded("http://a"))
+        for (name, finding) in evidence.findings(of: "http://a") {
+            again.restore(finding, of: name, origin: "http://a")
+        }
         #expect(again.proposed(for: "http://a") == ["sess"])
-        again.restore("no\tfinding\n")
-        again.restore("")
     }
 
     @Test func `memory stays bounded whatever origins send`() throws {

@@ -103,7 +103,7 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         let isNewAgain = vetoes.add(.noStore, place)
         #expect(isNew && !isNewAgain)
         var again = KeyVetoes()
-        again.restore(vetoes.encoded + "garbage\n")
+        for (place, reason) in vetoes.all { _ = again.add(reason, place) }
         #expect(again[place] == .length)
         #expect(again[KeyVetoes.Place(origin: "http://a", scope: .playlists)] == nil)
         again.forget("http://a")

@@ -129,12 +129,13 @@ import Testing
         #expect(limits.limit == 9)
     }
 
-    @Test func `networks are remembered as text, the last one first`() {
+    @Test func `networks are remembered, the last one first`() {
         var memory = NetworkMemory()
         memory.note("home", transfers: 12, goodput: 9_000_000)
         memory.note("train", transfers: 3, goodput: 100_000)
         memory.note("home", transfers: 14, goodput: 9_500_000)
-        let read = NetworkMemory(memory.text + "nonsense\nbad 99 1\n")
+        let impossible = NetworkMemory.Network(name: "bad", transfers: 99, goodput: 1)
+        let read = NetworkMemory(memory.networks + [impossible])
         #expect(read == memory)
         #expect(read.networks.map(\.name) == ["home", "train"])
         #expect(read["home"]?.transfers == 14)

@@ -1,3 +1,4 @@
+import DurableState
 import Posix
 import Testing
 
@@ -12,7 +13,7 @@ import Testing
     }
 
     /// What a run finds after the former one died.
-    private func died(_ counts: CrashCounts) -> CrashCounts { CrashCounts(counts.text) }
+    private func died(_ counts: CrashCounts) -> CrashCounts { CrashCounts(counts.records) }
 
     @Test func `what begins just before two crashes in a row has two`() {
         var counts = CrashCounts()
@@ -55,11 +56,24 @@ import Testing
         #expect(counts.isEmpty)
     }
 
-    @Test(arguments: [
-        "", "SLUICE PROBATION 1\n", "SLUICE PROBATION 1\na 9999999999999999999 running\nEND\n",
-        "SLUICE PROBATION 1\na -1 running\nEND\n", "SLUICE PROBATION 1\na\nEND\n", "x\nEND\n",
-    ])
-    func `a damaged file counts nothing`(text: String) {
-        #expect(CrashCounts(text).crashes(of: "a") == 0)
+    @Test func `changes lead from what is kept to what counts now`() {
+        var counts = CrashCounts()
+        counts.begins("feed:a", at: time(0))
+        counts.begins("feed:b", at: time(0))
+        counts = died(counts)
+        let before = counts
+        counts.begins("feed:a", at: time(0))
+        counts.forget("feed:b")
+        #expect(counts.changes(since: before).count == 2)
+        #expect(counts.changes(since: counts).isEmpty)
+        #expect(counts.records == [CrashRecord(item: "feed:a", crashes: 1, isRunning: true)])
+    }
+
+    @Test func `impossible counts are brought to possible ones`() {
+        let counts = CrashCounts([
+            CrashRecord(item: "a", crashes: 1_000, isRunning: true),
+            CrashRecord(item: "b", crashes: -9, isRunning: false),
+        ])
+        #expect(counts.crashes(of: "a") == CrashCounts.most && counts.crashes(of: "b") == 0)
     }
 }

@@ -3,6 +3,7 @@
 //
 // Returns what is wrong, nil where nothing is; what must never happen ends the process.
 // `Fixtures/fuzz/drivers/epochs.swift` uses this file too, together with the sources it tests.
+import DurableState
 import HLS
 import HTTP
 import Posix
@@ -101,17 +102,21 @@ struct EpochSequences {
     private mutating func restartFault() -> String? {
         var next = EpochTable()
         for (key, list) in epochs.lists {
-            guard let restored = EpochTable.List(encoded: list.encoded) else {
-                return "\(String(decoding: list.encoded, as: UTF8.self)) is not read again"
+            let record = list.record(of: key)
+            guard record.isValid, let read = LiveListRecord(StateRow(record.values)) else {
+                return "\(record) is not read again"
             }
-            if restored.encoded != list.encoded { return "what is kept changes when it is read" }
+            let restored = EpochTable.List(read)
+            if restored.record(of: key) != record { return "what is kept changes when it is read" }
             next.restore(restored, key: key)
         }
         // What another version, or a damaged disk, left behind.
-        let numbers = (0..<7 + readings.choose(8)).map { _ in readings.edge() }
-        let text = (["\(1 + readings.choose(2))"] + numbers).joined(separator: " ")
-        if let list = EpochTable.List(encoded: Array(text.utf8)) {
-            if readings.happens(oneIn: 2) { next.restore(list, key: keys[0]) }
+        let numbers = (0..<8).map { _ in StateValue.integer(Int64(readings.edge()) ?? 0) }
+        let sections = (0..<readings.choose(5)).map { _ in readings.edge() }
+        let row = StateRow(
+            [.bytes(keys[0].bytes)] + numbers + [.text(sections.joined(separator: " "))])
+        if let record = LiveListRecord(row), record.isValid, readings.happens(oneIn: 2) {
+            next.restore(EpochTable.List(record), key: keys[0])
         }
         epochs = next
         places = LivePlaces()

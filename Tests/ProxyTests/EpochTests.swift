@@ -1,6 +1,7 @@
 @testable import Library
 @testable import Model
 @testable import Serving
+import DurableState
 import HLS
 import Posix
 import Routing
@@ -195,7 +196,7 @@ import URISyntax
         try read(10, ["a", "b"], at: 0)
         try read(0, ["a", "b"], at: 5)
         let kept = try #require(epochs.lists[list])
-        let restored = try #require(EpochTable.List(encoded: kept.encoded))
+        let restored = EpochTable.List(kept.record(of: list))
         #expect(restored == kept)
         epochs = EpochTable()
         epochs.restore(restored, key: list)

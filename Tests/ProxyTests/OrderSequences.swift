@@ -2,6 +2,7 @@
 //
 // Returns what is wrong, nil where nothing is; what must never happen ends the process.
 // `Fixtures/fuzz/drivers/orders.swift` uses this file too, together with the sources it tests.
+import DurableState
 import HLS
 import Posix
 import Routing
@@ -19,7 +20,7 @@ enum OrderSequences {
         guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
         var readings = readings
         return planFault(base, &readings) ?? partsFault(base, &readings)
-            ?? orderFault(base, &readings) ?? booksFault(&readings)
+            ?? orderFault(base, &readings) ?? recordFault(&readings)
     }
 
     // MARK: Plans of downloads
@@ -98,31 +99,38 @@ enum OrderSequences {
             order.lists = lists
             order.isMultivariant = true
         }
-        guard let read = RecordingOrder(text: order.text) else {
-            return "a recording's books are not read again"
-        }
+        let record = order.record
+        guard record.isValid, let read = RecordingOrder(RecordingRecord(StateRow(record.values)))
+        else { return "a recording's record is not read again" }
         if read.choice != order.choice { return "\(read.choice) was \(order.choice)" }
         if read.state != order.state || read.lists.map(\.url) != order.lists.map(\.url) {
-            return "a recording's books change when they are read"
+            return "a recording's record changes when it is read"
         }
-        return RecordingOrder(text: read.text)?.text == read.text ? nil : "books read twice differ"
+        return RecordingOrder(read.record)?.record == read.record
+            ? nil : "records that are read twice differ"
     }
 
-    /// Reads books that are damaged, or written by hand.
-    private static func booksFault(_ readings: inout FuzzedReadings) -> String? {
-        var lines = [
-            "SLUICE RECORDING 1", "id 1", "url http://h/a", "set rate \(readings.edge())",
-            "set from \(readings.edge())", "started \(readings.edge())",
-            "until \(readings.edge())", "state running", "list \(readings.edge()) http://h/b l",
-            "bytes \(readings.edge())", "milliseconds \(readings.edge())",
-            "segments \(readings.edge())", "lost \(readings.edge())", "END",
+    /// Reads a record that is damaged, or written by hand.
+    private static func recordFault(_ readings: inout FuzzedReadings) -> String? {
+        var order = OrderRecord(url: readings.happens(oneIn: 8) ? readings.edge() : "http://h/a")
+        order.headers = ["", "A:b\n", "A\n", readings.edge()][readings.choose(4)]
+        order.variant = [nil, "best", readings.edge()][readings.choose(3)]
+        order.rate = Int64(clamping: readings.number())
+        order.from = Double(readings.number())
+        order.to = Double(readings.number())
+        var record = RecordingRecord(
+            id: "1", order: order, started: Int64(clamping: readings.number()),
+            until: Int64(clamping: readings.number()), state: "running")
+        record.lists = [
+            .init(url: "http://h/b", label: "l"), .init(url: readings.edge(), label: ""),
         ]
-        if readings.happens(oneIn: 2) { lines.remove(at: readings.choose(lines.count)) }
-        if readings.happens(oneIn: 4) { lines.swapAt(readings.choose(13), readings.choose(13)) }
-        guard let read = RecordingOrder(text: lines.joined(separator: "\n") + "\n") else {
-            return nil
-        }
+        record.bytes = Int64(clamping: readings.number())
+        record.seconds = Double(readings.number())
+        record.segments = Int64(clamping: readings.number())
+        record.lost = Int64(clamping: readings.number())
+        guard record.isValid, let read = RecordingOrder(record) else { return nil }
         if read.bytes < 0 || read.segments < 0 || read.seconds < 0 { return "a sum is negative" }
-        return RecordingOrder(text: read.text)?.text == read.text ? nil : "books read twice differ"
+        return RecordingOrder(read.record)?.record == read.record
+            ? nil : "records that are read twice differ"
     }
 }

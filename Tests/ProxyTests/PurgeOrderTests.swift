@@ -1,10 +1,11 @@
+import DurableState
 import Posix
 @testable import Library
 @testable import Model
 @testable import Serving
 import Testing
 
-/// Orders of purges as their file keeps them.
+/// Orders of purges as they are kept.
 @Suite struct PurgeOrderTests {
     @Test func `orders are read as they were written`() {
         let time = WallTime(nanoseconds: 1_700_000_000_000_000_000)
@@ -14,19 +15,20 @@ import Testing
             PurgeOrder(.host("a.example:8080"), given: WallTime(nanoseconds: 0)),
             PurgeOrder(.unusedSince(time), given: time),
         ]
-        #expect(PurgeOrder.orders(in: PurgeOrder.text(of: orders)) == orders)
-        #expect(PurgeOrder.orders(in: PurgeOrder.text(of: [])) == [])
+        for (number, order) in orders.enumerated() {
+            let record = order.record(number)
+            #expect(record.isValid)
+            #expect(PurgeRecord(StateRow(record.values)).flatMap { PurgeOrder($0) } == order)
+        }
     }
 
-    @Test(arguments: [
-        "", "\n", "SLUICE PURGE 1\n", "SLUICE PURGE 2\nEND\n", "SLUICE PURGE 1\nhost a\nEND\n",
-        "SLUICE PURGE 1\ngiven 1\nEND\n", "SLUICE PURGE 1\ngiven -1\nhost a\nEND\n",
-        "SLUICE PURGE 1\ngiven 99999999999999999999\nhost a\nEND\n",
-        "SLUICE PURGE 1\ngiven 1\ntitle 18446744073709551616\nEND\n",
-        "SLUICE PURGE 1\ngiven 1\nhost a\nhost b\nEND\n", "SLUICE PURGE 1\ngiven 1\nhost a\n",
-        "SLUICE PURGE 1\ngiven 1\nall\nEND\n",
-    ])
-    func `what is no whole list of orders is none`(text: String) {
-        #expect(PurgeOrder.orders(in: text) == nil)
+    @Test func `a record that names nothing is no order`() {
+        for kind in [PurgeRecord.Kind.host, .unusedSince] {
+            for items in [[], ["x"], ["99999999999999999999"]] where kind != .host || items.isEmpty
+            {
+                let record = PurgeRecord(number: 0, given: 0, kind: kind, items: items)
+                #expect(PurgeOrder(record) == nil)
+            }
+        }
     }
 }

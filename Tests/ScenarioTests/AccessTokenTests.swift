@@ -40,7 +40,8 @@ extension Stories.AccessTokenTests {
         // All forms of one URL are one object.
         #expect(story.cdn.requestCount("/l.m3u8?x=1") == 1)
         story.stop()
-        for file in storedFiles(story.cacheFolder) + ["\(story.cacheFolder)/index.sqlite"] {
+        let databases = ["index.sqlite", "state.sqlite"].map { "\(story.cacheFolder)/\($0)" }
+        for file in storedFiles(story.cacheFolder) + databases {
             #expect(!contains(file, Self.token), "\(file)")
         }
         #expect(!story.daemon.standardError.contains(Self.token))

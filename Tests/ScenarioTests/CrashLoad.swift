@@ -166,6 +166,7 @@ extension CrashWorld {
         let ours = ["format", "lock", "new", "objects", "pins"]
         var found = listFolder(cacheFolder).filter { name in
             !ours.contains(name) && !name.hasPrefix("index.sqlite")
+                && !name.hasPrefix("state.sqlite")
         }
         let objects = listFolder(cacheFolder + "/objects").flatMap { shard in
             listFolder("\(cacheFolder)/objects/\(shard)").map { "objects/\(shard)/\($0)" }

@@ -28,14 +28,14 @@ extension Stories {
             #expect(zip(answers, known).allSatisfy { isContent($0.body, of: $1) })
         }
 
-        @Test(arguments: ["objects", "new", "index.sqlite", "format", "lock", ""])
+        @Test(arguments: ["objects", "new", "index.sqlite", "state.sqlite", "format", "lock", ""])
         func `a folder that is half deleted under the daemon stops no player`(part: String) throws {
             let story = try Story()
             let known = (0..<12).map { segment("known\($0)", 100_000) }
             for path in known { _ = try story.get(path) }
             let broken = story.cacheFolder + (part.isEmpty ? "" : "/" + part)
             #expect(try Tool.run(["rm", "-rf", broken]).status == 0)
-            if part == "index.sqlite" {
+            if part.hasSuffix(".sqlite") {
                 for suffix in ["-wal", "-shm"] { unlink(broken + suffix) }
             }
             let new = (0..<6).map { segment("new\($0)", 100_000) }

@@ -25,11 +25,12 @@ final class Story: Sendable {
     /// `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside `/bytes/...`,
     /// and the cache lies in a folder of its own unless one is given. Without `mayWriteAnywhere`
     /// the modes of folders bind the daemon even when it runs as root. `prefix` is a program with
-    /// arguments that runs the daemon, such as `prlimit`.
+    /// arguments that runs the daemon, such as `prlimit`. `first` is the binary that runs until the
+    /// first restart.
     init(
         _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil,
         mayWriteAnywhere: Bool = true, prefix: [String] = [],
-        environment: [(name: String, value: String)] = []
+        environment: [(name: String, value: String)] = [], first: String? = nil
     ) throws {
         self.environment = environment
         temporary = try TemporaryFolder()
@@ -48,7 +49,8 @@ final class Story: Sendable {
         self.arguments = command
         running = Shared(
             try DaemonProcess(
-                command, binary: program, environment: environment, transcript: transcript))
+                command, binary: first ?? program, environment: environment,
+                transcript: transcript))
     }
 
     deinit {

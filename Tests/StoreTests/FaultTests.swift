@@ -73,6 +73,15 @@ import Testing
         #expect(try listFolder(folder.path).map(\.name).sorted() == before)
     }
 
+    @Test func `a state database of a newer program is refused and not touched`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.path).close()
+        try addMigration("99", to: folder.path + "/state.sqlite")
+        let before = try listFolder(folder.path).map(\.name).sorted()
+        #expect(throws: StoreError.newerState(folder: folder.path)) { try openStore(folder.path) }
+        #expect(try listFolder(folder.path).map(\.name).sorted() == before)
+    }
+
     /// No byte beyond the budget, whoever asks for how much.
     @Test func `the budget holds at every moment`() throws {
         let folder = try TemporaryFolder()

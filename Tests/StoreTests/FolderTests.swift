@@ -15,8 +15,8 @@ import Testing
 
     @Test func `a newer format is refused and not touched`() throws {
         let folder = try TemporaryFolder()
-        try writeFile(folder.path + "/format", Array("SLUICE STORE 3\n".utf8))
-        #expect(throws: StoreError.newerFormat(folder: folder.path, found: 3, supported: 2)) {
+        try writeFile(folder.path + "/format", Array("SLUICE STORE 4\n".utf8))
+        #expect(throws: StoreError.newerFormat(folder: folder.path, found: 4, supported: 3)) {
             try openStore(folder.path)
         }
         #expect(try listFolder(folder.path).map(\.name) == ["format"])

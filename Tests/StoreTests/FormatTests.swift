@@ -52,7 +52,7 @@ import Testing
         try fill(object, 4000..<9000)
         store.finish(object)
         store.close()
-        #expect(try readFile(folder.path + "/format") == Array("SLUICE STORE 2\n".utf8))
+        #expect(try readFile(folder.path + "/format") == Array("SLUICE STORE 3\n".utf8))
         // The former header is still there, and the new one stands behind it.
         #expect(try readFile(path).prefix(8) == Array("SLUICE1\n".utf8)[...])
         #expect(try readFile(path)[2048..<2056] == Array("SLUICE2\n".utf8)[...])

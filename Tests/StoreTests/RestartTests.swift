@@ -154,20 +154,15 @@ import Testing
         writer.end(failure: nil)
     }
 
-    @Test func `sessions and long URLs are kept`() throws {
+    @Test func `long URLs are kept`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
-        first.saveSession(id: [1], blob: [9, 9])
-        first.saveSession(id: [2], blob: [])
-        first.removeSession(id: [2])
         first.saveLongURL(id: [3], url: "https://cdn.example.com/long")
         #expect(first.longURL(id: [3]) == "https://cdn.example.com/long")
         first.close()
 
         let store = try openStore(folder.path)
         defer { store.close() }
-        #expect(store.loadSessions().map(\.id) == [[1]])
-        #expect(store.loadSessions().map(\.blob) == [[9, 9]])
         #expect(store.longURL(id: [3]) == "https://cdn.example.com/long")
         #expect(store.longURL(id: [4]) == nil)
     }

@@ -1,7 +1,7 @@
-// What a purge was asked to remove, in memory and in a file: an order that was accepted is carried out,
+// What a purge was asked to remove, in memory and as a record: an order that was accepted is carried out,
 // also by the next run of the daemon.
 import CachePolicy
-import Glibc
+package import DurableState
 import Numbers
 package import Posix
 package import Store
@@ -36,95 +36,64 @@ package struct PurgeOrder: Equatable, Sendable {
         case .unusedSince(let time): entry.lastUsed < time && !isPinned(entry)
         }
     }
+}
 
-    // MARK: The file
+// MARK: Keeping
 
-    private static let firstLine = "SLUICE PURGE 1"
-    private static let lastLine = "END"
-
-    package static func text(of orders: [PurgeOrder]) -> String {
-        ([firstLine] + orders.flatMap(\.lines) + [lastLine]).joined(separator: "\n") + "\n"
-    }
-
-    private var lines: [String] {
-        var lines = ["given \(given.nanoseconds)"]
-        switch subject {
-        case .texts(let texts): lines += texts.sorted().map { "url \($0)" }
-        case .titles(let numbers): lines += numbers.sorted().map { "title \($0)" }
-        case .host(let host): lines.append("host \(host)")
-        case .unusedSince(let time): lines.append("unused-since \(time.nanoseconds)")
-        }
-        return lines
-    }
-
-    /// Nil for a text that is not whole.
-    package static func orders(in text: String) -> [PurgeOrder]? {
-        let lines = text.split(separator: "\n")
-        guard lines.count >= 2, lines[0] == firstLine, lines[lines.count - 1] == lastLine else {
-            return nil
-        }
-        var orders: [PurgeOrder] = []
-        var given: WallTime?
-        var subject: Subject?
-        func finish() -> Bool {
-            guard let given else { return subject == nil }
-            guard let made = subject else { return false }
-            orders.append(PurgeOrder(made, given: given))
-            return true
-        }
-        for line in lines[1..<(lines.count - 1)] {
-            let name = line.prefix { $0 != " " }
-            let value = line.dropFirst(name.count + 1)
-            switch (name, subject) {
-            case ("given", _):
-                guard finish(), let time = time(value) else { return nil }
-                (given, subject) = (time, nil)
-            case ("url", nil): subject = .texts([String(value)])
-            case ("url", .texts(let texts)): subject = .texts(texts.union([String(value)]))
-            case ("title", nil), ("title", .titles):
-                guard let number = OutsideNumber.integer(value, in: 0...UInt64.max) else {
-                    return nil
-                }
-                var numbers: Set<UInt64> = [number]
-                if case .titles(let known)? = subject { numbers.formUnion(known) }
-                subject = .titles(numbers)
-            case ("host", nil): subject = .host(String(value))
-            case ("unused-since", nil):
-                guard let time = time(value) else { return nil }
-                subject = .unusedSince(time)
-            default: return nil
+extension PurgeOrder {
+    /// The order as it is kept, at a place among the others.
+    package func record(_ number: Int) -> PurgeRecord {
+        let (kind, items): (PurgeRecord.Kind, [String]) =
+            switch subject {
+            case .texts(let texts): (.url, texts.sorted())
+            case .titles(let numbers): (.title, numbers.sorted().map { String($0) })
+            case .host(let host): (.host, [host])
+            case .unusedSince(let time): (.unusedSince, [String(time.nanoseconds)])
             }
-        }
-        return finish() ? orders : nil
+        return PurgeRecord(
+            number: Int64(number), given: max(0, given.nanoseconds), kind: kind, items: items)
     }
 
-    private static func time(_ text: Substring) -> WallTime? {
-        OutsideNumber.integer(text, in: 0...Int64.max).map { WallTime(nanoseconds: $0) }
+    /// Nil where the record names nothing.
+    package init?(_ record: PurgeRecord) {
+        switch record.kind {
+        case .url: subject = .texts(Set(record.items))
+        case .title:
+            subject = .titles(
+                Set(record.items.compactMap { OutsideNumber.integer($0, in: 0...UInt64.max) }))
+        case .host:
+            guard let host = record.items.first else { return nil }
+            subject = .host(host)
+        case .unusedSince:
+            guard
+                let time = record.items.first.flatMap({
+                    OutsideNumber.integer($0, in: Int64.min...Int64.max)
+                })
+            else { return nil }
+            subject = .unusedSince(WallTime(nanoseconds: time))
+        }
+        given = WallTime(nanoseconds: record.given)
     }
 }
 
-/// The file of orders that are not carried out yet; every method blocks on the disk.
-struct PurgeFile: Sendable {
-    /// More orders than one purge of every title needs.
-    private static let mostBytes = 16 << 20
-    private let folder: String
-    private var path: String { folder + "/purge" }
+/// The orders that are not carried out yet; every method blocks on the disk.
+struct PurgeOrders: Sendable {
+    package let database: StateDatabase
 
-    init(folder: String) { self.folder = folder }
-
-    /// The orders; nil where the file is damaged.
-    package func read() -> [PurgeOrder]? {
-        do throws(SystemError) {
-            let bytes = try readWhole(path, atMost: Self.mostBytes)
-            return PurgeOrder.orders(in: String(decoding: bytes, as: UTF8.self))
-        } catch {
-            return error.code == ENOENT ? [] : nil
-        }
+    package func all() -> [PurgeOrder] {
+        database.records(PurgeRecord.self).compactMap { PurgeOrder($0) }
     }
 
-    package func write(_ orders: [PurgeOrder]) throws(SystemError) {
-        try replaceFile(path, with: Array(PurgeOrder.text(of: orders).utf8), in: folder)
+    package func add(_ order: PurgeOrder) throws(StateFault) {
+        let last = database.records(PurgeRecord.self).map(\.number).max() ?? -1
+        try database.keep([order.record(Int(last) + 1)])
     }
 
-    package func remove() { try? removeFile(path) }
+    /// What cannot be removed is carried out once more by the next run.
+    package func removeAll() {
+        try? database.keep(
+            database.records(PurgeRecord.self).map {
+                StateChange(removing: PurgeRecord.self, key: $0.key)
+            })
+    }
 }

@@ -1,6 +1,7 @@
 // Purges in the background: started once, asked about as often as one likes, and gone on with by the
 // next run where this one ends before.
 import Model
+import DurableState
 import HTTP
 package import Logging
 import Posix
@@ -21,7 +22,7 @@ package final class StorePurge: Sendable {
     private static let patience = Interval.seconds(1 as Int64)
 
     private let store: ObjectStore
-    private let file: PurgeFile
+    private let kept: PurgeOrders
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
     /// Held for as long as the thread may run.
@@ -29,21 +30,14 @@ package final class StorePurge: Sendable {
 
     init(store: ObjectStore) {
         self.store = store
-        file = PurgeFile(folder: store.folderPath)
+        kept = PurgeOrders(database: store.state)
     }
 
     /// Goes on with what an earlier run has not finished; to be called before anybody asks for objects.
     ///
     /// What is to go is not found any more from now on, whether its file is deleted yet or not.
     package func resume(_ log: Logger) {
-        guard let orders = file.read() else {
-            log.error(
-                """
-                the order of an unfinished purge is damaged, and is forgotten; purge again what \
-                should be gone
-                """)
-            return file.remove()
-        }
+        let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("goes on with a purge that the last run has not finished")
         let fits = test(of: orders)
@@ -55,12 +49,12 @@ package final class StorePurge: Sendable {
     package func start(_ order: PurgeOrder) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         // One that could not be finished by a former run is done with this one.
-        let former = file.read() ?? []
-        do throws(SystemError) {
-            try file.write(former + [order])
+        let former = kept.all()
+        do throws(StateFault) {
+            try kept.add(order)
         } catch {
             // Room is what a purge makes.
-            guard error.isLackOfRoom else {
+            guard case .noRoom = error else {
                 return .failure(
                     .insufficientStorage,
                     "nothing was purged, since the order cannot be saved: \(error)")
@@ -135,7 +129,7 @@ package final class StorePurge: Sendable {
                 return !isStopped.load(ordering: .acquiring)
             }
             if !isStopped.load(ordering: .acquiring) {
-                file.remove()
+                kept.removeAll()
                 store.hide(nil)
             }
             state.withLock { $0 = .done(removal) }

@@ -4,6 +4,7 @@
 // An item is on probation for a minute from when it begins or is taken up again. What is on probation
 // when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
 // row the item starts paused, and a person decides.
+package import DurableState
 import HTTP
 package import Logging
 import Numbers
@@ -16,9 +17,8 @@ package struct CrashCounts: Sendable, Equatable {
     package static let probation = Interval.seconds(60 as Int64)
     /// So many crashes in a row are enough.
     package static let most = 2
-    /// A file that names more items is damaged.
+    /// More items are not counted.
     private static let mostItems = 10_000
-    private static let firstLine = "SLUICE PROBATION 1"
 
     private struct Trial: Sendable, Equatable {
         var crashes: Int
@@ -32,27 +32,28 @@ package struct CrashCounts: Sendable, Equatable {
     package init() {}
 
     /// Reads what the former run left: what was on probation then has one crash more.
-    ///
-    /// A text that makes no sense counts nothing.
-    package init(_ text: String) {
-        let lines = text.split(separator: "\n")
-        guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else { return }
-        for line in lines.dropFirst().dropLast().prefix(Self.mostItems) {
-            let words = line.split(separator: " ")
-            guard words.count == 3,
-                let crashes = OutsideNumber.integer(words[1], in: 0...Self.most)
-            else { continue }
-            former[String(words[0])] = min(Self.most, crashes + (words[2] == "running" ? 1 : 0))
+    package init(_ records: [CrashRecord]) {
+        for record in records.prefix(Self.mostItems) {
+            let crashes = record.crashes + (record.isRunning ? 1 : 0)
+            former[record.item] = min(Self.most, max(0, crashes))
         }
     }
 
     /// For the next run.
-    package var text: String {
-        var lines = [Self.firstLine]
-        lines += trials.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.crashes) running" }
-        lines += former.sorted { $0.key < $1.key }.filter { $0.value > 0 }
-            .map { "\($0.key) \($0.value) waiting" }
-        return (lines + ["END"]).joined(separator: "\n") + "\n"
+    package var records: [CrashRecord] {
+        trials.map { CrashRecord(item: $0.key, crashes: $0.value.crashes, isRunning: true) }
+            + former.filter { $0.value > 0 }
+            .map { CrashRecord(item: $0.key, crashes: $0.value, isRunning: false) }
+    }
+
+    /// What has to change where `before` is kept.
+    package func changes(since before: CrashCounts) -> [StateChange] {
+        let kept = Dictionary(before.records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
+        let now = Dictionary(records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
+        return now.values.filter { kept[$0.item] != $0 }.map { StateChange($0) }
+            + kept.keys.filter { now[$0] == nil }.map {
+                StateChange(removing: CrashRecord.self, key: [.text($0)])
+            }
     }
 
     package var isEmpty: Bool { trials.isEmpty && former.isEmpty }
@@ -82,7 +83,7 @@ package struct CrashCounts: Sendable, Equatable {
     }
 }
 
-/// The counts and their file; any thread may use it.
+/// The counts and their records; any thread may use it.
 package final class CrashHistory: Sendable {
     /// What is counted.
     package enum Kind: String {
@@ -97,15 +98,19 @@ package final class CrashHistory: Sendable {
     }
 
     private let state: Mutex<State>
-    private let folder: String
+    private let database: StateDatabase
     private let log: Logger
 
     /// Blocks on the disk.
-    package init(folder: String, log: Logger) {
-        self.folder = folder
+    package init(_ database: StateDatabase, log: Logger) {
+        self.database = database
         self.log = log
-        let bytes = StateFile.read(folder + "/probation", atMost: 1 << 20, log) ?? []
-        state = Mutex(State(counts: CrashCounts(String(decoding: bytes, as: UTF8.self))))
+        let kept = database.records(CrashRecord.self)
+        let counts = CrashCounts(kept)
+        state = Mutex(State(counts: counts))
+        // What was running then waits now; later changes are told from what is kept.
+        let waiting = counts.records.filter { !kept.contains($0) }
+        if !waiting.isEmpty { try? database.keep(waiting.map { StateChange($0) }) }
     }
 
     /// Whether an item is to start paused, and why; logs it.
@@ -147,13 +152,8 @@ package final class CrashHistory: Sendable {
             let before = state.counts
             body(&state.counts)
             guard state.counts != before else { return }
-            let path = folder + "/probation"
-            guard !state.counts.isEmpty else {
-                try? removeFile(path)
-                return
-            }
             // What cannot be written counts no crash: the item is taken up as before.
-            try? replaceFile(path, with: Array(state.counts.text.utf8), in: folder)
+            try? database.keep(state.counts.changes(since: before))
         }
     }
 }

@@ -1,4 +1,5 @@
-// What a person asked to have downloaded, as a request's arguments and as lines of a file.
+// What a person asked to have downloaded, as a request's arguments and as it is kept.
+package import DurableState
 import Numbers
 package import Routing
 package import URISyntax
@@ -35,6 +36,8 @@ package struct DownloadOrder: Sendable, Equatable {
     /// The most bytes a second; nil for what the line gives.
     package var rate: Int64?
 
+    private static let leastRate: Int64 = 1_000
+
     package init(url: AbsoluteURL) { self.url = url }
 
     /// What a player would start the title from.
@@ -59,7 +62,7 @@ package struct DownloadOrder: Sendable, Equatable {
             return nil
         case "rate":
             let largest = Int64(OutsideNumber.largest)
-            guard let bytes = OutsideNumber.integer(value, in: 1_000...largest) else {
+            guard let bytes = OutsideNumber.integer(value, in: Self.leastRate...largest) else {
                 return "rate is a number of bytes a second, 1000 or more, not '\(value)'"
             }
             rate = bytes
@@ -116,29 +119,56 @@ package struct DownloadOrder: Sendable, Equatable {
         }
         return seconds
     }
+}
 
-    // MARK: A file's lines
+// MARK: Keeping
 
-    /// The settings as names and values, which `set` reads.
-    package var settings: [(name: String, value: String)] {
-        var settings: [(name: String, value: String)] = []
+extension DownloadOrder {
+    /// The order as it is kept.
+    package var record: OrderRecord {
+        var record = OrderRecord(url: url.text)
+        record.headers = headers.map { "\($0.name):\($0.value)\n" }.joined()
         switch variants {
-        case .best: settings.append(("variant", "best"))
-        case .worst: settings.append(("variant", "worst"))
-        case .all: settings.append(("variant", "all"))
-        case .height(let height): settings.append(("variant", String(height)))
+        case .best: record.variant = "best"
+        case .worst: record.variant = "worst"
+        case .all: record.variant = "all"
+        case .height(let height): record.variant = String(height)
         }
-        for (name, languages) in [("audio", audio), ("subtitles", subtitles)] {
-            switch languages {
-            case .standard: break
-            case .none: settings.append((name, "none"))
-            case .all: settings.append((name, "all"))
-            case .only(let language): settings.append((name, language))
-            }
+        record.audio = Self.word(audio)
+        record.subtitles = Self.word(subtitles)
+        record.from = from
+        record.to = to
+        record.rate = rate
+        return record
+    }
+
+    private static func word(_ languages: Languages) -> String? {
+        switch languages {
+        case .standard: nil
+        case .none: "none"
+        case .all: "all"
+        case .only(let language): language
         }
-        if let from { settings.append(("from", String(from))) }
-        if let to { settings.append(("to", String(to))) }
-        if let rate { settings.append(("rate", String(rate))) }
-        return settings
+    }
+
+    /// Reads an order; nil for one without a URL that can be asked for.
+    ///
+    /// Settings that are impossible are left out.
+    package init?(_ record: OrderRecord) {
+        guard let url = try? AbsoluteURL(record.url) else { return nil }
+        self.init(url: url)
+        for line in record.headers.split(separator: "\n") {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers.append(
+                Entry.Header(
+                    name: String(line[..<colon]), value: String(line[line.index(after: colon)...])))
+        }
+        if let word = record.variant { _ = set("variant", word) }
+        if let word = record.audio { _ = set("audio", word) }
+        if let word = record.subtitles { _ = set("subtitles", word) }
+        from = record.from
+        to = record.to
+        if let from, let to, to <= from { self.to = nil }
+        rate = record.rate.flatMap { $0 >= Self.leastRate ? $0 : nil }
     }
 }

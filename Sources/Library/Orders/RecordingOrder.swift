@@ -1,5 +1,6 @@
-// What a person asked to have recorded, and what has become of it: as lines of a file, so that a
-// restart goes on with it.
+// What a person asked to have recorded, and what has become of it: kept, so that a restart goes on with
+// it.
+package import DurableState
 import Numbers
 package import Posix
 package import Routing
@@ -55,75 +56,49 @@ package struct RecordingOrder: Sendable, Equatable {
 
     /// What a player would start from.
     package var entry: Entry { choice.entry }
+}
 
-    // MARK: Lines
+// MARK: Keeping
 
-    private static let firstLine = "SLUICE RECORDING 1"
-
-    /// The file's text.
-    package var text: String {
-        var lines = [Self.firstLine, "id \(id)", "url \(choice.url.text)"]
-        lines += choice.headers.map { "header \($0.name): \($0.value)" }
-        lines += choice.settings.map { "set \($0.name) \($0.value)" }
-        if let name { lines.append("name \(name)") }
-        lines += [
-            "started \(started.seconds)", "until \(until.seconds)", "state \(state.rawValue)",
-        ]
-        if let ended { lines.append("ended \(ended.seconds)") }
-        if !reason.isEmpty { lines.append("reason \(reason)") }
-        if isMultivariant { lines.append("multivariant 1") }
-        // The number says nothing any more; earlier versions read it.
-        lines += lists.map { "list 0 \($0.url.text) \($0.label)" }
-        lines += ["bytes \(bytes)", "milliseconds \(Int64(saturating: seconds * 1_000))"]
-        lines += ["segments \(segments)", "lost \(lost)", "END"]
-        return lines.map { $0.filter { $0 != "\n" } + "\n" }.joined()
+extension RecordingOrder {
+    /// The recording as it is kept; numbers are brought to the nearest that is read again.
+    package var record: RecordingRecord {
+        let largest = Int64(OutsideNumber.largest)
+        func sum(_ number: Int64) -> Int64 { min(max(0, number), largest) }
+        func time(_ time: WallTime) -> Int64 { min(max(-largest, time.seconds), largest) }
+        var record = RecordingRecord(
+            id: id, order: choice.record, started: time(started), until: time(until),
+            state: state.rawValue)
+        record.name = name
+        record.ended = ended.map(time)
+        record.reason = reason
+        record.isMultivariant = isMultivariant
+        record.lists = lists.map { .init(url: $0.url.text, label: $0.label) }
+        record.bytes = sum(bytes)
+        record.seconds = seconds.isFinite ? min(max(0, seconds), 1e15) : 0
+        record.segments = sum(Int64(segments))
+        record.lost = sum(Int64(lost))
+        return record
     }
 
-    /// Reads a file's text; nil for one that is not whole.
-    package init?(text: String) {
-        let lines = text.split(separator: "\n")
-        guard lines.first.map(String.init) == Self.firstLine, lines.last == "END" else {
-            return nil
-        }
-        var values: [Substring: [Substring]] = [:]
-        for line in lines.dropFirst().dropLast() {
-            let parts = line.split(separator: " ", maxSplits: 1)
-            values[parts[0], default: []].append(parts.count == 2 ? parts[1] : "")
-        }
-        func number(_ name: Substring) -> Int64 {
-            let largest = Int64(OutsideNumber.largest)
-            return values[name]?.first.flatMap { OutsideNumber.integer($0, in: 0...largest) } ?? 0
-        }
-        guard let id = values["id"]?.first, let url = values["url"]?.first,
-            let parsed = try? AbsoluteURL(String(url)),
-            let state = values["state"]?.first.flatMap({ State(rawValue: String($0)) })
+    /// Nil where the record says nothing that can be recorded.
+    package init?(_ record: RecordingRecord) {
+        guard let choice = DownloadOrder(record.order), let state = State(rawValue: record.state)
         else { return nil }
-        var choice = DownloadOrder(url: parsed)
-        for line in values["header"] ?? [] {
-            guard let colon = line.firstIndex(of: ":") else { return nil }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            choice.headers.append(.init(name: String(line[..<colon]), value: String(value)))
-        }
-        for line in values["set"] ?? [] {
-            let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
-            guard parts.count == 2, choice.set(parts[0], parts[1]) == nil else { return nil }
-        }
         self.init(
-            id: String(id), choice: choice, started: WallTime(seconds: number("started")),
-            until: WallTime(seconds: number("until")))
-        if values["ended"] != nil { ended = WallTime(seconds: number("ended")) }
-        name = values["name"]?.first.map(String.init)
+            id: record.id, choice: choice, started: WallTime(seconds: record.started),
+            until: WallTime(seconds: record.until))
         self.state = state
-        reason = values["reason"]?.first.map(String.init) ?? ""
-        isMultivariant = values["multivariant"] != nil
-        lists = (values["list"] ?? []).compactMap { line in
-            let parts = line.split(separator: " ", maxSplits: 2)
-            guard parts.count >= 2, let url = try? AbsoluteURL(String(parts[1])) else { return nil }
-            return ChosenPlaylist(url: url, label: parts.count == 3 ? String(parts[2]) : "")
+        ended = record.ended.map { WallTime(seconds: $0) }
+        name = record.name
+        reason = record.reason
+        isMultivariant = record.isMultivariant
+        lists = record.lists.compactMap { list in
+            (try? AbsoluteURL(list.url)).map { ChosenPlaylist(url: $0, label: list.label) }
         }
-        bytes = number("bytes")
-        seconds = Double(number("milliseconds")) / 1_000
-        segments = Int(number("segments"))
-        lost = Int(number("lost"))
+        bytes = record.bytes
+        seconds = record.seconds
+        segments = Int(record.segments)
+        lost = Int(record.lost)
     }
 }

@@ -6,6 +6,7 @@ package import Lookahead
 package import Posix
 package import Store
 package import Synchronization
+package import DurableState
 package import URISyntax
 
 /// Where a URL is asked for, as far as keys go.
@@ -84,23 +85,26 @@ package final class KeyTable: Sendable {
 
     package let state: Mutex<State>
     private let changes = Atomic<UInt64>(0)
-    private let store: ObjectStore
+    private let database: StateDatabase
     private let counters: Counters
-    private static let vetoesName = Array("key-veto".utf8)
-    private static let findingsPrefix = Array("key:".utf8)
 
-    /// Takes over what earlier runs learnt; blocks on the index.
-    package init(settings: KeySettings, store: ObjectStore, counters: Counters) {
-        self.store = store
+    /// Takes over what earlier runs learnt; blocks on the disk.
+    package init(settings: KeySettings, database: StateDatabase, counters: Counters) {
+        self.database = database
         self.counters = counters
         var made = State(settings: settings)
-        for (id, blob) in store.loadSessions() {
-            let text = String(decoding: blob, as: UTF8.self)
-            if id == Self.vetoesName {
-                made.vetoes.restore(text)
-            } else if id.starts(with: Self.findingsPrefix), id.count == 12 {
-                made.evidence.restore(text)
-            }
+        for record in database.records(KeyVetoRecord.self) {
+            guard let reason = KeyVetoes.Reason(rawValue: record.reason),
+                let scope = KeyVetoes.Scope(rawValue: record.scope)
+            else { continue }
+            _ = made.vetoes.add(reason, .init(origin: record.origin, scope: scope))
+        }
+        for record in database.records(KeyFindingRecord.self) {
+            var finding = KeyEvidence.Finding()
+            finding.pairs = record.pairs
+            finding.paths = record.paths
+            finding.isVetoed = record.isVetoed
+            made.evidence.restore(finding, of: record.name, origin: record.origin)
         }
         state = Mutex(made)
     }
@@ -230,39 +234,43 @@ package final class KeyTable: Sendable {
     /// Bars the merging of an origin's URLs for good.
     package func veto(_ reason: KeyVetoes.Reason, _ url: AbsoluteURL, _ scope: KeyVetoes.Scope) {
         let place = KeyVetoes.Place(origin: url.origin.description, scope: scope)
-        let text: String? = change { state in
-            state.vetoes.add(reason, place) ? state.vetoes.encoded : nil
-        }
-        guard let text else { return }
+        guard change({ $0.vetoes.add(reason, place) }) else { return }
         counters.add(.keyVetoes)
-        store.saveSession(id: Self.vetoesName, blob: Array(text.utf8))
+        database.put(
+            KeyVetoRecord(
+                origin: place.origin, scope: scope.rawValue, reason: reason.rawValue))
     }
 
     /// Forgets vetoes and findings of an origin (`scheme://host[:port]`).
     package func forget(_ origin: String) {
-        let text: String = change { state in
+        let names: [String] = change { state in
+            let names = state.evidence.findings(of: origin).map(\.name)
             state.vetoes.forget(origin)
             state.evidence.forget(origin)
-            return state.vetoes.encoded
+            return names
         }
-        store.saveSession(id: Self.vetoesName, blob: Array(text.utf8))
-        store.removeSession(id: Self.findingsName(origin))
-    }
-
-    private static func findingsName(_ origin: String) -> [UInt8] {
-        let digest = KeyEvidence.hash(origin)
-        return findingsPrefix + (0..<8).map { UInt8(truncatingIfNeeded: digest >> (8 * $0)) }
+        for scope in KeyVetoes.Scope.allCases {
+            database.remove(KeyVetoRecord.self, key: [.text(origin), .text(scope.rawValue)])
+        }
+        for name in names {
+            database.remove(KeyFindingRecord.self, key: [.text(origin), .text(name)])
+        }
     }
 
     /// Takes in a finding; other keys hold from now on where it changes what is proposed.
     package func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) {
-        let saved: (origin: String, text: String)? = state.withLock { state in
+        let found = state.withLock { state -> (origin: String, all: [KeyEvidence.Named])? in
             guard let origin = state.evidence.learn(url, fingerprint) else { return nil }
-            return (origin, state.evidence.encoded(origin))
+            return (origin, state.evidence.findings(of: origin))
         }
-        guard let saved else { return }
+        guard let found else { return }
         change { _ in }
-        store.saveSession(id: Self.findingsName(saved.origin), blob: Array(saved.text.utf8))
+        for (name, finding) in found.all {
+            database.put(
+                KeyFindingRecord(
+                    origin: found.origin, name: name, pairs: finding.pairs, paths: finding.paths,
+                    isVetoed: finding.isVetoed))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ package import HLS
 package import Posix
 package import Routing
 package import Store
+package import DurableState
 import Synchronization
 package import URISyntax
 
@@ -31,27 +32,24 @@ package final class LiveMemory: Sendable {
     private static let mostAtOnce = 2_048
     /// Lets requests pass without a look into the table while no list is live.
     private let isUsed = Atomic<Bool>(false)
-    private let store: ObjectStore
+    private let database: StateDatabase
     private let counters: Counters
-    private static let prefix = Array("live:".utf8)
     /// The head of a list is written at most so often: a sequence that goes back by less than what
     /// a stream goes on in this time is noticed after a restart all the same, by asking.
     private static let saveInterval = Interval.seconds(30)
     /// Lists that were read longer ago are forgotten at start.
     private static let keepInterval = Interval.seconds(14 * 86_400)
 
-    /// Takes over what earlier runs knew; blocks on the index.
-    package init(store: ObjectStore, counters: Counters, now: WallTime) {
-        self.store = store
+    /// Takes over what earlier runs knew; blocks on the disk.
+    package init(database: StateDatabase, counters: Counters, now: WallTime) {
+        self.database = database
         self.counters = counters
         var state = State()
-        for (id, blob) in store.loadSessions()
-        where id.count == 37 && id.starts(with: Self.prefix) {
-            guard let key = ObjectKey(bytes: Array(id.dropFirst(Self.prefix.count))),
-                let list = EpochTable.List(encoded: blob),
-                now - list.received < Self.keepInterval
+        for record in database.records(LiveListRecord.self) {
+            let list = EpochTable.List(record)
+            guard let key = ObjectKey(bytes: record.key), now - list.received < Self.keepInterval
             else {
-                store.removeSession(id: id)
+                database.remove(LiveListRecord.self, key: [.bytes(record.key)])
                 continue
             }
             state.epochs.restore(list, key: key)
@@ -215,10 +213,10 @@ package final class LiveMemory: Sendable {
                 return Self.end(&state, taking, reading, names, facts, at: place)
             }
         if outcome.relation == .reset { counters.add(.epochsBegun) }
-        if let removed = outcome.removed { store.removeSession(id: Self.prefix + removed.bytes) }
-        if let saved = outcome.saved {
-            store.saveSession(id: Self.prefix + place.list.bytes, blob: saved.encoded)
+        if let removed = outcome.removed {
+            database.remove(LiveListRecord.self, key: [.bytes(removed.bytes)])
         }
+        if let saved = outcome.saved { database.put(saved.record(of: place.list)) }
     }
 
     /// What taking in a reading has brought.

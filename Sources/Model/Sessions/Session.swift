@@ -1,10 +1,11 @@
 // What a player started from: its extra request headers, and the jar its cookies go to.
 package import HLS
+package import DurableState
 package import HTTP
 import Numbers
 import Posix
 package import Routing
-package import Store
+import Store
 import Synchronization
 package import URISyntax
 
@@ -90,16 +91,13 @@ package final class Session: Sendable {
 /// Any thread may use it.
 package final class SessionTable: Sendable {
     private let sessions = Mutex<[SessionID: Session]>([:])
-    private let store: ObjectStore
+    private let database: StateDatabase
 
-    /// Loads the sessions that earlier runs kept; blocks on the index.
-    package init(store: ObjectStore) {
-        self.store = store
-        for (id, blob) in store.loadSessions() {
-            guard id.count == 6 else { continue }
-            let session = Session(
-                id: SessionID(digest: id), fields: Self.decode(blob),
-                shift: Self.decodeShift(blob))
+    /// Loads the sessions that earlier runs kept; blocks on the disk.
+    package init(_ database: StateDatabase) {
+        self.database = database
+        for record in database.records(SessionRecord.self) {
+            let session = Session(record)
             sessions.withLock { $0[session.id] = session }
         }
     }
@@ -119,10 +117,7 @@ package final class SessionTable: Sendable {
             sessions[id] = made
             return (made, true)
         }
-        if isNew {
-            store.saveSession(
-                id: Array(digest.prefix(6)), blob: Array(shift.text.utf8) + Self.encode(fields))
-        }
+        if isNew { database.put(session.record) }
         return session
     }
 
@@ -151,28 +146,25 @@ package final class SessionTable: Sendable {
     package func session(_ id: SessionID) -> Session {
         sessions.withLock { $0[id] } ?? Session(id: id, fields: Fields())
     }
+}
 
-    private static func encode(_ fields: Fields) -> [UInt8] {
-        Array(fields.map { "\($0.name): \($0.value)\n" }.joined().utf8)
+extension Session {
+    /// What is kept of a session with headers or a shift.
+    package var record: SessionRecord {
+        SessionRecord(
+            id: id.number, window: shift.window, recording: shift.recording,
+            fields: fields.map { "\($0.name): \($0.value)\n" }.joined())
     }
 
-    private static func decode(_ blob: [UInt8]) -> Fields {
+    package convenience init(_ record: SessionRecord) {
         var fields = Fields()
-        for line in blob.split(separator: 0x0A) { _ = fields.append(line: line) }
-        return fields
-    }
-
-    /// Lines without a colon are no fields and were none to former versions either.
-    private static func decodeShift(_ blob: [UInt8]) -> Session.Shift {
-        var shift = Session.Shift()
-        for line in String(decoding: blob, as: UTF8.self).split(separator: "\n") {
-            if line.hasPrefix("dvr=") {
-                shift.window = OutsideNumber.integer(
-                    line.dropFirst(4), in: 1...WindowLength.longest)
-            }
-            if line.hasPrefix("recording=") { shift.recording = String(line.dropFirst(10)) }
+        for line in record.fields.utf8.split(separator: 0x0A) {
+            _ = fields.append(line: Array(line)[...])
         }
-        return shift
+        let window = record.window.flatMap { (1...WindowLength.longest).contains($0) ? $0 : nil }
+        self.init(
+            id: SessionID(record.id), fields: fields,
+            shift: Shift(window: window, recording: record.recording))
     }
 }
 

@@ -140,8 +140,9 @@ private final class OpenedStore {
             throw ExitCodes.cacheFolder
         }
         Self.waitForIndex(store)
-        let sessions = SessionTable(store: store)
-        let keys = KeyTable(settings: configuration.proxy.keys, store: store, counters: Counters())
+        let sessions = SessionTable(store.state)
+        let keys = KeyTable(
+            settings: configuration.proxy.keys, database: store.state, counters: Counters())
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,

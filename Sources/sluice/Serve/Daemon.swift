@@ -59,8 +59,7 @@ final class Daemon {
             administration = try AdministrationWorker(
                 core.catalogue, log: core.log, origin: core.links.originURL)
             downloads = try DownloadService(
-                services: core.aheadServices, folder: configuration.cacheFolder + "/downloads",
-                rules: configuration.downloads)
+                services: core.aheadServices, rules: configuration.downloads)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure

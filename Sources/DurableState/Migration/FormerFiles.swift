@@ -1,0 +1,194 @@
+// The text files in which versions up to 0.4.0 kept state in the cache folder: read once and removed.
+import Glibc
+package import Logging
+import Numbers
+import Posix
+
+/// The files of one folder.
+package struct FormerFiles {
+    let folder: String
+    let log: Logger
+
+    package init(folder: String, log: Logger) {
+        self.folder = folder
+        self.log = log
+    }
+
+    /// All former places in this folder.
+    package var places: [FormerPlace] {
+        [pins, downloads, recordings, probation, networks, purge]
+    }
+
+    // MARK: Reading
+
+    /// The text of a file; nil where there is none that can be read, which the log tells.
+    private func text(_ name: String, atMost limit: Int) -> String? {
+        let path = "\(folder)/\(name)"
+        do throws(SystemError) {
+            return String(decoding: try readWhole(path, atMost: limit), as: UTF8.self)
+        } catch {
+            guard error.code != ENOENT else { return nil }
+            let reason =
+                error.code == EFBIG
+                ? "it is longer than any that sluice writes"
+                : error.code == EINVAL ? "it is no plain file" : "\(error)"
+            log.error(
+                """
+                a file of the cache folder is damaged or not ours, and is left unread; \
+                delete it, or put back a copy
+                """, metadata: ["path": "\(path)", "reason": "\(reason)", "limit": "\(limit)"])
+            return nil
+        }
+    }
+
+    /// The names of a folder's plain files that fit, those that were changed first at the front.
+    private func names(in part: String, where fits: (String) -> Bool) -> [String] {
+        let entries = (try? listFolder("\(folder)/\(part)")) ?? []
+        let found = entries.filter { !$0.isFolder && fits($0.name) }.map { entry in
+            var status = stat()
+            let name = "\(part)/\(entry.name)"
+            let isThere = stat("\(folder)/\(name)", &status) == 0
+            return (name: name, changed: isThere ? status.st_mtim.tv_sec : 0)
+        }
+        return found.sorted { ($0.changed, $0.name) < ($1.changed, $1.name) }.map(\.name)
+    }
+
+    /// What files become; those that could be read are removed afterwards.
+    private func content(
+        _ names: [String], atMost limit: Int, _ changes: (_ name: String, String) -> [StateChange]?
+    ) -> FormerContent? {
+        var content = FormerContent(changes: [], remove: {})
+        var read: [String] = []
+        for name in names {
+            guard let text = text(name, atMost: limit) else { continue }
+            guard let found = changes(name, text) else {
+                log.error(
+                    "a state file of an earlier version is damaged, and is left where it is",
+                    metadata: ["path": "\(folder)/\(name)"])
+                continue
+            }
+            content.changes += found
+            read.append("\(folder)/\(name)")
+        }
+        guard !read.isEmpty else { return nil }
+        content.remove = { [read] in
+            for path in read { try removeFile(path) }
+        }
+        return content
+    }
+
+    /// The lines of a file between its first and its last one; nil where these are others.
+    static func lines(of text: String, first: String) -> ArraySlice<Substring>? {
+        let lines = text.split(separator: "\n")
+        guard lines.count >= 2, lines[0] == first, lines[lines.count - 1] == "END" else {
+            return nil
+        }
+        return lines.dropFirst().dropLast()
+    }
+
+    /// A line's first word, and what stands behind the blank after it.
+    static func pair(_ line: Substring) -> (name: Substring, value: String) {
+        let name = line.prefix { $0 != " " }
+        return (name, String(line.dropFirst(name.count + 1)))
+    }
+
+    static func number(_ text: some StringProtocol) -> Int64 {
+        OutsideNumber.integer(text, in: 0...Int64(OutsideNumber.largest)) ?? 0
+    }
+
+    // MARK: Pins
+
+    /// `pins`: what can be read of a damaged file counts, and it is set aside.
+    private var pins: FormerPlace {
+        FormerPlace(source: "pins") {
+            let path = "\(folder)/pins"
+            let bytes: [UInt8]
+            do throws(SystemError) {
+                bytes = try readStart(path, atMost: 16 << 20)
+            } catch {
+                guard error.code == ENOENT || error.code == EINVAL else { throw error }
+                return nil
+            }
+            let (pins, isWhole) = FormerPins.parse(String(decoding: bytes, as: UTF8.self))
+            guard !isWhole else {
+                return FormerContent(changes: pins.map { StateChange($0) }) { try removeFile(path) }
+            }
+            let aside = "\(path).damaged-\(WallTime.now().seconds)"
+            log.error(
+                "the file of pins was damaged; what could be read of it counts",
+                metadata: ["kept": "\(pins.count)", "aside": "\(aside)"])
+            return FormerContent(changes: pins.map { StateChange($0) }) {
+                try renameFile(path, to: aside)
+            }
+        }
+    }
+
+    // MARK: Downloads
+
+    private var downloads: FormerPlace {
+        FormerPlace(source: "downloads") {
+            let isTitle = { (name: String) in
+                name.utf8.count == 12
+                    && OutsideNumber.integer(name, in: 0...UInt64.max, radix: 16) != nil
+            }
+            let names = names(in: "downloads", where: { $0 == "day" || isTitle($0) })
+            return content(names, atMost: 4 << 20) { name, text in
+                let name = name.dropFirst("downloads/".count)
+                if name == "day" { return FormerDownload.day(text).map { [StateChange($0)] } ?? [] }
+                return FormerDownload.record(name, text).map { [StateChange($0)] }
+            }
+        }
+    }
+
+    // MARK: Small ones
+
+    private var probation: FormerPlace {
+        FormerPlace(source: "probation") {
+            content(["probation"], atMost: 1 << 20) {
+                FormerProbation.records($1)?.map { StateChange($0) }
+            }
+        }
+    }
+
+    private var networks: FormerPlace {
+        FormerPlace(source: "networks") {
+            content(["downloads/networks"], atMost: 32 << 10) {
+                FormerNetworks.records($1).map { StateChange($0) }
+            }
+        }
+    }
+
+    /// A damaged order is removed: it would be found again at every start.
+    private var purge: FormerPlace {
+        FormerPlace(source: "purge") {
+            let path = "\(folder)/purge"
+            var records: [PurgeRecord]?
+            do throws(SystemError) {
+                let bytes = try readWhole(path, atMost: 16 << 20)
+                records = FormerPurge.records(String(decoding: bytes, as: UTF8.self))
+            } catch {
+                if error.code == ENOENT { return nil }
+            }
+            if records == nil {
+                log.error(
+                    """
+                    the order of an unfinished purge is damaged, and is forgotten; purge again what \
+                    should be gone
+                    """)
+            }
+            return FormerContent(changes: (records ?? []).map { StateChange($0) }) {
+                try removeFile(path)
+            }
+        }
+    }
+
+    // MARK: Recordings
+
+    private var recordings: FormerPlace {
+        FormerPlace(source: "recordings") {
+            content(names(in: "recordings", where: { !$0.hasSuffix(".new") }), atMost: 1 << 20) {
+                FormerRecording.record($1).map { [StateChange($0)] }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Numbers
+
+/// A download.
+///
+/// Which of its parts have come is not in it: the store knows that.
+package struct DownloadRecord: StateRecord {
+    package static let table = StateTable(
+        "downloads", mostRows: 100_000,
+        [.integer("id", in: 0...0xFFFF_FFFF_FFFF)] + OrderRecord.columns + [
+            .text("name", most: 1 << 16), .text("state", most: 64),
+            .text("reason", most: 1 << 16).orNull, .integer("pieces", in: OrderRecord.sum),
+            .integer("done", in: OrderRecord.sum), .integer("bytes", in: OrderRecord.sum),
+            .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
+        ])
+
+    package let id: UInt64
+    package var order: OrderRecord
+    package var name = ""
+    /// A word of the program's.
+    package var state = "running"
+    package var reason: String?
+    package var pieces: Int64 = 0
+    package var done: Int64 = 0
+    package var bytes: Int64 = 0
+    package var seconds = 0.0
+    package var labels: [String] = []
+
+    package init(id: UInt64, order: OrderRecord) {
+        self.id = id
+        self.order = order
+    }
+
+    package var values: [StateValue] {
+        [.integer(Int64(clamping: id))] + order.values + [
+            .text(name), .text(state), .optional(reason), .integer(pieces), .integer(done),
+            .integer(bytes), .real(seconds),
+            .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
+        ]
+    }
+
+    package init(_ row: StateRow) {
+        self.init(id: UInt64(clamping: row.integer(0)), order: OrderRecord(row, from: 1))
+        name = row.text(9)
+        state = row.text(10)
+        reason = row.optionalText(11)
+        pieces = row.integer(12)
+        done = row.integer(13)
+        bytes = row.integer(14)
+        seconds = row.real(15)
+        labels = row.text(16).split(separator: "\n").map(String.init)
+    }
+}
+
+/// Bytes that were downloaded on the last day; there is one row.
+package struct DownloadDayRecord: StateRecord {
+    package static let table = StateTable(
+        "download_days", mostRows: 1,
+        [.integer("id", in: 0...0), .text("day", most: 32), .integer("bytes", in: OrderRecord.sum)])
+
+    /// As in 2026-11-21.
+    package let day: String
+    package let bytes: Int64
+
+    package init(day: String, bytes: Int64) {
+        self.day = day
+        self.bytes = bytes
+    }
+
+    package var values: [StateValue] { [.integer(0), .text(day), .integer(bytes)] }
+
+    package init(_ row: StateRow) {
+        self.init(day: row.text(1), bytes: row.integer(2))
+    }
+}

@@ -1,0 +1,12 @@
+/// A former place of state that was moved into the database; what is found there later is left over.
+struct ImportRecord: StateRecord {
+    static let table = StateTable("imports", mostRows: 100, [.text("source", most: 64)])
+
+    let source: String
+
+    var values: [StateValue] { [.text(source)] }
+
+    init(source: String) { self.source = source }
+
+    init(_ row: StateRow) { source = row.text(0) }
+}

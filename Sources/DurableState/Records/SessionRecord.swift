@@ -1,0 +1,38 @@
+/// A session that its ID alone does not tell.
+package struct SessionRecord: StateRecord {
+    package static let table = StateTable(
+        "sessions", mostRows: 1_000_000,
+        [
+            .integer("id", in: 0...0xFFFF_FFFF_FFFF),
+            .integer("window", in: 1...Int64(Int32.max)).orNull,
+            .text("recording", most: 256).orNull, .text("fields", most: 16 << 20),
+        ])
+
+    package let id: UInt64
+    /// Seconds; nil for the origin's own.
+    package let window: Int?
+    package let recording: String?
+    /// Request header fields, `<name>: <value>` and a line feed each.
+    package let fields: String
+
+    package init(id: UInt64, window: Int?, recording: String?, fields: String) {
+        self.id = id
+        self.window = window
+        self.recording = recording
+        self.fields = fields
+    }
+
+    package var values: [StateValue] {
+        [
+            .integer(Int64(bitPattern: id)), .optional(window.map(Int64.init)),
+            .optional(recording), .text(fields),
+        ]
+    }
+
+    package init(_ row: StateRow) {
+        id = UInt64(clamping: row.integer(0))
+        window = row.optionalInteger(1).map { Int(clamping: $0) }
+        recording = row.optionalText(2)
+        fields = row.text(3)
+    }
+}

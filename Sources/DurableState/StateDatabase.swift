@@ -1,0 +1,334 @@
+// The database of what the daemon keeps besides objects: `state.sqlite` in the cache folder.
+//
+// The index of objects can be made again from their files; this cannot. It is therefore a database of
+// its own, with a table for each kind of record.
+//
+// Writes are queued and committed by one thread, so that no loop waits for the disk. Every commit is
+// synced (WAL with `synchronous = FULL`): what was pinned, ordered or learnt before a power cut is
+// found after it. Commits are few, a handful in a minute of playback.
+import GRDB
+import GRDBSQLite
+import Glibc
+package import Logging
+import Posix
+import Reactor
+import Synchronization
+
+/// Why the state database cannot be opened.
+package enum StateFault: Error, Sendable, CustomStringConvertible {
+    /// A newer program wrote it.
+    case isNewer
+    /// The disk or SQLite refuses it, which says nothing against its content.
+    case unusable(String)
+    /// The disk is full, or over quota.
+    case noRoom(String)
+
+    /// What an error of SQLite or of the system means for the one who writes.
+    init(_ error: any Error) {
+        let code = (error as? DatabaseError)?.extendedResultCode
+        // SQLite has a code for a full disk, and none for one that is over quota.
+        let isFull = code == .SQLITE_FULL || code == .SQLITE_IOERR_WRITE
+        self =
+            error as? StateFault ?? (isFull ? .noRoom("\(error)") : .unusable("\(error)"))
+    }
+
+    package var description: String {
+        switch self {
+        case .isNewer: "a newer program wrote the state database"
+        case .unusable(let reason), .noRoom(let reason): reason
+        }
+    }
+}
+
+/// The open database; any thread may use it.
+package final class StateDatabase: Sendable {
+    /// The file's name in the cache folder.
+    package static let fileName = "state.sqlite"
+    /// Of all rows that are read at start.
+    private static let mostBytes = 128 << 20
+    /// What SQLite keeps beside a database.
+    private static let suffixes = ["-wal", "-shm", "-journal"]
+
+    let folder: String
+    let log: Logger
+    private let opened: Mutex<DatabaseQueue>
+    /// What was read at the start and not asked for yet, by table.
+    private let contents: Mutex<[String: [[StateValue]]]>
+    let pending = Mutex(PendingChanges())
+    /// Held over a commit, so that two do not cross.
+    let committing = Mutex<Void>(())
+    let thread: LoopThread
+
+    private static func path(in folder: String) -> String { "\(folder)/\(fileName)" }
+
+    /// Opens or makes the database of a folder, and reads all of it once; blocks on the disk.
+    ///
+    /// A damaged or foreign file is set aside: what can be read of it counts.
+    package init(folder: String, log: Logger) throws(StateFault) {
+        self.folder = folder
+        self.log = log
+        do {
+            let (queue, found) = try Self.openAndRead(folder, log)
+            opened = Mutex(queue)
+            contents = Mutex(found.rows)
+            thread = try LoopThread(name: "state") { _ in }
+            for row in found.refused { enqueue(.init(slot: row, values: nil)) }
+        } catch {
+            throw StateFault(error)
+        }
+    }
+
+    var queue: DatabaseQueue { opened.withLock { $0 } }
+
+    // MARK: Opening
+
+    private static func openAndRead(
+        _ folder: String, _ log: Logger
+    ) throws -> (DatabaseQueue, StateContents) {
+        var found = StateContents()
+        do {
+            let queue = try open(folder)
+            found = try read(queue)
+            if let damage = found.damage { throw damage }
+            if found.others > 0 {
+                log.error(
+                    """
+                    the state database of the cache folder holds rows that are too long, too many \
+                    or invalid: it is damaged or not ours; the others count, and these are deleted
+                    """, metadata: ["unread": "\(found.others)"])
+            }
+            return (queue, found)
+        } catch {
+            guard isDamage(error) else { throw error }
+            return (try replace(folder, found, "\(error)", log), found.withoutRefused)
+        }
+    }
+
+    /// Sets the database aside and begins another one with the rows that could be read.
+    private static func replace(
+        _ folder: String, _ found: StateContents, _ reason: String, _ log: Logger
+    ) throws -> DatabaseQueue {
+        let path = path(in: folder)
+        let aside = "\(folder)/state.damaged-\(WallTime.now().seconds)"
+        for suffix in [""] + suffixes {
+            do throws(SystemError) {
+                try renameFile(path + suffix, to: aside + suffix)
+            } catch {
+                guard error.code == ENOENT else { throw error }
+            }
+        }
+        let queue = try open(folder)
+        try write(found, to: queue)
+        let kept = found.rows.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+            .map { "\($0.key): \($0.value.count)" }.joined(separator: ", ")
+        log.error(
+            """
+            the state database was damaged and is set aside: what could be read of sessions, \
+            learned key rules, pins, downloads, recordings and feeds counts, and the rest of them \
+            is lost; objects are not concerned. Order again what is missing, or stop the daemon and \
+            put back a copy of the file
+            """,
+            metadata: [
+                "aside": "\(aside)", "reason": "\(reason)",
+                "kept": "\(kept.isEmpty ? "nothing" : kept)",
+            ])
+        return queue
+    }
+
+    private static func write(_ found: StateContents, to queue: DatabaseQueue) throws {
+        try queue.write { db in
+            for table in StateSchema.tables {
+                for row in found.rows[table.name] ?? [] {
+                    try db.cachedStatement(sql: table.upsert).execute(arguments: arguments(row))
+                }
+            }
+        }
+    }
+
+    private static func open(_ folder: String) throws -> DatabaseQueue {
+        let path = path(in: folder)
+        try makeFile(path)
+        var configuration = Configuration()
+        configuration.label = "sluice.state"
+        configuration.busyMode = .timeout(2)
+        configuration.prepareDatabase { db in
+            // A damaged or foreign file must not take memory at will, nor run code of its schema.
+            sqlite3_limit(
+                db.sqliteConnection, SQLITE_LIMIT_LENGTH, CInt(StateTable.mostRowBytes + (1 << 20)))
+            try db.execute(sql: "PRAGMA trusted_schema = OFF")
+        }
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        do {
+            try prepare(queue)
+        } catch {
+            try? queue.close()
+            throw error
+        }
+        return queue
+    }
+
+    private static func prepare(_ queue: DatabaseQueue) throws {
+        try queue.read { try StateSchema.refuseCode($0) }
+        guard try !queue.read(StateSchema.migrator.hasBeenSuperseded) else {
+            throw StateFault.isNewer
+        }
+        // Not by GRDB's setting, which writes to the file at once and leaves commits to the kernel.
+        try queue.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+        }
+        try StateSchema.migrator.migrate(queue)
+        try queue.read { try StateSchema.compare($0) }
+    }
+
+    /// Makes an empty file if there is none, so that SQLite gives its files this one's mode, 0600.
+    private static func makeFile(_ path: String) throws {
+        var found = stat()
+        guard lstat(path, &found) != 0 else {
+            guard found.st_mode & S_IFMT == S_IFREG else {
+                throw DatabaseError(resultCode: .SQLITE_NOTADB, message: "it is no plain file")
+            }
+            return
+        }
+        // A log without its database would be played back into the new one.
+        for suffix in suffixes { try removeFile(path + suffix) }
+        _ = try openFile(path, flags: O_RDWR | O_CREAT)
+    }
+
+    /// True for errors that speak against the file, not against the disk it is on.
+    static func isDamage(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        return switch error.resultCode {
+        case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM,
+            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH, .SQLITE_INTERRUPT:
+            false
+        default: true
+        }
+    }
+
+    // MARK: Reading
+
+    private static func read(_ queue: DatabaseQueue) throws -> StateContents {
+        var found = StateContents()
+        var room = mostBytes
+        for table in StateSchema.tables {
+            // Without a transaction, whose end would report the damage once more and lose the rows.
+            try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
+        }
+        return found
+    }
+
+    /// The records of a kind, in the order of their rows: by the key where that is a number, else by
+    /// when they were first written.
+    ///
+    /// The first call is answered from what was read at the start; later ones block on the disk.
+    package func records<Record: StateRecord>(_: Record.Type) -> [Record] {
+        let table = Record.table
+        var rows = contents.withLock { $0.removeValue(forKey: table.name) }
+        if rows == nil {
+            do {
+                try commit()
+                var found = StateContents()
+                var room = Self.mostBytes
+                try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
+                rows = found.rows[table.name]
+            } catch {
+                log.error("the state database cannot be read", metadata: ["error": "\(error)"])
+            }
+        }
+        return (rows ?? []).compactMap { row in
+            if let record = Record(StateRow(row)) { return record }
+            enqueue(.init(slot: .init(table: table, key: table.key(of: row)), values: nil))
+            log.error(
+                "a row of the state database is invalid and is deleted",
+                metadata: ["table": "\(table.name)"])
+            return nil
+        }
+    }
+
+    /// What was read at the start does not tell of a change.
+    func forgetContents(of table: String) {
+        contents.withLock { $0[table] = nil }
+    }
+
+    // MARK: Writing
+
+    /// Writes changes in one transaction, which is synced; blocks on the disk.
+    func write(_ changes: [StateChange]) throws {
+        do {
+            try Self.write(changes, to: queue)
+        } catch {
+            guard let code = (error as? DatabaseError)?.resultCode,
+                code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
+            else { throw error }
+            try beginAnew("\(error)")
+            try Self.write(changes, to: queue)
+        }
+    }
+
+    private static func write(_ changes: [StateChange], to queue: DatabaseQueue) throws {
+        try queue.write { db in
+            for change in changes {
+                let table = change.slot.table
+                if let values = change.values {
+                    try db.cachedStatement(sql: table.upsert).execute(arguments: arguments(values))
+                } else {
+                    try db.cachedStatement(sql: table.delete)
+                        .execute(arguments: arguments(change.slot.key))
+                }
+            }
+        }
+    }
+
+    private static func arguments(_ values: [StateValue]) -> StatementArguments {
+        StatementArguments(
+            values.map { value -> (any DatabaseValueConvertible)? in
+                switch value {
+                case .null: nil
+                case .integer(let number): number
+                case .real(let number): number
+                case .text(let text): text
+                case .bytes(let bytes): DatabaseValue.bytes(bytes)
+                }
+            })
+    }
+
+    /// Goes on with another database and all rows that can still be read of this one.
+    private func beginAnew(_ reason: String) throws {
+        let former = queue
+        let found = (try? Self.read(former)) ?? StateContents()
+        let made = try Self.replace(folder, found, reason, log)
+        opened.withLock { $0 = made }
+        try? former.close()
+    }
+
+    /// Writes everything into the folder that was made in the place of the one that is gone; blocks.
+    ///
+    /// The former file is still open, though it has no name any more.
+    package func moveIntoNewFolder() throws {
+        try committing.withLock { _ in
+            let former = queue
+            let found = try Self.read(former)
+            let made = try Self.open(folder)
+            try Self.write(found, to: made)
+            opened.withLock { $0 = made }
+            try? former.close()
+        }
+    }
+
+    /// Commits what is queued, ends the thread and closes the file; blocks.
+    package func close() {
+        do {
+            try commit()
+        } catch {
+            log.error("state of this run is lost", metadata: ["error": "\(error)"])
+        }
+        pending.withLock { $0.isClosed = true }
+        thread.stopAndJoin()
+        do {
+            try queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+            try queue.close()
+        } catch {
+            log.error("cannot close the state database", metadata: ["error": "\(error)"])
+        }
+    }
+}

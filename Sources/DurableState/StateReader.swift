@@ -1,0 +1,100 @@
+// Reading tables of a file that may be damaged or foreign: bounded, and without trusting any value.
+import FoundationEssentials
+import GRDB
+
+/// What was read of a database.
+struct StateContents {
+    /// By table; every value fits its column.
+    var rows: [String: [[StateValue]]] = [:]
+    /// How many rows are not among them.
+    var others = 0
+    /// Of these, those whose key could be read.
+    var refused: [StateSlot] = []
+    /// Why not everything could be read; the file is to be replaced.
+    var damage: DatabaseError?
+
+    /// After the database was replaced, which holds none of them.
+    var withoutRefused: StateContents {
+        var contents = self
+        contents.refused = []
+        return contents
+    }
+}
+
+enum StateReader {
+    /// Reads a table as far as there is room; throws what the disk says.
+    static func read(
+        _ table: StateTable, _ db: Database, _ room: inout Int, into contents: inout StateContents
+    ) throws {
+        let (formerRoom, former) = (room, contents)
+        do {
+            let cursor = try Row.fetchCursor(db, sql: table.select + " ORDER BY rowid")
+            while let row = try cursor.next() {
+                take(values(row), table, &room, &contents)
+            }
+        } catch let error as DatabaseError {
+            // One row is too long or damaged: the others are read one at a time.
+            guard error.resultCode == .SQLITE_TOOBIG || StateDatabase.isDamage(error) else {
+                throw error
+            }
+            (room, contents) = (formerRoom, former)
+            try readSingly(table, db, &room, into: &contents)
+        }
+    }
+
+    private static func readSingly(
+        _ table: StateTable, _ db: Database, _ room: inout Int, into contents: inout StateContents
+    ) throws {
+        var last = Int64.min
+        let next = "SELECT MIN(rowid) FROM \(table.name) WHERE rowid > ?"
+        // A table that cannot even be walked ends here; `last` rises, so that this ends.
+        do {
+            while let id = try Int64.fetchOne(db, sql: next, arguments: [last]), id > last {
+                last = id
+                do {
+                    let found = try Row.fetchOne(
+                        db, sql: table.select + " WHERE rowid = ?", arguments: [id])
+                    if let found { take(values(found), table, &room, &contents) }
+                } catch let error as DatabaseError where StateDatabase.isDamage(error) {
+                    contents.others += 1
+                    contents.damage = contents.damage ?? error
+                }
+            }
+        } catch let error as DatabaseError where StateDatabase.isDamage(error) {
+            contents.damage = error
+        }
+    }
+
+    private static func take(
+        _ values: [StateValue]?, _ table: StateTable, _ room: inout Int,
+        _ contents: inout StateContents
+    ) {
+        let count = contents.rows[table.name]?.count ?? 0
+        let size = (values ?? []).reduce(0) { $0 + $1.size }
+        guard let values, table.admits(values), count < table.mostRows, size <= room else {
+            contents.others += 1
+            guard let values, contents.refused.count < table.mostRows else { return }
+            contents.refused.append(StateSlot(table: table, key: table.key(of: values)))
+            return
+        }
+        room -= size
+        contents.rows[table.name, default: []].append(values)
+    }
+
+    /// Converts nothing: a text in the place of a number is a text.
+    private static func values(_ row: Row) -> [StateValue]? {
+        row.databaseValues.map { value in
+            switch value.storage {
+            case .null: .null
+            case .int64(let number): .integer(number)
+            case .double(let number): .real(number)
+            case .string(let text): .text(text)
+            case .blob(let data): .bytes(Array(data))
+            }
+        }
+    }
+}
+
+extension DatabaseValue {
+    static func bytes(_ bytes: [UInt8]) -> DatabaseValue { Data(bytes).databaseValue }
+}

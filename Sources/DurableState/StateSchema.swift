@@ -1,0 +1,112 @@
+import GRDB
+
+/// The tables, and how a file comes to have them.
+enum StateSchema {
+    static let tables: [StateTable] = [
+        ImportRecord.table, SessionRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
+        LiveListRecord.table, FeedRecord.table, PinRecord.table, DownloadRecord.table,
+        DownloadDayRecord.table, RecordingRecord.table, CrashRecord.table, NetworkRecord.table,
+        PurgeRecord.table,
+    ]
+
+    /// A migration that was released never changes: what it made is in people's files.
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 rows of the index") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE imports (source TEXT NOT NULL PRIMARY KEY) STRICT;
+                    CREATE TABLE sessions (
+                      id INTEGER NOT NULL PRIMARY KEY, window INTEGER, recording TEXT,
+                      fields TEXT NOT NULL) STRICT;
+                    CREATE TABLE key_vetoes (
+                      origin TEXT NOT NULL, scope TEXT NOT NULL, reason TEXT NOT NULL,
+                      PRIMARY KEY (origin, scope)) STRICT;
+                    CREATE TABLE key_findings (
+                      origin TEXT NOT NULL, name TEXT NOT NULL, pairs INTEGER NOT NULL,
+                      paths BLOB NOT NULL, vetoed INTEGER NOT NULL,
+                      PRIMARY KEY (origin, name)) STRICT;
+                    CREATE TABLE live_lists (
+                      key BLOB NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL,
+                      first INTEGER NOT NULL, past_last INTEGER NOT NULL,
+                      target_duration INTEGER NOT NULL, discontinuity INTEGER NOT NULL,
+                      received INTEGER NOT NULL, dated INTEGER, date INTEGER,
+                      sections TEXT NOT NULL) STRICT;
+                    CREATE TABLE feeds (name TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
+                    """)
+        }
+        // Downloads wait for their turn in the order of their rows, which an INTEGER PRIMARY KEY would
+        // be itself.
+        migrator.registerMigration("2 pins, downloads and recordings") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE pins (
+                      title INTEGER NOT NULL PRIMARY KEY, url TEXT NOT NULL,
+                      since INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+                    CREATE TABLE downloads (
+                      id INTEGER NOT NULL UNIQUE, \(OrderRecord.definition),
+                      name TEXT NOT NULL, state TEXT NOT NULL, reason TEXT,
+                      pieces INTEGER NOT NULL, done INTEGER NOT NULL, bytes INTEGER NOT NULL,
+                      seconds REAL NOT NULL, labels TEXT NOT NULL) STRICT;
+                    CREATE TABLE download_days (
+                      id INTEGER NOT NULL PRIMARY KEY, day TEXT NOT NULL,
+                      bytes INTEGER NOT NULL) STRICT;
+                    CREATE TABLE recordings (
+                      id TEXT NOT NULL PRIMARY KEY, \(OrderRecord.definition),
+                      name TEXT, started INTEGER NOT NULL, until INTEGER NOT NULL, ended INTEGER,
+                      state TEXT NOT NULL, reason TEXT NOT NULL, multivariant INTEGER NOT NULL,
+                      lists TEXT NOT NULL, bytes INTEGER NOT NULL, seconds REAL NOT NULL,
+                      segments INTEGER NOT NULL, lost INTEGER NOT NULL) STRICT;
+                    """)
+        }
+        migrator.registerMigration("3 crashes, networks and purges") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE crashes (
+                      item TEXT NOT NULL PRIMARY KEY, crashes INTEGER NOT NULL,
+                      running INTEGER NOT NULL) STRICT;
+                    CREATE TABLE networks (
+                      name TEXT NOT NULL PRIMARY KEY, transfers INTEGER NOT NULL,
+                      goodput INTEGER NOT NULL, noted INTEGER NOT NULL) STRICT;
+                    CREATE TABLE purges (
+                      number INTEGER NOT NULL PRIMARY KEY, given INTEGER NOT NULL,
+                      kind TEXT NOT NULL, items TEXT NOT NULL) STRICT;
+                    """)
+        }
+        return migrator
+    }
+
+    /// Throws for a file with views or triggers, which are executed when a table is read or written.
+    ///
+    /// Ours has none.
+    static func refuseCode(_ db: Database) throws {
+        let count = try Int.fetchOne(
+            db, sql: "SELECT COUNT(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')")
+        guard count == 0 else {
+            throw DatabaseError(
+                resultCode: .SQLITE_NOTADB, message: "it has views or triggers, which ours has not")
+        }
+    }
+
+    /// Throws for a file whose tables are not those that the migrations make.
+    static func compare(_ db: Database) throws {
+        let fresh = try DatabaseQueue()
+        try migrator.migrate(fresh)
+        guard try definitions(db) == fresh.read({ try definitions($0) }) else {
+            throw DatabaseError(
+                resultCode: .SQLITE_NOTADB, message: "its tables are not those of this program")
+        }
+    }
+
+    /// GRDB's own table may look otherwise in another version of it.
+    private static func definitions(_ db: Database) throws -> [[DatabaseValue]] {
+        let found = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT type, name, sql FROM sqlite_master
+                WHERE name NOT LIKE 'sqlite_%' AND name <> 'grdb_migrations' ORDER BY type, name
+                LIMIT 100
+                """)
+        return found.map { Array($0.databaseValues) }
+    }
+}

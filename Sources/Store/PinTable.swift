@@ -1,0 +1,61 @@
+// The pins of a store, kept in the state database: they outlive the index.
+import DurableState
+import Posix
+import Synchronization
+
+/// The pins in memory and on disk.
+///
+/// Any thread may use it.
+final class PinTable: Sendable {
+    private let database: StateDatabase
+    private let pins: Mutex<[UInt64: Pin]>
+    /// Held over a change, so that memory and disk see them in one order.
+    private let writing = Mutex<Void>(())
+
+    /// Reads the pins; blocks on the disk.
+    init(_ database: StateDatabase) {
+        self.database = database
+        let found = database.records(PinRecord.self).map { Pin($0) }
+        pins = Mutex(Dictionary(found.map { ($0.title, $0) }, uniquingKeysWith: { $1 }))
+    }
+
+    var all: [Pin] { pins.withLock { $0.values.sorted { $0.since < $1.since } } }
+
+    var count: Int { pins.withLock { $0.count } }
+
+    /// Adds or replaces a pin; blocks until it is on the disk.
+    func add(_ pin: Pin) throws(StateFault) {
+        try writing.withLock { _ throws(StateFault) in
+            try database.keep([pin.record])
+            pins.withLock { $0[pin.title] = pin }
+        }
+    }
+
+    /// Takes a pin out; blocks until that is on the disk.
+    ///
+    /// - Returns: false when there was none.
+    func remove(_ title: UInt64) throws(StateFault) -> Bool {
+        try writing.withLock { _ throws(StateFault) in
+            guard pins.withLock({ $0[title] != nil }) else { return false }
+            try database.erase(
+                PinRecord.self, key: [.integer(Int64(bitPattern: title))])
+            pins.withLock { $0[title] = nil }
+            return true
+        }
+    }
+}
+
+extension Pin {
+    var record: PinRecord {
+        PinRecord(title: title, url: url, since: since.seconds, keys: keys.flatMap(\.bytes))
+    }
+
+    init(_ record: PinRecord) {
+        let keys = stride(from: 0, to: record.keys.count, by: PinRecord.keyLength).compactMap {
+            ObjectKey(bytes: Array(record.keys[$0...].prefix(PinRecord.keyLength)))
+        }
+        self.init(
+            title: record.title, url: record.url, since: WallTime(seconds: record.since),
+            keys: keys)
+    }
+}

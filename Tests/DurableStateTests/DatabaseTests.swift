@@ -1,0 +1,259 @@
+import GRDB
+import Glibc
+import Posix
+import Testing
+
+@testable import DurableState
+
+/// The database through stops, damage and foreign content.
+@Suite struct DatabaseTests {
+    @Test func `the last change of each record is found after a stop`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        for number in 0..<500 { first.put(session(1, "A: \(number)\n")) }
+        first.put(session(2))
+        first.put(session(3))
+        first.remove(SessionRecord.self, key: [.integer(2)])
+        first.close()
+        let next = try folder.open()
+        defer { next.close() }
+        #expect(next.records(SessionRecord.self) == [session(1, "A: 499\n"), session(3)])
+        next.put(session(4))
+        #expect(next.records(SessionRecord.self).map(\.id) == [1, 3, 4])
+    }
+
+    @Test func `what was kept is on the disk when the call returns`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        defer { first.close() }
+        try first.keep([session(1)])
+        let killed = try folder.copy()
+        let next = try killed.open()
+        defer { next.close() }
+        #expect(next.records(SessionRecord.self) == [session(1)])
+        #expect(try next.queue.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
+    }
+
+    @Test func `changes that wait are committed together, and the last of each row counts`() {
+        var pending = PendingChanges()
+        for number in 0..<100 {
+            let isTaken = pending.add(StateChange(session(UInt64(number % 3), "A: \(number)\n")))
+            #expect(isTaken)
+        }
+        let bytes = pending.bytes
+        let all = pending.takeAll()
+        let texts = all.map { StateRow($0.values ?? []).text(3) }
+        #expect(texts == [99, 97, 98].map { "A: \($0)\n" })
+        #expect(bytes == all.reduce(0) { $0 + $1.size })
+        // What the disk refused does not replace what came meanwhile.
+        _ = pending.add(StateChange(session(1, "newer")))
+        pending.putBack(all)
+        let left = pending.takeAll().map { StateRow($0.values ?? []).text(3) }
+        #expect(left.contains("newer") && left.count == 3)
+    }
+
+    @Test func `no more waits than there is room for`() {
+        var pending = PendingChanges()
+        let long = String(repeating: "x", count: 16 << 20)
+        var taken = 0
+        for id in 0..<20 where pending.add(StateChange(session(UInt64(id), long))) { taken += 1 }
+        #expect((4...8).contains(taken) && pending.bytes <= PendingChanges.mostBytes)
+        let isTaken = pending.add(StateChange(session(0, "short")))
+        #expect(isTaken)
+    }
+
+    @Test func `a record that would not be read again is not written`() throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        state.put(session(1, String(repeating: "x", count: 18 << 20)))
+        #expect(throws: (any Error).self) {
+            try state.keep([FeedRecord(name: "a", body: [UInt8](repeating: 0, count: 18 << 20))])
+        }
+        #expect(state.records(SessionRecord.self).isEmpty)
+        #expect(state.records(FeedRecord.self).isEmpty)
+    }
+
+    @Test func `a file that is no database is set aside`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/state.sqlite", [UInt8](repeating: 0x55, count: 20_000))
+        let state = try folder.open()
+        try state.keep([session(1)])
+        state.close()
+        #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
+        let next = try folder.open()
+        defer { next.close() }
+        #expect(next.records(SessionRecord.self) == [session(1)])
+    }
+
+    @Test func `a pipe in the place of the file is not waited for`() throws {
+        let folder = try TemporaryFolder()
+        #expect(mkfifo(folder.path + "/state.sqlite", 0o600) == 0)
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1)])
+    }
+
+    @Test func `of a damaged file every row that can be read counts`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        for id in 0..<2_000 { first.put(session(UInt64(id), "A: \(id) padding padding\n")) }
+        first.put(KeyVetoRecord(origin: "http://a", scope: "media", reason: "length"))
+        first.close()
+        let path = folder.path + "/state.sqlite"
+        let size = try readWhole(path, atMost: .max).count
+        // Among the sessions, which fill the last pages.
+        let file = try openFile(path, flags: O_RDWR)
+        try write(
+            [UInt8](repeating: 0xEE, count: 4_096), to: file.number, at: Int64(size - 4 * 4_096)
+        )
+        let state = try folder.open()
+        defer { state.close() }
+        let found = state.records(SessionRecord.self)
+        #expect(found.count > 100 && found.count < 2_000)
+        #expect(Set(found.map(\.id)).count == found.count)
+        #expect(state.records(KeyVetoRecord.self).count == 1)
+        #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
+    }
+
+    @Test func `cut off at any length the file stops no start`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        for id in 0..<200 { first.put(session(UInt64(id))) }
+        first.close()
+        let bytes = try readWhole(folder.path + "/state.sqlite", atMost: .max)
+        for length in stride(from: 0, to: bytes.count, by: 3_001) {
+            let copy = try TemporaryFolder()
+            try writeFile(copy.path + "/state.sqlite", Array(bytes.prefix(length)))
+            let state = try copy.open()
+            try state.keep([session(7, "new")])
+            #expect(state.records(SessionRecord.self).contains(session(7, "new")))
+            state.close()
+        }
+    }
+
+    @Test func `bytes changed anywhere neither trap nor stop a start`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        for id in 0..<50 { first.put(session(UInt64(id))) }
+        first.put(KeyVetoRecord(origin: "http://a", scope: "media", reason: "length"))
+        first.close()
+        let bytes = try readWhole(folder.path + "/state.sqlite", atMost: .max)
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<40 {
+            var damaged = bytes
+            for _ in 0..<4 {
+                damaged[Int.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255)
+            }
+            let copy = try TemporaryFolder()
+            try writeFile(copy.path + "/state.sqlite", damaged)
+            do {
+                let state = try copy.open()
+                _ = state.records(SessionRecord.self)
+                state.close()
+            } catch {
+                // A changed letter in the name of a migration is one of a newer program.
+                guard case .isNewer = error else { throw error }
+            }
+        }
+    }
+
+    @Test func `rows of another program are neither believed nor kept`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        first.put(session(1))
+        first.close()
+        try folder.execute(
+            """
+            INSERT INTO sessions VALUES (-5, NULL, NULL, ''), (6, -1, NULL, ''),
+              (7, NULL, hex(zeroblob(2500)), '');
+            INSERT INTO key_findings VALUES ('o', 'n', 1, x'01', 0), ('o', 'm', -1, x'', 7);
+            """)
+        let state = try folder.open()
+        #expect(state.records(SessionRecord.self).map(\.id) == [1])
+        #expect(state.records(KeyFindingRecord.self).isEmpty)
+        state.close()
+        let again = try folder.open()
+        defer { again.close() }
+        let left = try again.queue.read {
+            try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM sessions")
+        }
+        #expect(left == 1)
+    }
+
+    @Test func `a row of megabytes too many takes no memory and costs no other row`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        first.put(session(1))
+        first.close()
+        try folder.execute("INSERT INTO feeds VALUES ('a', zeroblob(60000000)), ('b', x'01')")
+        let state = try folder.open()
+        defer { state.close() }
+        #expect(state.records(SessionRecord.self).map(\.id) == [1])
+        #expect(state.records(FeedRecord.self) == [FeedRecord(name: "b", body: [1])])
+    }
+
+    @Test(arguments: [
+        "CREATE VIEW v AS WITH RECURSIVE n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT * FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM feeds; END",
+        "DROP TABLE feeds; CREATE TABLE feeds (name TEXT, body TEXT, more TEXT)",
+        "DROP TABLE sessions", "CREATE TABLE more (x)",
+        "DROP TABLE grdb_migrations; CREATE TABLE grdb_migrations (identifier BLOB)",
+    ])
+    func `a file with another schema is set aside`(sql: String) throws {
+        let folder = try TemporaryFolder()
+        try folder.open().close()
+        try folder.execute(sql)
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1), FeedRecord(name: "a", body: [1])])
+        #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
+    }
+
+    @Test func `the file of a newer program is refused and not touched`() throws {
+        let folder = try TemporaryFolder()
+        try folder.open().close()
+        try folder.execute("INSERT INTO grdb_migrations VALUES ('99')")
+        let before = try readWhole(folder.path + "/state.sqlite", atMost: .max)
+        let fault = #expect(throws: StateFault.self) { try folder.open() }
+        guard case .isNewer = fault else {
+            Issue.record("\(String(describing: fault))")
+            return
+        }
+        #expect(try readWhole(folder.path + "/state.sqlite", atMost: .max) == before)
+    }
+
+    @Test func `a database that is damaged while it is open goes on with what can be read`() throws
+    {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        for id in 0..<500 { state.put(session(UInt64(id), "A: \(id) padding padding\n")) }
+        try state.commit()
+        try state.queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        let path = folder.path + "/state.sqlite"
+        let size = try readWhole(path, atMost: .max).count
+        let file = try openFile(path, flags: O_RDWR)
+        for page in 1..<Int64(size / 4_096) where page % 2 == 0 {
+            try write([UInt8](repeating: 0xEE, count: 4_096), to: file.number, at: page * 4_096)
+        }
+        try state.queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA shrink_memory") }
+        for id in 0..<500 { state.put(session(UInt64(id), "new")) }
+        try state.commit()
+        #expect(state.records(SessionRecord.self).count == 500)
+    }
+
+    @Test func `everything goes into a folder that takes the place of one that is gone`() throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1)])
+        for name in folder.names { unlink(folder.path + "/" + name) }
+        try state.moveIntoNewFolder()
+        try state.keep([session(2)])
+        let next = try folder.copy()
+        let found = try next.open()
+        defer { found.close() }
+        #expect(found.records(SessionRecord.self).map(\.id) == [1, 2])
+    }
+}
