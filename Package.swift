@@ -284,7 +284,7 @@ let package = Package(
             name: "RetentionLabTests", dependencies: ["Retention", "RetentionLab"],
             swiftSettings: strict),
         .testTarget(
-            name: "LookaheadTests", dependencies: ["Lookahead", "HLS", "URISyntax"],
+            name: "LookaheadTests", dependencies: ["FuzzSupport", "Lookahead", "HLS", "URISyntax"],
             swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",
@@ -296,13 +296,33 @@ let package = Package(
         .testTarget(
             name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTP", "Posix", "URISyntax"],
             swiftSettings: strict),
+        .target(
+            name: "FuzzSupport", path: "Tests/FuzzSupport", swiftSettings: strict),
         .testTarget(
-            name: "ProxyTests",
+            name: "ModelTests",
             dependencies: [
-                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Serving",
-                "Posix",
-                "URISyntax", "HTTP", "HLS", "Routing",
-                "CachePolicy", "DurableState", "Store", "Retention", "Lookahead",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "DurableState", "Store", "Model", "Serving",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "LibraryTests",
+            dependencies: [
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "DurableState",
+                "Store", "Model", "Library",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "OriginTests",
+            dependencies: [
+                "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy", "Store",
+                "Upstream", "Model", "Origin",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ServingTests",
+            dependencies: [
+                "URISyntax", "HTTP", "Routing", "CachePolicy", "Model", "Serving",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,5 +1,5 @@
 // Fuzzes what live lists leave in memory and on disk: see
-// Tests/ProxyTests/EpochSequences.swift.
+// Tests/ModelTests/EpochSequences.swift.
 import Glibc
 
 /// Runs the readings that one input stands for (libFuzzer calls it).

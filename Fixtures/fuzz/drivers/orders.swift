@@ -1,5 +1,5 @@
 // Fuzzes the plans of downloads and the books of recordings: see
-// Tests/ProxyTests/OrderSequences.swift.
+// Tests/LibraryTests/OrderSequences.swift.
 import Glibc
 
 /// Runs the readings that one input stands for (libFuzzer calls it).

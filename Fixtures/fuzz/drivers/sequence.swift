@@ -1,5 +1,5 @@
 // Fuzzes two to five readings of a live playlist, one after the other, through everything pure that
-// remembers the reading before: see Tests/ProxyTests/ReadingSequences.swift.
+// remembers the reading before: see Tests/LookaheadTests/ReadingSequences.swift.
 import Glibc
 import HLS
 import Lookahead

@@ -1,4 +1,3 @@
-@testable import Library
 @testable import Model
 @testable import Serving
 import DurableState

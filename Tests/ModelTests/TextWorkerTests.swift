@@ -1,6 +1,4 @@
-@testable import Library
 @testable import Model
-@testable import Serving
 import Posix
 import Reactor
 import Routing

@@ -3,8 +3,6 @@ import Posix
 import Testing
 
 @testable import Library
-@testable import Model
-@testable import Serving
 
 /// When something that ran in crashes is not taken up again.
 @Suite struct CrashCountTests {

@@ -2,7 +2,6 @@ import HLS
 import Posix
 @testable import Library
 @testable import Model
-@testable import Serving
 import Store
 import Testing
 import URISyntax

@@ -1,6 +1,5 @@
 import CachePolicy
 import HTTP
-@testable import Library
 @testable import Model
 @testable import Serving
 import Routing

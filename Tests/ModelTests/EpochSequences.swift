@@ -12,9 +12,8 @@ import Store
 import URISyntax
 
 #if canImport(Model)
-@testable import Library
+import FuzzSupport
 @testable import Model
-@testable import Serving
 #endif
 
 struct EpochSequences {

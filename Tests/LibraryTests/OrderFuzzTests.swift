@@ -4,7 +4,6 @@ import URISyntax
 
 @testable import Library
 @testable import Model
-@testable import Serving
 
 /// Random orders and arguments, by seed: whatever comes in is read or refused in words.
 @Suite struct OrderFuzzTests {

@@ -2,14 +2,14 @@
 /// numbers at the edges of their ranges, leaps, resets, lines lost and doubled.
 ///
 /// The same bytes give the same readings. The drivers in `Fixtures/fuzz/drivers` use this file too.
-struct FuzzedReadings {
+package struct FuzzedReadings {
     /// The choices that are left.
     private var choices: ArraySlice<UInt8>
 
-    init(_ bytes: some Sequence<UInt8>) { choices = Array(bytes)[...] }
+    package init(_ bytes: some Sequence<UInt8>) { choices = Array(bytes)[...] }
 
     /// The bytes of a seed, by SplitMix64 (Steele, Lea, Flood 2014).
-    init(seed: UInt64, count: Int = 512) {
+    package init(seed: UInt64, count: Int = 512) {
         var state = seed
         var bytes: [UInt8] = []
         for _ in 0..<count {
@@ -22,16 +22,16 @@ struct FuzzedReadings {
     }
 
     /// A choice below `count`; 0 once the bytes are used up.
-    mutating func choose(_ count: Int) -> Int {
+    package mutating func choose(_ count: Int) -> Int {
         guard let byte = choices.popFirst() else { return 0 }
         return Int(byte) % count
     }
 
     /// True in one of `count` cases.
-    mutating func happens(oneIn count: Int) -> Bool { choose(count) == count - 1 }
+    package mutating func happens(oneIn count: Int) -> Bool { choose(count) == count - 1 }
 
     /// Numbers at which ranges end.
-    static let edges = [
+    package static let edges = [
         "0", "1", "2", "5", "10", "16", "17", "1999", "2001", "49999", "50001", "1000000",
         "500000000", "4294967295", "4294967296", "200000000000", "1125899906842624",
         "5000000000000000", "8000000000000000", "9007199254740991", "9007199254740992",
@@ -41,10 +41,10 @@ struct FuzzedReadings {
         "400000000.5", "nan", "inf", "",
     ]
 
-    mutating func edge() -> String { Self.edges[choose(Self.edges.count)] }
+    package mutating func edge() -> String { Self.edges[choose(Self.edges.count)] }
 
     /// An edge that Swift can count with, for arguments of functions.
-    mutating func number() -> Int { Int(edge()) ?? (happens(oneIn: 2) ? .min : .max) }
+    package mutating func number() -> Int { Int(edge()) ?? (happens(oneIn: 2) ? .min : .max) }
 
     /// What one reading hands on to the next.
     private struct State {
@@ -54,7 +54,7 @@ struct FuzzedReadings {
     }
 
     /// Two to five readings of one live media playlist.
-    mutating func mediaPlaylists() -> [[UInt8]] {
+    package mutating func mediaPlaylists() -> [[UInt8]] {
         var state = State()
         return (0..<2 + choose(4)).map { _ in mediaPlaylist(&state) }
     }
@@ -113,7 +113,7 @@ struct FuzzedReadings {
     }
 
     /// A multivariant playlist with announcements beyond belief.
-    mutating func multivariantPlaylist() -> [UInt8] {
+    package mutating func multivariantPlaylist() -> [UInt8] {
         var lines = ["#EXTM3U"]
         for index in 0..<1 + choose(3) {
             lines.append(

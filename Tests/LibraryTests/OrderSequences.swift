@@ -9,9 +9,8 @@ import Routing
 import URISyntax
 
 #if canImport(Model)
+import FuzzSupport
 @testable import Library
-@testable import Model
-@testable import Serving
 #endif
 
 enum OrderSequences {

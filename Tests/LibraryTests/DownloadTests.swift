@@ -3,8 +3,6 @@ import Testing
 import URISyntax
 
 @testable import Library
-@testable import Model
-@testable import Serving
 
 /// What is ordered, chosen and planned of a title, without a daemon.
 @Suite struct DownloadOrderTests {

@@ -1,8 +1,6 @@
 import HTTP
 import Testing
 
-@testable import Library
-@testable import Model
 @testable import Serving
 
 /// Several ranges in one answer: which parts there are, and what they amount to.

@@ -2,6 +2,10 @@ import HLS
 import Lookahead
 import URISyntax
 
+#if canImport(FuzzSupport)
+import FuzzSupport
+#endif
+
 /// What the pure parts make of readings that follow one another: the longer window, its snapshots,
 /// offline forms, the planners of look-ahead and feeds.
 ///

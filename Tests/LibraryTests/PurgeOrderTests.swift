@@ -1,8 +1,6 @@
 import DurableState
 import Posix
 @testable import Library
-@testable import Model
-@testable import Serving
 import Testing
 
 /// Orders of purges as they are kept.
