@@ -8,7 +8,7 @@ import Testing
     @Test func `without names everything is measured except what runs alone`() throws {
         let options = try BenchOptions.parse([])
         #expect(options.lines == Line.workloads)
-        #expect(options.groups == ["rewrite", "parse", "play"])
+        #expect(options.groups == ["rewrite", "read", "parse", "play"])
         #expect(options.repetitions == 5)
     }
 

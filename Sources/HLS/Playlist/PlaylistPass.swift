@@ -153,6 +153,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         try checkOutput(line.number)
     }
 
+    @inline(__always)
     private func checkOutput(_ line: Int) throws(PlaylistError) {
         guard sink.writtenCount <= options.limits.outputByteCount else {
             throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
@@ -182,6 +183,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     }
 
     /// Takes the next line, which is that of the last EXTINF again, without reading it.
+    @inline(__always)
     private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
         let line = try reader.skip(count)
         take(line, .tag(.inf, value: line.range.lowerBound + 8..<line.range.upperBound))
@@ -223,6 +225,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         return start..<end
     }
 
+    @inline(__always)
     private mutating func note(scope: Tag.Scope, of tag: Tag.Name, line: Int) {
         let kind: PlaylistKind
         switch scope {

@@ -145,8 +145,13 @@ package final class Counters: Sendable {
     /// The longest time that one piece of work held a loop, in whole milliseconds.
     package var longestLoopHold: Int64 { longestHold.load(ordering: .relaxed) / 1_000_000 }
 
+    /// Counts one.
+    package func add(_ name: Name) {
+        cells[name.rawValue].value.wrappingAdd(1, ordering: .relaxed)
+    }
+
     /// Adds to a counter.
-    package func add(_ name: Name, _ amount: Int64 = 1) {
+    package func add(_ name: Name, _ amount: Int64) {
         cells[name.rawValue].value.wrappingAdd(amount, ordering: .relaxed)
     }
 

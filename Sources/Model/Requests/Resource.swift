@@ -9,7 +9,7 @@ package import URISyntax
 ///
 /// Immutable and shared: a hit passes it on a dozen times, which must not cost a copy of all its parts.
 package final class Resource: Sendable {
-    /// What a resource is made of; others are made from it by `changing`, which forgets no part.
+    /// What a resource is made of; others are made from it by `changing`.
     package struct Parts: Sendable {
         package var url: AbsoluteURL
         package var cacheKey: CacheKey
@@ -49,7 +49,19 @@ package final class Resource: Sendable {
         }
     }
 
-    private let parts: Parts
+    // Stored one by one, since other modules read stored properties of a class in place, and call a function
+    // for others. `ResourceTests` holds that `changing` forgets none.
+    package let url: AbsoluteURL
+    package let cacheKey: CacheKey
+    package let session: Session
+    package let role: ResourceRole?
+    package let policy: Policy
+    package let mayStore: Bool
+    package let forwardedFields: Fields
+    package let isMounted: Bool
+    package let kind: CacheKind?
+    package let mount: Mount?
+    package let live: LiveTerms
     /// The digest of the cache key.
     package let key: ObjectKey
     /// The encoding of the cache key.
@@ -58,7 +70,17 @@ package final class Resource: Sendable {
     package let nameExtension: String
 
     package init(_ parts: Parts) {
-        self.parts = parts
+        url = parts.url
+        cacheKey = parts.cacheKey
+        session = parts.session
+        role = parts.role
+        policy = parts.policy
+        mayStore = parts.mayStore
+        forwardedFields = parts.forwardedFields
+        isMounted = parts.isMounted
+        kind = parts.kind
+        mount = parts.mount
+        live = parts.live
         keyText = parts.cacheKey.text
         key = ObjectKey(sha256Of: keyText)
         nameExtension = parts.url.nameExtension
@@ -66,22 +88,13 @@ package final class Resource: Sendable {
 
     /// The resource that differs from this one in what `change` sets.
     package func changing(_ change: (inout Parts) -> Void) -> Resource {
-        var parts = parts
+        var parts = Parts(
+            url: url, cacheKey: cacheKey, session: session, role: role, policy: policy,
+            mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind,
+            mount: mount, live: live)
         change(&parts)
         return Resource(parts)
     }
-
-    package var url: AbsoluteURL { parts.url }
-    package var cacheKey: CacheKey { parts.cacheKey }
-    package var session: Session { parts.session }
-    package var role: ResourceRole? { parts.role }
-    package var policy: Policy { parts.policy }
-    package var mayStore: Bool { parts.mayStore }
-    package var forwardedFields: Fields { parts.forwardedFields }
-    package var isMounted: Bool { parts.isMounted }
-    package var kind: CacheKind? { parts.kind }
-    package var mount: Mount? { parts.mount }
-    package var live: LiveTerms { parts.live }
 
     /// Content codings are undone for text that is read here; media is asked for as it is, and
     /// whatever HTTP's rules lead for goes to the client as it came.

@@ -13,10 +13,10 @@ extension ProxyCore {
     ///
     /// Playlists, keys and initialization sections tell a player nothing about its line.
     func pace(of resource: Resource) -> Double? {
-        guard settings.pace != .off, resource.kind == nil, resource.role?.isExpress != true else {
-            return nil
-        }
-        switch settings.pace {
+        let pace = settings.pace
+        if case .off = pace { return nil }
+        guard resource.kind == nil, resource.role?.isExpress != true else { return nil }
+        switch pace {
         case .off: return nil
         case .rate(let rate): return Double(rate)
         case .line:

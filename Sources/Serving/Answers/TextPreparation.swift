@@ -181,7 +181,7 @@ struct TextPreparation: Sendable {
                 } else {
                     links.append(reference, in: epoch, to: &output)
                 }
-                guard link == .unkept else { break }
+                guard case .unkept = link else { break }
                 output.append(contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
             }
             return true

@@ -1,0 +1,53 @@
+import CachePolicy
+import HLS
+import HTTP
+import Posix
+import Routing
+import Testing
+import URISyntax
+
+@testable import Model
+
+/// Resources that are made from others.
+@Suite struct ResourceTests {
+    /// One that differs from `plain` in every stored property.
+    private func full() throws -> Resource {
+        var fields = Fields()
+        fields.append(.userAgent, "player")
+        return Resource(
+            .init(
+                url: try AbsoluteURL("https://cdn.test/full.ts"),
+                cacheKey: CacheKey(url: "https://cdn.test/full.ts"),
+                session: Session(startingAt: try AbsoluteURL("https://cdn.test/full.m3u8")),
+                role: .segment, policy: .rfc, mayStore: false, forwardedFields: fields,
+                isMounted: true, kind: .shared, mount: try Mount("/demo/=https://cdn.test/"),
+                live: LiveTerms(longestHold: .seconds(1 as Int64))))
+    }
+
+    private func plain() throws -> Resource {
+        Resource(
+            .init(
+                url: try AbsoluteURL("https://cdn.test/plain"),
+                cacheKey: CacheKey(url: "https://cdn.test/plain"),
+                session: Session(startingAt: try AbsoluteURL("https://cdn.test/plain.m3u8")),
+                policy: .media, forwardedFields: Fields()))
+    }
+
+    private func description(_ value: Any) -> String {
+        type(of: value) is AnyClass
+            ? "\(ObjectIdentifier(value as AnyObject))" : String(reflecting: value)
+    }
+
+    @Test func `a resource made from another keeps every part that is not changed`() throws {
+        let (full, plain) = (try full(), try plain())
+        let copy = full.changing { _ in }
+        let parts = zip(Mirror(reflecting: full).children, Mirror(reflecting: copy).children)
+        for ((kept, copied), other) in zip(parts, Mirror(reflecting: plain).children) {
+            let name = kept.label ?? ""
+            #expect(description(kept.value) == description(copied.value), "\(name) is lost")
+            #expect(
+                description(kept.value) != description(other.value),
+                "give \(name) a value of its own in this test")
+        }
+    }
+}
