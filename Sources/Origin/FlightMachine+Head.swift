@@ -134,6 +134,8 @@ extension FlightMachine {
             return refuseOrigin("the origin sent another range than asked for")
         }
         guard head.isCodedAsKnown else {
+            // Only the whole tells where its parts belong.
+            if fill == nil, !known.hasObject { return askForWhole() }
             return refuseOrigin("a range of an encoded body cannot be used")
         }
         guard !job.resource.isGrowing else {
@@ -169,10 +171,7 @@ extension FlightMachine {
         var total: Int64?
         if case .unsatisfied(let length)? = head.range { total = length }
         // A range from the first byte on cannot be had of an empty body only, and may be ours.
-        if !known.hasObject, case .span(0, _?) = wanted {
-            wanted = .whole
-            return [.drop, .count(.originRetries)] + becomeDue()
-        }
+        if !known.hasObject, case .span(0, _?) = wanted { return askForWhole() }
         // The bytes before the wanted ones are not there any more.
         guard attempt.before == 0 else { return isOtherVersion() }
         return [.learnEnd(total)]
@@ -181,6 +180,12 @@ extension FlightMachine {
                     .client, .rangeNotSatisfiable,
                     "\(job.subject): the range lies beyond the end", originStatus: head.status,
                     total: total))
+    }
+
+    /// Asks again, for the whole body in place of a part.
+    private mutating func askForWhole() -> [Action] {
+        wanted = .whole
+        return [.drop, .count(.originRetries)] + becomeDue()
     }
 
     /// Whether a part is the one asked for, and says the same of itself everywhere (RFC 9110 section

@@ -153,14 +153,20 @@ import Upstream
             ResponseFacts(
                 status: .partialContent, contentLength: 11,
                 range: .satisfied(first: 0, last: 9, total: 20)),
-            ResponseFacts(
-                status: .partialContent, range: .satisfied(first: 0, last: 9, total: 20),
-                isCodedAsKnown: false),
         ] {
             var story = story(wanted: .span(start: 0, end: 10))
             story.head(head)
             #expect(Array(story.told.values) == [.failure(.badGateway)], "\(head)")
         }
+    }
+
+    @Test func `a part in an unknown coding is asked for as a whole`() {
+        var story = story(wanted: .span(start: 5, end: 10))
+        story.head(
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 5, last: 9, total: 20),
+                isCodedAsKnown: false))
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.broken == [])
     }
 
     @Test func `a range that begins behind an unknown body is asked for as a whole`() {
