@@ -109,7 +109,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 4: what requests, fetches and reports are about: resources and their keys, sessions,
+        // Row 5: what requests, fetches and reports are about: resources and their keys, sessions,
         // live lists, facts of stored responses, counters.
         .target(
             name: "Model",
@@ -122,28 +122,28 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5: what is kept as a person sees it: titles and their administration, and the orders
+        // Row 6: what is kept as a person sees it: titles and their administration, and the orders
         // for downloads, feeds and recordings.
         .target(
             name: "Library",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Lookahead", "DurableState", "Store", "Model",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "Lookahead", "DurableState", "Store", "Model",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 5 too: transfers from origins, which many readers share.
+        // Row 6 too: transfers from origins, which many readers share.
         .target(
             name: "Origin",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Lookahead", "Store", "Upstream", "Model",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "Lookahead", "Store", "Upstream", "Model",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 6: playlists as the daemon itself reads them: fresh ones, what of them can be played
+        // Row 7: playlists as the daemon itself reads them: fresh ones, what of them can be played
         // without the network, and where what they named is found again.
         .target(
             name: "Playlists",
@@ -154,43 +154,41 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 7: live playlists that reach farther back than the origin's, and recordings.
+        // Row 8: live playlists that reach farther back than the origin's, and recordings.
         .target(
             name: "TimeShifting",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "DurableState", "Store", "Upstream", "Model", "Library", "Origin",
-                "Playlists",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Retention", "DurableState", "Store", "Upstream", "Model",
+                "Library", "Origin", "Playlists",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 7 too: what is fetched before players ask: look-ahead, feeds and downloads.
+        // Row 8 too: what is fetched before players ask: look-ahead, feeds and downloads.
         .target(
             name: "Ahead",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream", "Model", "Library",
-                "Origin",
-                "Playlists",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream",
+                "Model", "Library", "Origin", "Playlists",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 8: from a request to its answer: links, policies, what is stored, playlists
+        // Row 9: from a request to its answer: links, policies, what is stored, playlists
         // rewritten, and the daemon's own pages.
         .target(
             name: "Serving",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream",
-                "Model", "Library",
-                "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
+                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 4 too: what the commands of both programs share.
+        // Row 3 too: what the commands of both programs share.
         .target(
             name: "CommandSupport",
             dependencies: [
@@ -202,13 +200,13 @@ let package = Package(
         .target(
             name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
 
-        // Row 9: the shipped program.
+        // Row 10: the shipped program.
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library", "Ahead",
-                "Serving", "CommandSupport", "CCurl",
+                "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
+                "Ahead", "Serving", "CommandSupport", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -216,7 +214,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 9 too: shaped links, simulated players and traces, for those who tune the daemon.
+        // Row 10 too: shaped links, simulated players and traces, for those who tune the daemon.
         .executableTarget(
             name: "sluice-lab",
             dependencies: [
@@ -226,7 +224,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 9 too: the figures behind the claims; `make bench`.
+        // Row 10 too: the figures behind the claims; `make bench`.
         .executableTarget(
             name: "Bench",
             dependencies: [
@@ -235,11 +233,12 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 9 too: how the work of parsers and writers grows with their input; `make cost`.
+        // Row 10 too: how the work of parsers and writers grows with their input; `make cost`.
         .executableTarget(
             name: "Cost",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Library", "Serving",
+                "URISyntax", "HTTP", "HLS", "Routing", "CachePolicy", "Model", "Library",
+                "Serving",
             ],
             swiftSettings: strict),
 
