@@ -182,7 +182,7 @@ let package = Package(
             name: "Serving",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream",
+                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream",
                 "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -1,12 +1,10 @@
-import Model
-import Playlists
-import Library
 import HLS
 import HTTP
-import Posix
+import Library
+import Model
+import Playlists
 import Reactor
 import Routing
-import Store
 import Upstream
 import URISyntax
 

@@ -10,18 +10,17 @@
 //     planning, running, checking ──▶ failed ──resume──▶ queued
 //
 // What has come is in the store and nowhere else: a download that is taken up again looks there.
-package import Library
-package import Model
-package import Origin
 import HLS
 import HTTP
+package import Library
 package import Lookahead
+package import Model
+package import Origin
 import Posix
 import Reactor
 package import Routing
 package import Store
 import Upstream
-import URISyntax
 
 /// One of them; lives in `DownloadTable`.
 package final class Download {

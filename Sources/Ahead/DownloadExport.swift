@@ -1,9 +1,9 @@
 // A stored title as a folder of files with relative links, which any web server can serve.
-import Library
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Library
+import Model
 import Routing
 import Store
 import URISyntax

@@ -1,14 +1,13 @@
 // The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
-import Origin
-package import Library
-package import Model
 package import HTTP
+package import Library
 import Lookahead
+package import Model
 import Numbers
+import Origin
 package import Posix
 import Reactor
 import Routing
-import Store
 import Synchronization
 import URISyntax
 

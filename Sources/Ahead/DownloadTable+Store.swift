@@ -1,11 +1,10 @@
-import Model
-import Library
 import CachePolicy
 import DurableState
 import HLS
 import HTTP
+import Library
 import Logging
-import Posix
+import Model
 import Routing
 import Store
 import URISyntax

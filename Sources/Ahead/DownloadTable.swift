@@ -1,20 +1,16 @@
 // All downloads: which run, what holds them back, what is remembered of them.
-import Model
-import Origin
-import Library
-import CachePolicy
 import DurableState
 import Glibc
-import HLS
 import HTTP
+import Library
 import Logging
 import Lookahead
+import Model
+import Origin
 import Posix
 import Reactor
 import Routing
 import Store
-import Upstream
-import URISyntax
 
 /// Lives on the downloads' own thread, which may wait for the disk.
 package final class DownloadTable {

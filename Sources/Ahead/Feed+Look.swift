@@ -1,14 +1,11 @@
-import Origin
-package import Model
 import CachePolicy
 import HLS
 import HTTP
 package import Lookahead
-import Posix
+package import Model
+import Origin
 import Reactor
-import Routing
 import Store
-import Upstream
 package import URISyntax
 
 /// Finds out what an item of a feed is whose name does not tell.

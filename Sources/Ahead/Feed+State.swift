@@ -1,6 +1,6 @@
 import Library
-package import Model
 import Lookahead
+package import Model
 
 /// What is told of a feed.
 extension Feed {

@@ -1,16 +1,14 @@
-import Playlists
-package import Library
-package import Model
-package import Origin
-import CachePolicy
 import HLS
 package import HTTP
+package import Library
 package import Lookahead
+package import Model
+package import Origin
+import Playlists
 import Posix
 import Reactor
 import Routing
 import Store
-import Upstream
 import URISyntax
 
 /// One feed: carries out what its planner says, and tells it what came of it.

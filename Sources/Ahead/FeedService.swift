@@ -1,16 +1,13 @@
 // Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
-import Model
-package import Library
 import DurableState
 import HTTP
 package import HTTPServer
+package import Library
 import Lookahead
+import Model
 import Numbers
-import Posix
-import Reactor
 import Store
 import Synchronization
-import URISyntax
 
 /// One for all loops; any thread may use it.
 package final class FeedService: Sendable {

@@ -1,14 +1,12 @@
-import Model
-package import Origin
 import CachePolicy
 package import HLS
-import HTTP
 package import Lookahead
+import Model
+package import Origin
 import Posix
 import Reactor
 import Routing
 import Store
-import Upstream
 package import URISyntax
 
 /// Carries out what the planner of look-ahead says, and tells it how that ends.

@@ -1,10 +1,9 @@
 // Tells the planner of look-ahead what players ask for; costs a request a look into a table.
-package import Model
-import CachePolicy
 import HLS
 import HTTP
 package import HTTPServer
 import Lookahead
+package import Model
 import Posix
 package import Reactor
 import Routing

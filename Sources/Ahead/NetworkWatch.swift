@@ -1,13 +1,12 @@
 // Watches the machine for the controllers of concurrency: its network, its load, its battery.
-import Origin
 import DurableState
 import Glibc
 import Logging
 import Lookahead
 import Numbers
+import Origin
 import Posix
 import Reactor
-import Store
 
 /// Lives on the downloads' thread, since it reads files.
 ///

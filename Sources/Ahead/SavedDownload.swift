@@ -1,11 +1,9 @@
 // What is remembered of downloads from run to run, as records of the state database.
 //
 // Which parts have come is not in it: the store knows that.
-import Library
 import DurableState
-import Numbers
+import Library
 import Routing
-import URISyntax
 
 /// One download as its record says it.
 struct SavedDownload {

@@ -1,7 +1,7 @@
 // Settings of the proxy layer that every request may consult; fixed at start.
-import HTTP
 package import CachePolicy
 package import HLS
+import HTTP
 package import Lookahead
 package import Posix
 package import Routing

@@ -1,9 +1,8 @@
 // One fetch that no player asked for, as a reader without a socket: it looks what is missing, has
 // flights fill it, hole by hole, and tells how that ended.
-import Model
 import CachePolicy
-import HLS
 import HTTP
+import Model
 import Posix
 import Reactor
 import Store

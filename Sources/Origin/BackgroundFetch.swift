@@ -3,13 +3,9 @@
 //
 // What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
 package import Model
-import HLS
-import HTTP
-import Posix
 package import Store
 import Synchronization
 package import Upstream
-import URISyntax
 
 /// One such fetch, from `Flights.bring` to its one `End`.
 ///

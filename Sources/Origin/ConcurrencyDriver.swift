@@ -1,11 +1,8 @@
 // Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
-import Model
-import HTTP
 package import Lookahead
 import Numbers
 import Posix
 import Reactor
-import Store
 import Synchronization
 import Upstream
 

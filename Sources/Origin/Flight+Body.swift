@@ -1,12 +1,11 @@
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Model
 import Posix
 import Reactor
 import Store
 import Upstream
-import URISyntax
 
 /// Bytes of a round that are to be written.
 struct GatheredBytes {

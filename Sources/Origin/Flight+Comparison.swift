@@ -7,13 +7,11 @@
 // In the same way the bytes that fill a hole may be of another version than those behind
 // it. So the fill asks for a little more than the hole, keeps the last byte of the hole back, compares
 // what comes behind it with what is stored there, and only then lets readers pass.
-import Model
 import CachePolicy
 import HTTP
-import Posix
+import Model
 import Reactor
 import Store
-import Upstream
 
 /// The bytes around the end of a hole, which are being compared.
 struct Meeting {

@@ -1,8 +1,8 @@
-import Model
 import HLS
+import Model
 import Posix
-import URISyntax
 import Upstream
+import URISyntax
 
 extension Flight {
     /// Notes how fast the line was, where a body came for a player and was never held back.

@@ -1,13 +1,11 @@
-import Model
 import CachePolicy
 import HLS
 import HTTP
-import Posix
-import Routing
+import Model
 import Reactor
+import Routing
 import Store
 import Upstream
-import URISyntax
 
 /// What a flight asks the origin for.
 extension Flight {

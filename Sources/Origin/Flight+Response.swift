@@ -1,8 +1,8 @@
 // What a flight makes of a response: an object that is filled, renewed or found to be the same.
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Model
 import Posix
 import Reactor
 import Retention

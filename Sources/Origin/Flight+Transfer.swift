@@ -1,12 +1,10 @@
 // What a transfer tells its flight.
-package import Model
 import CachePolicy
-import HLS
 import HTTP
+package import Model
 import Numbers
 import Posix
 import Reactor
-import Store
 import Upstream
 import URISyntax
 

@@ -1,6 +1,4 @@
 import Model
-import CachePolicy
-import HTTP
 import Posix
 import Reactor
 import Store

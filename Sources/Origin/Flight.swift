@@ -6,14 +6,12 @@
 //
 // Who waits: requests that want the object, answered at the head or at the end of the body; readers
 // wait on the object itself and hear of the flight only through it.
-import Model
 import CachePolicy
-import HLS
 import HTTP
 import Logging
+import Model
 import Posix
 import Reactor
-import Routing
 import Store
 import Upstream
 import URISyntax

@@ -1,6 +1,5 @@
 // What a flight does, and whom it answers.
 import Model
-import HTTP
 import Posix
 
 extension FlightMachine {

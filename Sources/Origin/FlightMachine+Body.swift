@@ -1,9 +1,9 @@
-import Model
 import HLS
 import HTTP
+import Model
 import Posix
-import URISyntax
 import Upstream
+import URISyntax
 
 /// What is known of the object and the fill when something is decided about them.
 struct FillFacts: Equatable {

@@ -1,7 +1,6 @@
-import Model
 import HTTP
+import Model
 import Posix
-import URISyntax
 
 /// What the head of a response says, as far as a flight decides by it.
 struct ResponseFacts {

@@ -21,9 +21,8 @@
 // - `FlightMachine+Body.swift`: the bytes of a body and their end.
 // - `FlightMachine+Failure.swift`: retry, resume and give up; every way a flight ends.
 // - `FlightRules.swift`: the rules that need no state.
-import Model
 import HLS
-import HTTP
+import Model
 import Posix
 import Upstream
 

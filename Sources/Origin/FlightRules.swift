@@ -1,7 +1,6 @@
 // The rules of flights that need no state.
-import Model
-import CachePolicy
 import HTTP
+import Model
 import Posix
 import Store
 import URISyntax

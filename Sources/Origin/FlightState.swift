@@ -1,6 +1,6 @@
 // What a flight can be in: each state carries what belongs to it.
-import Model
 import HTTP
+import Model
 import Posix
 
 extension FlightMachine {

@@ -1,9 +1,9 @@
 // All flights, by what they fetch; lives on the upstream loop.
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import Logging
+import Model
 import Posix
 import Reactor
 import Routing

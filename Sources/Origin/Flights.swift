@@ -1,15 +1,15 @@
 // The upstream loop as the threads of the server see it: its start, its end, requests sent to it.
-package import Model
 package import CachePolicy
 import HTTP
-package import Lookahead
 package import Logging
+package import Lookahead
+package import Model
 import Posix
 import Reactor
 package import Store
 import Synchronization
-package import URISyntax
 package import Upstream
+package import URISyntax
 
 /// What the upstream loop shares with the server loops.
 package struct FlightCore: Sendable {

@@ -1,13 +1,9 @@
-import Model
 import CachePolicy
 import HLS
-import HTTP
+import Model
 import Posix
 import Reactor
-import Routing
 import Store
-import Upstream
-import URISyntax
 
 /// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
 /// one list for all who ask for what it has (8216bis 6.2.5.2).

@@ -4,11 +4,10 @@
 // What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
 // that come while one is under way share it.
 import Model
-import CachePolicy
 import Posix
 import Reactor
-import URISyntax
 import Upstream
+import URISyntax
 
 /// Inquiries under way; lives on the upstream loop.
 final class OriginInquiries {

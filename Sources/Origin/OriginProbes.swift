@@ -1,14 +1,13 @@
 // Asks origins that do not answer whether they do again: in the background, one request at a time
 // for each origin, ever more seldom, and at once when somebody wants something of it.
-import Model
 import CachePolicy
 import HTTP
 import Logging
+import Model
 import Posix
 import Reactor
-import Store
-import URISyntax
 import Upstream
+import URISyntax
 
 /// Watches over the health of origins; lives on the upstream loop.
 final class OriginProbes {

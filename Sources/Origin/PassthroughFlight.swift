@@ -1,10 +1,8 @@
 // The upstream half of a request that is passed through.
-package import Model
 package import HTTP
-import Posix
+package import Model
 import Reactor
 package import Upstream
-import URISyntax
 
 /// What the server loop hears of it: any number of interim heads, then one of the others.
 package enum PassthroughEvent: Sendable {

@@ -1,10 +1,9 @@
 // Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
 // index alone, so that the answer is the same whatever the network does.
-import Model
 import CachePolicy
 import HLS
 import HTTP
-import Posix
+import Model
 import Retention
 import Routing
 import Store

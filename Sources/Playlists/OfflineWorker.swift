@@ -1,9 +1,8 @@
 // The thread on which offline forms are made, so that no server loop waits for the index, and what it
 // made a moment ago.
-package import Model
 import CachePolicy
 import HLS
-import HTTP
+package import Model
 package import Posix
 import Reactor
 import Routing

@@ -1,13 +1,11 @@
 // Playlists as the daemon reads them for itself: for what runs ahead of players, for downloads and
 // for recordings. With the headers and cookies of a session, from the store where they are fresh.
-package import Model
-package import Origin
 import CachePolicy
 package import HLS
 package import HTTP
-import Posix
+package import Model
+package import Origin
 package import Reactor
-import Routing
 import Store
 package import Upstream
 package import URISyntax

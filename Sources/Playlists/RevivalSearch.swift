@@ -1,8 +1,8 @@
-import Routing
-import Posix
 import CachePolicy
 package import HLS
 package import Model
+import Posix
+import Routing
 package import Store
 package import URISyntax
 

@@ -1,8 +1,8 @@
 // Says in the log which URIs of a playlist players are not given, once a playlist.
-package import Model
 import CachePolicy
 package import HLS
 package import Logging
+package import Model
 import Synchronization
 import URISyntax
 

@@ -5,21 +5,21 @@
 //
 // Its session's playlists are its own: what a player of the recording gets while it runs is the
 // window from its start on, and afterwards the playlists that `write` has left in the store.
-import Playlists
-import Library
-import Model
 import CachePolicy
 import DurableState
 import HLS
 import HTTP
+import Library
 import Logging
+import Model
+import Playlists
 import Posix
 import Reactor
 import Routing
 import Store
 import Synchronization
-import URISyntax
 import Upstream
+import URISyntax
 
 /// Bound to the keeper's loop.
 final class Recording {

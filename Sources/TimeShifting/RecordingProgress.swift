@@ -1,5 +1,5 @@
-import Library
 import HLS
+import Library
 import Synchronization
 
 /// How far a recording has come.

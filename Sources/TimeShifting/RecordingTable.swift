@@ -1,11 +1,11 @@
 // All recordings: what runs, what has ended, and their records.
-import Model
-package import Library
 import DurableState
 import Glibc
 import HLS
 package import HTTP
+package import Library
 import Logging
+import Model
 import Posix
 import Reactor
 import Routing

@@ -1,10 +1,10 @@
-import Playlists
-import Library
-package import Model
 import CachePolicy
 import Glibc
 import HLS
 import HTTP
+import Library
+package import Model
+import Playlists
 package import Posix
 import Retention
 import Routing

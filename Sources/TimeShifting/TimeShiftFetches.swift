@@ -1,11 +1,10 @@
 // Brings the segments of a growing list into the store, with the keys and sections they need.
-import Model
-import Origin
 import HLS
 import HTTP
+import Model
+import Origin
 import Posix
 import Reactor
-import Store
 import Upstream
 import URISyntax
 

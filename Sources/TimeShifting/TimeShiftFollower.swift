@@ -1,12 +1,11 @@
 // Goes on with one live playlist as a player would, so that nothing of it is missed.
-import Playlists
-import Model
 import HLS
 import HTTP
+import Model
+import Playlists
 import Posix
 import Reactor
 import Upstream
-import URISyntax
 
 /// Reloads a list at the pace of its target duration and merges what comes.
 ///

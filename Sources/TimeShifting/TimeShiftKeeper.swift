@@ -1,10 +1,10 @@
 // Looks after longer windows while nobody asks for them: goes on with their lists for a while,
 // saves them, checks them against the store, and lets go what fell out of them.
-package import Library
-package import Model
 package import HLS
 package import HTTP
+package import Library
 import Logging
+package import Model
 package import Posix
 import Reactor
 package import Routing

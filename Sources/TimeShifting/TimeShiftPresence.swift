@@ -1,9 +1,6 @@
-package import Model
 import CachePolicy
 package import HLS
-import HTTP
-import Posix
-import Routing
+package import Model
 import Store
 import Synchronization
 import URISyntax

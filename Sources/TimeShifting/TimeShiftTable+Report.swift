@@ -1,7 +1,5 @@
 import HLS
 package import Model
-import Posix
-import Routing
 import Synchronization
 
 extension TimeShiftTable {

@@ -3,10 +3,10 @@
 // A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
-package import Library
-package import Model
 package import HLS
+package import Library
 package import Logging
+package import Model
 package import Posix
 package import Routing
 package import Store

@@ -1,6 +1,5 @@
-import Model
-import CachePolicy
 import HTTP
+import Model
 import Posix
 import Routing
 import Store

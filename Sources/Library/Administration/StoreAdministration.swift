@@ -1,7 +1,7 @@
 // Administration of the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
 // and the commands that open a folder while no daemon runs.
-package import Model
 package import HTTP
+package import Model
 import Numbers
 package import Posix
 package import Routing

@@ -1,9 +1,9 @@
 // Purges in the background: started once, asked about as often as one likes, and gone on with by the
 // next run where this one ends before.
-import Model
 import DurableState
 import HTTP
 package import Logging
+import Model
 import Posix
 import Reactor
 import Store

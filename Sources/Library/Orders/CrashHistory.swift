@@ -5,9 +5,7 @@
 // when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
 // row the item starts paused, and a person decides.
 package import DurableState
-import HTTP
 package import Logging
-import Numbers
 package import Posix
 import Synchronization
 

@@ -1,8 +1,8 @@
 // What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
 // spent.
-import Model
 import HTTP
 package import Lookahead
+import Model
 package import Routing
 import URISyntax
 

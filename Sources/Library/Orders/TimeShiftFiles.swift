@@ -2,11 +2,10 @@
 //
 // One file for each list, replaced as a whole: a line that says whose it is, then what
 // `TimeShift.snapshot` writes. A file that cannot be read is as none.
-import Model
 import Glibc
 package import HLS
-import HTTP
 package import Logging
+import Model
 package import Posix
 package import Routing
 import Store

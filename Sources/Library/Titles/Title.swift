@@ -1,6 +1,6 @@
 // A title: what a player started from, with all that was fetched for it.
-package import Model
 package import HLS
+package import Model
 package import Posix
 package import Routing
 package import Store

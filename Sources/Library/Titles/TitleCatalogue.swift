@@ -1,7 +1,5 @@
-package import Model
-import CachePolicy
 package import HLS
-import Posix
+package import Model
 package import Routing
 package import Store
 package import URISyntax

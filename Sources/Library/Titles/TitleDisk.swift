@@ -1,6 +1,5 @@
-import Model
 import HTTP
-import Posix
+import Model
 import Retention
 import Store
 

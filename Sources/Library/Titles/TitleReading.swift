@@ -1,9 +1,8 @@
 // One look at one title: its entry, the lists that it names, and what is there of all these name.
-import Model
 import CachePolicy
 import HLS
 import HTTP
-import Posix
+import Model
 import Routing
 import Store
 import URISyntax

@@ -1,6 +1,6 @@
 // The check of every stored byte, in the background: started once, asked about as often as one likes.
-import Model
 import HTTP
+import Model
 import Posix
 import Reactor
 import Store

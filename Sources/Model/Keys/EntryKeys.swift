@@ -1,5 +1,5 @@
-import Routing
 import CachePolicy
+import Routing
 package import Store
 package import URISyntax
 

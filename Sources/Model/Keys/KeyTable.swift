@@ -1,12 +1,12 @@
 // The key rules in force, what was learnt for them, and what forbids them. Kept across restarts.
 package import CachePolicy
+package import DurableState
 package import HLS
 package import HTTP
 package import Lookahead
 package import Posix
 package import Store
 package import Synchronization
-package import DurableState
 package import URISyntax
 
 /// Where a URL is asked for, as far as keys go.

@@ -1,5 +1,4 @@
 package import CachePolicy
-import HLS
 package import HTTP
 import Posix
 package import Store

@@ -1,5 +1,4 @@
 import HLS
-import Numbers
 package import Posix
 
 /// What a reading of a live list is, next to the one before: by dates where there are any, else by

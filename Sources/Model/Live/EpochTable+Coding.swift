@@ -1,9 +1,6 @@
-import CachePolicy
 package import DurableState
 import HLS
-import Numbers
 import Posix
-import Routing
 package import Store
 
 /// What is kept of a live list across restarts. Pure.

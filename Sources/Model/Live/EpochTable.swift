@@ -10,10 +10,8 @@
 // | goes on | stand for what they stood for |
 // | may have gone on (`doubtful`) | are asked about before what is stored is used |
 // | counts anew, or dates its segments anew (`reset`) | stand for something new: a new epoch |
-import CachePolicy
 package import HLS
 package import Posix
-import Routing
 package import Store
 package import URISyntax
 

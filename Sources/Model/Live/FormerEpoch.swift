@@ -1,7 +1,5 @@
-import HLS
 import CachePolicy
-import Routing
-import Store
+import HLS
 
 extension LiveMemory {
     /// Whether a stored object may be what its name stood for before.

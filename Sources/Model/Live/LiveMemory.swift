@@ -1,11 +1,10 @@
 // What all loops know of live lists: the epochs of their names, resources that grow by parts, and
 // what is announced but not there yet.
-import CachePolicy
+package import DurableState
 package import HLS
 package import Posix
 package import Routing
 package import Store
-package import DurableState
 import Synchronization
 package import URISyntax
 

@@ -1,7 +1,6 @@
 // What one reading of a live media playlist says of the names in it: which resource, in which role,
 // at which sequence. Pure.
 package import HLS
-import Posix
 package import Routing
 package import URISyntax
 

@@ -1,7 +1,5 @@
 import HLS
 package import Posix
-import Routing
-import Store
 import Synchronization
 
 /// What `why` tells of live lists: how the last reading went on from the one before, in which epoch a

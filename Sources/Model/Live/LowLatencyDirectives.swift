@@ -4,8 +4,6 @@ package import HLS
 package import HTTP
 import Numbers
 package import Posix
-import Routing
-import URISyntax
 
 /// The directives that choose when, and in which form, a media playlist is given.
 package struct DeliveryDirectives: Hashable, Sendable {

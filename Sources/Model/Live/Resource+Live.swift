@@ -1,9 +1,8 @@
 // What live lists say of a resource: its epoch, its growth and the list that a delta update is of.
-import Routing
-package import HLS
 package import CachePolicy
-package import Store
+package import HLS
 package import HTTP
+package import Store
 package import URISyntax
 
 extension ObjectKey {

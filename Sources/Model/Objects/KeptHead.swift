@@ -2,7 +2,6 @@
 // through, or left to the player and the origin.
 package import HLS
 package import HTTP
-import URISyntax
 
 /// Marks the links of one playlist that lead behind the head.
 package struct KeptHead {

@@ -1,8 +1,6 @@
 // Variants of one URL in the store: found by what a request selects, noted when a response names
 // the fields that select (RFC 9111 section 4.1).
 package import CachePolicy
-import HTTP
-import Posix
 import Routing
 package import Store
 

@@ -1,12 +1,9 @@
 // What a request asks of the flights, and what it hears back.
 package import CachePolicy
-import HLS
 package import HTTP
-import Routing
 package import Store
 import Synchronization
 package import Upstream
-import URISyntax
 
 /// The bytes that are wanted of a resource.
 package enum Wanted: Sendable, Equatable {

@@ -4,13 +4,9 @@
 // store at the speed of memory makes it choose a rendition that the line cannot carry, and the next
 // segment that is not stored stalls it.
 import CachePolicy
-import HLS
 import Lookahead
 package import Posix
-import Reactor
 import Synchronization
-import Upstream
-import URISyntax
 
 /// What decides how fast stored media is sent.
 package enum Pace: Sendable, Hashable {

@@ -13,8 +13,8 @@ import CachePolicy
 import HTTP
 package import Posix
 import Synchronization
-package import URISyntax
 package import Upstream
+package import URISyntax
 
 /// The origins that do not answer.
 ///

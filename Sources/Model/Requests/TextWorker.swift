@@ -1,5 +1,4 @@
 // The threads on which long texts are read and rewritten, so that no event loop is held by one.
-import HLS
 package import Posix
 import Reactor
 package import Routing

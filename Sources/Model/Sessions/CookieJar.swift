@@ -1,5 +1,5 @@
-import HTTP
 import HostNames
+import HTTP
 import Numbers
 package import Posix
 package import URISyntax

@@ -1,5 +1,5 @@
-import Routing
 import CachePolicy
+import Routing
 package import URISyntax
 
 extension Resource {

@@ -1,11 +1,8 @@
 // What a player started from: its extra request headers, and the jar its cookies go to.
-package import HLS
 package import DurableState
+package import HLS
 package import HTTP
-import Numbers
-import Posix
 package import Routing
-import Store
 import Synchronization
 package import URISyntax
 

@@ -1,10 +1,9 @@
 // Response heads towards players.
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Model
 import Posix
-import Store
 
 /// The fields that browsers need on every answer of a proxy that stands between origins.
 enum CrossOrigin {

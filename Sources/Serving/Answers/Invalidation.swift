@@ -1,8 +1,7 @@
-import Origin
-import Model
 import CachePolicy
 import HTTP
-import Routing
+import Model
+import Origin
 import Store
 import URISyntax
 

@@ -6,21 +6,20 @@
 // store keeps for it · it is fetched past the cache, once for all who wait · each former child is
 // paired with its successor · the request starts over there. A list whose own token is dead is
 // found through its own list in the same way.
-import Origin
-import Playlists
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
 import Logging
+import Model
+import Origin
+import Playlists
 import Posix
 import Reactor
-import Routing
 import Store
 import Synchronization
-import URISyntax
 import Upstream
+import URISyntax
 
 extension AbsoluteURL {
     /// The URL without delivery directives, and these directives as they stand in it.

@@ -1,11 +1,9 @@
 import Ahead
-import Model
 import CachePolicy
-import HLS
 import HTTP
 import HTTPServer
 import Logging
-import Posix
+import Model
 import Reactor
 import Store
 import URISyntax

@@ -1,10 +1,8 @@
-import Model
 import CachePolicy
 import HLS
 import HTTP
-import Routing
+import Model
 import Store
-import URISyntax
 
 /// The JSON texts of HLS, rewritten for the session: steering manifests, asset lists and their like.
 extension OriginExchange {

@@ -1,9 +1,8 @@
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
-import Posix
+import Model
 import Reactor
 import Store
 import Upstream

@@ -1,10 +1,10 @@
-import Origin
-import Playlists
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
+import Model
+import Origin
+import Playlists
 import Posix
 import Reactor
 import Store

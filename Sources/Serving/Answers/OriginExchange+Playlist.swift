@@ -1,17 +1,13 @@
 import Ahead
-import TimeShifting
-import Playlists
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
-import Lookahead
-import Posix
+import Model
+import Playlists
 import Reactor
-import Routing
 import Store
-import URISyntax
+import TimeShifting
 
 /// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
 extension OriginExchange {

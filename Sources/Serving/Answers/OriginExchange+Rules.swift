@@ -1,10 +1,8 @@
-import Model
 import CachePolicy
 import HTTP
 import HTTPServer
-import Posix
+import Model
 import Reactor
-import Routing
 import Store
 import URISyntax
 

@@ -1,15 +1,14 @@
 // One request for an origin's resource, from lookup to answer. The file to open for "why was this
 // a miss?": `start` looks up and decides, `hear` takes the flights' reply, `serve` answers.
-import Origin
 import Ahead
-import Playlists
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
 import Logging
-import Posix
+import Model
+import Origin
+import Playlists
 import Reactor
 import Store
 import Upstream

@@ -1,12 +1,10 @@
-import Model
-import CachePolicy
 import HLS
 import HTTPServer
 import Lookahead
+import Model
 import Posix
 import Reactor
 import URISyntax
-import Upstream
 
 extension ProxyCore {
     /// The rate at which a stored body may go out, in bytes a second; nil for no limit.

@@ -1,13 +1,13 @@
-import Origin
-import Model
 import CachePolicy
 import Glibc
 import HLS
 import Logging
+import Model
+import Origin
 import Posix
 import Store
-import URISyntax
 import Upstream
+import URISyntax
 
 /// A body whose object takes no more bytes: the rest comes through a file that is not kept.
 extension Reader {

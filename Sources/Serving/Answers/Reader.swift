@@ -2,13 +2,11 @@
 //
 // Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
 // for one of its own; when that fails for good, the player is made to see a broken body.
-import Origin
-import Model
-import CachePolicy
 import HLS
-import HTTP
 import HTTPServer
 import Logging
+import Model
+import Origin
 import Posix
 import Reactor
 import Store

@@ -1,6 +1,6 @@
 // What was asked for lately on one loop: players ask for one URL again and again.
-import Model
 import HTTP
+import Model
 import URISyntax
 
 /// Request targets and the resources that they led to.

@@ -1,9 +1,9 @@
 // Hits that come again and again, by the same bytes of a request head: what the first of them found
 // out is kept, and the next ones look only at what may have changed since.
-import Model
 import CachePolicy
 import HTTP
 import HTTPServer
+import Model
 import Posix
 import Reactor
 import Store

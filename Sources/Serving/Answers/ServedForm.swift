@@ -1,14 +1,11 @@
 // The one place where a playlist becomes another one before its URIs are rewritten: origin's text,
 // then time shift, then what can be played without the network.
-import Playlists
-import Model
-import HLS
 import HTTPServer
+import Model
+import Playlists
 import Posix
 import Reactor
-import Routing
 import Store
-import URISyntax
 
 extension OriginExchange {
     /// The form in which a stored playlist is served now; asked for with every request, so it must

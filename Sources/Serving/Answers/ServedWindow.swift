@@ -1,15 +1,11 @@
-import TimeShifting
-import Model
 import CachePolicy
-import HLS
 import HTTP
 import HTTPServer
-import Numbers
+import Model
 import Posix
-import Reactor
-import Routing
 import Store
 import Synchronization
+import TimeShifting
 import URISyntax
 
 /// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.

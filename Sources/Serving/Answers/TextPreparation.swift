@@ -1,16 +1,16 @@
 // The making of one rewritten text: everything that it depends on, read from the exchange, so that any
 // thread can make it.
-import TimeShifting
-import Playlists
 import Ahead
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import Lookahead
+import Model
+import Playlists
 import Posix
 import Routing
 import Store
+import TimeShifting
 import URISyntax
 
 /// A stored playlist or JSON text that is to be rewritten for one session.

@@ -4,13 +4,11 @@
 // Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
 // slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
 // may have been obeyed (RFC 9110 section 9.2.2).
-import Origin
-import Model
-import CachePolicy
 import HTTP
 import HTTPServer
 import Logging
-import Posix
+import Model
+import Origin
 import Reactor
 import Routing
 import Upstream

@@ -19,8 +19,8 @@
 // | TOTAL | the length of the representation |
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
-package import Model
 import Glibc
+package import Model
 package import Posix
 import Reactor
 import Synchronization

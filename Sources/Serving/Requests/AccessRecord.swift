@@ -1,9 +1,9 @@
 // What the access log says of one request, gathered while it is answered.
-import Model
 import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
+import Model
 import Posix
 import Routing
 import Store

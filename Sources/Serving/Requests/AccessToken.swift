@@ -1,6 +1,6 @@
 // Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
-import Model
 import HTTP
+import Model
 import URISyntax
 
 /// The access token as an argument of a request's query.

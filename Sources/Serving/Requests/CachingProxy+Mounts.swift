@@ -1,12 +1,11 @@
 // Requests under a mount: what the store may answer, and what is passed through.
-import Model
 import CachePolicy
+import HLS
 import HTTP
 import HTTPServer
+import Model
 import Numbers
-import Reactor
 import Routing
-import Upstream
 import URISyntax
 
 /// A request that the router found under a mount.

@@ -1,16 +1,14 @@
 // The requests of one server loop: who may ask, what is asked for, who answers.
-import TimeShifting
-import Model
-import CachePolicy
 import HLS
 package import HTTP
 package import HTTPServer
 import Logging
+import Model
 import Posix
 import Reactor
 import Routing
 import Store
-import Upstream
+import TimeShifting
 import URISyntax
 
 /// Answers the requests of one loop.

@@ -1,6 +1,6 @@
 // The daemon's figures at one moment, as JSON and in the Prometheus text format.
-import Origin
 import Model
+import Origin
 import Posix
 import Store
 import Upstream

@@ -1,13 +1,12 @@
 // What a process does once for each of its types, done before anybody waits for it.
-import Model
-import HLS
 import HostNames
 import Lookahead
+import Model
 import Reactor
 import Routing
 import Store
-import URISyntax
 import Upstream
+import URISyntax
 
 /// What the Swift runtime and libcrypto look for once, at the first use.
 ///

@@ -2,9 +2,8 @@
 //
 // A page may play public streams through the daemon; it may not use the daemon to reach a network that
 // it cannot reach itself. Decision 18 gives the reasons.
-import Model
-import CachePolicy
 import HTTP
+import Model
 import URISyntax
 
 /// The page of another site that a browser sends a request for.

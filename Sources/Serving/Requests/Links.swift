@@ -1,12 +1,12 @@
 // Where a link out of a playlist leads: what its handles say, or the memory of live lists.
-import TimeShifting
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Model
 import Routing
 import Store
 import Synchronization
+import TimeShifting
 package import URISyntax
 
 /// A link, decoded.

@@ -1,17 +1,16 @@
 // The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
-import Playlists
-import Origin
-import TimeShifting
-import Model
 package import Ahead
-package import Library
 import HTTP
 import HTTPServer
+package import Library
+import Model
+import Origin
+import Playlists
 package import Posix
 import Reactor
 import Routing
 import Store
-import Upstream
+import TimeShifting
 import URISyntax
 
 /// What the pages show that the proxy layer does not know itself.

@@ -1,21 +1,17 @@
 // Everything that requests share, whichever loop they run on.
-import Playlists
+package import Ahead
 package import Library
+package import Logging
 package import Model
 package import Origin
-package import TimeShifting
-package import Ahead
-import CachePolicy
-import HLS
-import HTTP
-package import Logging
+import Playlists
 package import Posix
 package import Reactor
 package import Routing
 package import Store
 import Synchronization
+package import TimeShifting
 package import Upstream
-import URISyntax
 
 /// The shared part of the proxy: immutable, or guarded inside.
 package final class ProxyCore: Sendable {

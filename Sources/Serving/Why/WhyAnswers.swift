@@ -1,15 +1,15 @@
 // Answers `/api/why` and `/api/keys`: the daemon's pages and the commands that open a folder while no
 // daemon runs ask the same code.
-import TimeShifting
-import Playlists
-package import Library
-package import Model
 package import CachePolicy
 package import HLS
 package import HTTP
+package import Library
+package import Model
+import Playlists
 package import Posix
 package import Routing
 package import Store
+import TimeShifting
 package import URISyntax
 
 /// What an explanation is made from.

@@ -1,10 +1,10 @@
 // `why`: the whole decision for a URL as it stands now, made by the functions that requests use and
 // told by the names that logs and `Cache-Status` use.
-import Model
 import CachePolicy
-import Playlists
 import HLS
 import HTTP
+import Model
+import Playlists
 import Posix
 import Store
 import URISyntax

@@ -1,9 +1,9 @@
 // What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
 // would be about.
-import Model
 import CachePolicy
 import HLS
 import HTTP
+import Model
 import Routing
 import Store
 import URISyntax
