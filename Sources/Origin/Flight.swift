@@ -147,15 +147,24 @@ final class Flight {
     var fillFacts: FillFacts? {
         guard let writer, let object else { return nil }
         let head = ObjectFacts.of(object)?.head
+        // Nothing is left to be asked for of a whole body, which most transfers end with.
         return FillFacts(
             offset: writer.offset, total: object.total, hasHead: head != nil,
-            hasStrongValidator: head?.strongValidator != nil)
+            hasStrongValidator: !hasWholeBody && head?.strongValidator != nil)
     }
 
     var ending: FlightMachine.Ending {
-        FlightMachine.Ending(
+        guard !hasWholeBody else {
+            return FlightMachine.Ending(isWanted: true, jitter: 0, now: table.loop.now)
+        }
+        return FlightMachine.Ending(
             isWanted: table.isWorthResuming(self), jitter: Double.random(in: 0...1),
             now: table.loop.now)
+    }
+
+    private var hasWholeBody: Bool {
+        guard let writer, let total = object?.total else { return false }
+        return writer.offset >= total
     }
 
     // MARK: Actions

@@ -12,6 +12,8 @@ extension FlightMachine {
         let isCollapsed: Bool
         /// The first byte that is wanted.
         let start: Int64
+        /// Whether the whole body is wanted.
+        var wantsWhole = false
         /// The budget of the player request; nil for one that brought none.
         let budget: OriginBudget?
         let reply: @Sendable (FetchReply) -> Void
@@ -68,10 +70,11 @@ extension FlightMachine {
         /// The body is whole: end the fill.
         case complete(Completion)
         /// Let go of transfer and fill; what has come is kept where the rest can be joined to it.
-        case close(cause: (any Error)?, cancels: Bool)
+        indirect case close(cause: (any Error)?, cancels: Bool)
         /// Tell waiters of the object.
         case deliver([Waiter])
-        case answer([Waiter], Answer)
+        /// Indirect, as what is long and rare: each action is copied where it is performed.
+        indirect case answer([Waiter], Answer)
         /// All attempts for the resource have failed, or a request has spent its budget.
         case noteGivenUp(isSpent: Bool)
         case noteOtherVersion

@@ -133,9 +133,7 @@ extension FlightMachine {
             return refuseOrigin("the origin sent another range than asked for")
         }
         guard head.isCodedAsKnown else {
-            // Only the whole tells where its parts belong.
-            if fill == nil, !known.hasObject { return askForWhole() }
-            return refuseOrigin("a range of an encoded body cannot be used")
+            return refusePart(known, "a range of an encoded body cannot be used")
         }
         guard !job.resource.isGrowing else {
             let end = last >= Wanted.openEnd ? nil : last + 1
@@ -179,6 +177,16 @@ extension FlightMachine {
                     .client, .rangeNotSatisfiable,
                     "\(job.subject): the range lies beyond the end", originStatus: head.status,
                     total: total))
+    }
+
+    /// Refuses a part that is of no use to those who asked for one; those who joined them and want the
+    /// whole body are given that.
+    private mutating func refusePart(_ known: KnownFacts, _ what: String) -> [Action] {
+        guard fill == nil, !known.hasObject, waiters.contains(where: \.wantsWhole) else {
+            return refuseOrigin(what)
+        }
+        let failure = ProxyFailure(.origin, .badGateway, "\(job.subject): \(what)")
+        return [.answer(takeWaitersOfParts(), .failure(failure))] + askForWhole()
     }
 
     /// Asks again, for the whole body in place of a part.

@@ -245,6 +245,13 @@ struct FlightMachine {
         return all
     }
 
+    /// The waiters who want a part of the body, who are answered now.
+    mutating func takeWaitersOfParts() -> [Waiter] {
+        let parts = waiters.filter { !$0.wantsWhole }
+        waiters.removeAll { !$0.wantsWhole }
+        return parts
+    }
+
     /// All waiters, who are told of the object now that its body is whole.
     mutating func deliverComplete(now: Monotonic) -> [Action] {
         guard !waiters.isEmpty else { return [] }

@@ -146,7 +146,8 @@ final class FlightTable {
         let flight = known ?? Flight(request, table: self)
         let waiter = Flight.Waiter(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
-            start: request.wanted.start, budget: request.budget, reply: reply)
+            start: request.wanted.start, wantsWhole: request.wanted == .whole,
+            budget: request.budget, reply: reply)
         flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiter, lane: request.lane)

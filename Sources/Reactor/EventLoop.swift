@@ -46,16 +46,17 @@ package final class EventLoop {
     private let epoll: Epoll
     private var slots: [Slot] = []
     private var freeSlots: [UInt32] = []
-    private var timers = TimerHeap()
-    private var roundEnd: [ScheduledWork] = []
+    // Like these: no call leads out of the loop while one of them is read or changed.
+    @exclusivity(unchecked) private var timers = TimerHeap()
+    @exclusivity(unchecked) private var roundEnd: [ScheduledWork] = []
     // Empty, with the room of those that ran last.
     private var spareRoundEnd: [ScheduledWork] = []
     private var spareJobs: [LoopHandle.SentJob] = []
     /// Told of work that held the loop for too long; nil for loops whose work may block.
     private let onHold: LoopHold.Observer?
     /// When the work that runs now began, or the work before it ended.
-    private var workBegan: Monotonic
-    private var running = true
+    @exclusivity(unchecked) private var workBegan: Monotonic
+    @exclusivity(unchecked) private var running = true
     private let thread = pthread_self()
 
     /// The token of the mailbox's eventfd; no slot can have it.

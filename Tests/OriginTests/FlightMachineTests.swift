@@ -160,13 +160,18 @@ import Upstream
         }
     }
 
-    @Test func `a part in an unknown coding is asked for as a whole`() {
-        var story = story(wanted: .span(start: 5, end: 10))
-        story.head(
-            ResponseFacts(
-                status: .partialContent, range: .satisfied(first: 5, last: 9, total: 20),
-                isCodedAsKnown: false))
-        #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.broken == [])
+    @Test func `who joins a part in an unknown coding and wants the whole is given the whole`() {
+        let part = ResponseFacts(
+            status: .partialContent, range: .satisfied(first: 0, last: 9, total: 20),
+            isCodedAsKnown: false)
+        var alone = story(wanted: .span(start: 0, end: 10))
+        alone.head(part)
+        #expect(Array(alone.told.values) == [.failure(.badGateway)])
+        var joined = story(wanted: .span(start: 0, end: 10))
+        let whole = joined.join(wantsWhole: true)
+        joined.head(part)
+        #expect(joined.told.count == 1 && joined.told[whole] == nil)
+        #expect(joined.sends == 2 && joined.attempt?.askedRange == nil && joined.broken == [])
     }
 
     @Test func `a range that begins behind an unknown body is asked for as a whole`() {

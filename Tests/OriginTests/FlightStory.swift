@@ -102,7 +102,8 @@ struct FlightStory {
     mutating func pass(_ milliseconds: Int64) { now = now + .milliseconds(milliseconds) }
 
     @discardableResult mutating func join(
-        _ delivery: Delivery = .head, budget: OriginBudget? = nil, start: Int64 = 0
+        _ delivery: Delivery = .head, budget: OriginBudget? = nil, start: Int64 = 0,
+        wantsWhole: Bool = false
     ) -> FetchID {
         let id = FetchID()
         joined.insert(id)
@@ -111,6 +112,7 @@ struct FlightStory {
             machine.join(
                 FlightMachine.Waiter(
                     id: id, delivery: delivery, isCollapsed: false, start: start,
+                    wantsWhole: wantsWhole,
                     budget: budget ?? machine.budget, reply: { _ in }),
                 lane: .playback, now: now))
         return id
