@@ -189,7 +189,7 @@ extension Flight {
         if head.isPlaylist { return .structure }
         let kind = RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
         // What is kept for time shift is worth as much as a film, and goes when it leaves the window.
-        guard kind == .media, resource.session.shift == .none,
+        guard kind == .media, !resource.session.isShifted,
             table.playlistMemory.isLive(resource.session.id)
         else { return kind }
         return .live

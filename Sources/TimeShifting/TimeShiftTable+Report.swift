@@ -8,7 +8,7 @@ extension TimeShiftTable {
     /// - Parameter resource: what is asked about.
     /// - Returns: an object; nil for what is no list with a longer window in memory.
     package func report(on resource: Resource) -> JSONValue? {
-        guard resource.session.shift != .none,
+        guard resource.session.isShifted,
             let list = known(resource.url, of: resource.session.id)
         else { return nil }
         return list.state.withLock { state in

@@ -37,6 +37,8 @@ package final class Session: Sendable {
     /// True when responses may differ by who asks: credentials were given at entry.
     package let hasCredentials: Bool
     package let shift: Shift
+    /// Whether its lists reach farther back than the origin's; asked several times for a hit.
+    package let isShifted: Bool
 
     /// How far back a session sees a live stream.
     package struct Shift: Hashable, Sendable {
@@ -58,6 +60,7 @@ package final class Session: Sendable {
         isOfEntry = false
         self.fields = fields
         self.shift = shift
+        isShifted = shift != .none
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
     }
 
@@ -67,6 +70,7 @@ package final class Session: Sendable {
         isOfEntry = true
         fields = Fields()
         shift = .none
+        isShifted = false
         hasCredentials = false
     }
 

@@ -20,7 +20,7 @@ extension OriginExchange {
     ///
     /// A window that is extended by what was recorded tells its own gaps.
     func takesOfflineForm(_ facts: ObjectFacts) -> Bool {
-        guard facts.head.isPlaylist, resource.role != .json, resource.session.shift == .none,
+        guard facts.head.isPlaylist, resource.role != .json, !resource.session.isShifted,
             offline == nil
         else { return false }
         // What a list names may lie elsewhere than the list.
@@ -142,7 +142,7 @@ extension OriginExchange {
     /// A live list was asked for a moment ago.
     func needsOriginsWord(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool {
         !hasOriginsWord && !playlist.facts.isLive && resource.policy != .offline
-            && facts.head.isPlaylist && resource.role != .json && resource.session.shift == .none
+            && facts.head.isPlaylist && resource.role != .json && !resource.session.isShifted
             && !facts.isKeptWhole(losses: core.store.losses)
             && !facts.haveOriginsAnswered(now: exchange.loop.now, losses: core.store.losses)
     }

@@ -84,7 +84,7 @@ extension OriginExchange {
 
     /// Whether the form of a text is known without a look into the text.
     private func knowsForm(of object: StoredObject) -> Bool {
-        guard resource.session.shift != .none, resource.kind == nil else { return true }
+        guard resource.session.isShifted, resource.kind == nil else { return true }
         let list = core.timeShift.known(resource.url, of: resource.session.id)
         return list?.hasMerged(object.generation) ?? false
     }

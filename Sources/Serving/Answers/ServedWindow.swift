@@ -16,7 +16,7 @@ extension ProxyCore {
     func shiftVersion(
         of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, now: Monotonic
     ) -> UInt64 {
-        guard resource.session.shift != .none, resource.kind == nil, facts.head.isPlaylist,
+        guard resource.session.isShifted, resource.kind == nil, facts.head.isPlaylist,
             !keeper.isOver(resource.session)
         else { return 0 }
         let list = timeShift.list(resource.url, of: resource.session)
@@ -50,7 +50,7 @@ extension ProxyCore {
     /// Whether the form of a session's playlist takes a loop too long to find, or to make: its longer
     /// window is long, or is not in memory, so that its file has to be read.
     func isShiftLong(_ resource: Resource) -> Bool {
-        guard resource.session.shift != .none, resource.kind == nil else { return false }
+        guard resource.session.isShifted, resource.kind == nil else { return false }
         let list = timeShift.known(resource.url, of: resource.session.id)
         return list?.isLong ?? true
     }

@@ -208,7 +208,7 @@ package final class Links: Sendable {
         _ place: LivePlace, role: ResourceRole, in list: LiveListID, session: SessionID
     ) throws(ProxyFailure) -> (AbsoluteURL, Epoch) {
         let owner = sessions.session(session)
-        if owner.shift != .none, let found = shifted(place, role, in: list, owner) { return found }
+        if owner.isShifted, let found = shifted(place, role, in: list, owner) { return found }
         switch live.find(place, role: role, in: list) {
         case .url(let url, let epoch): return (url, epoch)
         case .unread(let key):

@@ -151,7 +151,7 @@ struct WhyReport {
     /// What a stored playlist is while nobody can be asked; nil where it is as it was.
     private func offlineOutcome(_ question: Freshness.Question) -> (String, String)? {
         guard let object, facts?.head.isPlaylist == true, resource.role != .json,
-            resource.session.shift == .none
+            !resource.session.isShifted
         else { return nil }
         let isDown = outage?.state == .down
         guard resource.policy == .offline || isDown || core.hasDown() else { return nil }
