@@ -242,7 +242,7 @@ extension Flight {
         flush()
         settleWrites()
         if machine.isSniffing { sniff([], isAtEnd: true) }
-        perform(machine.bodyEnded(fillFacts, ending))
+        perform(machine.bodyEnded(fillFactsAtEnd, ending))
     }
 
     /// Goes on with an object that is not kept: what all readers have read is given back to the disk.

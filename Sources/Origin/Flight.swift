@@ -147,12 +147,20 @@ final class Flight {
     var fillFacts: FillFacts? {
         guard let writer, let object else { return nil }
         let head = ObjectFacts.of(object)?.head
-        // Nothing is left to be asked for of a whole body, which most transfers end with.
         return FillFacts(
             offset: writer.offset, total: object.total, hasHead: head != nil,
-            hasStrongValidator: !hasWholeBody && head?.strongValidator != nil)
+            hasStrongValidator: head?.strongValidator != nil)
     }
 
+    /// The same at the end of a body. Most bodies are whole then: nothing of them is left to be asked
+    /// for, and no validator need be looked for.
+    var fillFactsAtEnd: FillFacts? {
+        guard hasWholeBody, let writer, let object else { return fillFacts }
+        return FillFacts(
+            offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
+    }
+
+    /// How the flight may go on after an end; not looked for where the body is whole.
     var ending: FlightMachine.Ending {
         guard !hasWholeBody else {
             return FlightMachine.Ending(isWanted: true, jitter: 0, now: table.loop.now)

@@ -61,7 +61,7 @@ package final class TimeShiftTable: Sendable {
     /// The list of a playlist, with what is remembered of it; reads a file the first time.
     ///
     /// Blocks once a list and run, or when nobody has used it for a quarter of an hour: about 0.1 s
-    /// for a day of segments of 4 s. `ProxyCore.isShiftLong` keeps that off the server loops.
+    /// for a day of segments of 4 s. Callers keep that off the server loops.
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let key = PlaylistMemory.Key(list: url, session: session.id)
         if let known = lists.withLock({ $0[key] }) { return known }

@@ -145,6 +145,27 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
+        @Test func `the last bytes of a mounted body are kept although their transfer has no end`()
+            throws
+        {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let tail = Array(repeating: UInt8(0x61), count: 1_000)
+            let head = [
+                "HTTP/1.1 206 Part", "ETag: \"one\"", "Cache-Control: max-age=600",
+                "Content-Range: bytes 9000-9999/10000", "Transfer-Encoding: chunked", "", "3e8", "",
+            ].joined(separator: "\r\n")
+            origin.answer("/a.ts", .send(Array(head.utf8) + tail), .stall)
+            let story = try Story(["--mount", "/mt/=\(origin.url("/"))"])
+            let url = story.daemon.baseURL + "/mt/a.ts"
+            let range = [("Range", "bytes=9000-9999")]
+            #expect(try story.player().get(url, headers: range).body == tail)
+            // Nobody reads it any more, and the flight is given up.
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+            #expect(try story.player().get(url, headers: range).body == tail)
+            #expect(origin.requestCount("/a.ts") == 1)
+        }
+
         @Test(arguments: ["gzip=1", "gzip=always"])
         func `a range is never cut out of an encoded body`(coding: String) throws {
             let story = try Story()

@@ -23,21 +23,8 @@ package struct FormerFiles {
 
     /// The text of a file; nil where there is none that can be read, which the log tells.
     private func text(_ name: String, atMost limit: Int) -> String? {
-        let path = "\(folder)/\(name)"
-        do throws(SystemError) {
-            return String(decoding: try readWhole(path, atMost: limit), as: UTF8.self)
-        } catch {
-            guard error.code != ENOENT else { return nil }
-            let reason =
-                error.code == EFBIG
-                ? "it is longer than any that sluice writes"
-                : error.code == EINVAL ? "it is no plain file" : "\(error)"
-            log.error(
-                """
-                a file of the cache folder is damaged or not ours, and is left unread; \
-                delete it, or put back a copy
-                """, metadata: ["path": "\(path)", "reason": "\(reason)", "limit": "\(limit)"])
-            return nil
+        StateFile.read("\(folder)/\(name)", atMost: limit, log).map {
+            String(decoding: $0, as: UTF8.self)
         }
     }
 

@@ -2,6 +2,7 @@
 //
 // One file for each list, replaced as a whole: a line that says whose it is, then what
 // `TimeShift.snapshot` writes. A file that cannot be read is as none.
+import DurableState
 import Glibc
 package import HLS
 package import Logging
