@@ -1,5 +1,6 @@
 // The way to what is kept: through the running daemon, or straight into the folder while none runs.
 import CommandSupport
+import DaemonService
 import ArgumentParser
 import FoundationEssentials
 import Glibc

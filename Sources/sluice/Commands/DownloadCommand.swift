@@ -1,4 +1,5 @@
 import CommandSupport
+import DaemonService
 import ArgumentParser
 import Glibc
 import HTTP

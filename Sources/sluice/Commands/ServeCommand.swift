@@ -1,4 +1,5 @@
 import CommandSupport
+import DaemonService
 import ArgumentParser
 import CachePolicy
 import Logging
@@ -56,48 +57,5 @@ struct CheckCommand: ParsableCommand {
             "configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
                 + "\(configuration.proxy.mounts.count) mounts")
-    }
-}
-
-/// Reads the settings, or says what is wrong and ends.
-///
-/// Blocks: reading the file is asynchronous in
-/// swift-configuration, and nothing can start before it is done.
-///
-/// - Parameters: as those of `DaemonConfiguration`.
-func readConfiguration(
-    scalars: [String: String], lists: [String: [String]], file: String?
-) throws -> DaemonConfiguration {
-    let done = try Latch()
-    let box = Outcome()
-    Task {
-        do {
-            box.set(
-                .success(try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)))
-        } catch {
-            box.set(.failure(error))
-        }
-        done.open()
-    }
-    guard done.wait(atMost: .seconds(60 as Int64)), let read = box.value else {
-        printError("sluice: the configuration could not be read in time")
-        throw ExitCodes.configuration
-    }
-    do {
-        return try read.get()
-    } catch let error as ConfigurationError {
-        printError("\(error)")
-        throw ExitCodes.configuration
-    }
-}
-
-/// Carries the settings from the task that reads them.
-private final class Outcome: Sendable {
-    private let stored = Mutex<Result<DaemonConfiguration, any Error>?>(nil)
-
-    var value: Result<DaemonConfiguration, any Error>? { stored.withLock { $0 } }
-
-    func set(_ result: Result<DaemonConfiguration, any Error>) {
-        stored.withLock { $0 = result }
     }
 }

@@ -4,29 +4,29 @@ import CachePolicy
 import FoundationEssentials
 import HTTPServer
 import Lookahead
-import Logging
-import Posix
+package import Logging
+package import Posix
 import Library
-import Model
+package import Model
 import Serving
 import Routing
-import Store
-import Upstream
+package import Store
+package import Upstream
 
 /// Everything `serve` needs.
-struct DaemonConfiguration: Sendable {
-    var addresses: [SocketAddress] = []
-    var cacheFolder = ""
-    var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
-    var proxy = ProxySettings()
-    var upstream = UpstreamConfiguration()
+package struct DaemonConfiguration: Sendable {
+    package var addresses: [SocketAddress] = []
+    package var cacheFolder = ""
+    package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
+    package var proxy = ProxySettings()
+    package var upstream = UpstreamConfiguration()
     var downloads = DownloadRules()
     var limits = ServerLimits()
     /// True when `max-connections` was set and is not the default.
     var namesConnections = false
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
-    var logLevel = Logger.Level.notice
+    package var logLevel = Logger.Level.notice
     /// The settings that only a start puts in force, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
     /// Values of settings that former versions had and this one does without, by name.
@@ -35,7 +35,7 @@ struct DaemonConfiguration: Sendable {
     private var privateHosts: [String] = []
 
     /// True when the daemon can be reached from other machines.
-    var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
+    package var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
 
     /// Merges and checks all settings; throws `ConfigurationError` with every fault.
     ///
@@ -44,7 +44,7 @@ struct DaemonConfiguration: Sendable {
     ///   - lists: those that may be given several times.
     ///   - file: the path of the configuration file, if a flag gives it.
     /// - Throws: `ConfigurationError`.
-    init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
+    package init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
         var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
         readAddresses(&reader)
         readStore(&reader)

@@ -8,8 +8,8 @@ import Reactor
 /// Reads again, one time after the other, and puts in force what may change.
 ///
 /// Used on the main loop. A configuration with a fault changes nothing.
-final class ConfigurationReload {
-    typealias Read = @Sendable () async throws -> DaemonConfiguration
+package final class ConfigurationReload {
+    package typealias Read = @Sendable () async throws -> DaemonConfiguration
 
     private let core: ProxyCore
     private let log: Logger

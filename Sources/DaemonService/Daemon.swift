@@ -4,7 +4,7 @@ import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTPServer
-import Logging
+package import Logging
 import Posix
 import Library
 import Model
@@ -17,7 +17,7 @@ import Upstream
 /// The running daemon.
 ///
 /// Life: `start`, `run` until a signal, then drained and closed.
-final class Daemon {
+package final class Daemon {
     private let configuration: DaemonConfiguration
     private let log: Logger
     private let store: ObjectStore
@@ -29,7 +29,7 @@ final class Daemon {
     /// Starts everything; blocks until the sockets listen.
     ///
     /// - Throws: `ExitCode` after having said on standard error what was wrong.
-    init(_ configuration: DaemonConfiguration, log: Logger) throws {
+    package init(_ configuration: DaemonConfiguration, log: Logger) throws {
         var configuration = configuration
         try Self.fitDescriptors(&configuration, log)
         for (name, value) in configuration.formerSettings.sorted(by: { $0.key < $1.key }) {
@@ -182,7 +182,7 @@ final class Daemon {
     /// Says that it is ready, and runs until SIGTERM or SIGINT has been obeyed; blocks.
     ///
     /// SIGHUP has the configuration read again; mounts, policies and key rules follow it.
-    func run(rereading read: @escaping ConfigurationReload.Read) throws {
+    package func run(rereading read: @escaping ConfigurationReload.Read) throws {
         for address in server.boundAddresses {
             print("sluice ready http://\(address)")
         }

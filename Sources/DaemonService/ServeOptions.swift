@@ -4,7 +4,7 @@ import ArgumentParser
 ///
 /// Every one of them is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
 /// key of the JSON file, in falling order of precedence.
-struct ServeOptions: ParsableArguments {
+package struct ServeOptions: ParsableArguments {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
@@ -12,11 +12,13 @@ struct ServeOptions: ParsableArguments {
     @OptionGroup(title: "Players") var players: PlayerOptions
     @OptionGroup(title: "Logs and configuration") var logs: LogOptions
 
+    package init() {}
+
     /// The path of the configuration file.
-    var config: String? { logs.config }
+    package var config: String? { logs.config }
 
     /// The scalars given as flags, by name.
-    var scalars: [String: String] {
+    package var scalars: [String: String] {
         let given: [(String, String?)] = [
             ("port", listening.port), ("cache-dir", storage.cacheDir),
             ("cache-size", storage.cacheSize),
@@ -51,7 +53,7 @@ struct ServeOptions: ParsableArguments {
     }
 
     /// The lists given as flags, by name.
-    var lists: [String: [String]] {
+    package var lists: [String: [String]] {
         [
             "bind": listening.bind, "allow-host": origins.allowHost, "mount": origins.mount,
             "host-name": listening.hostName,

@@ -17,7 +17,7 @@ struct ConfigurationError: Error, CustomStringConvertible {
 }
 
 /// Typed access to the merged settings.
-struct SettingsReader {
+package struct SettingsReader {
     private let reader: ConfigReader
     private(set) var faults: [String] = []
     /// What the file says of origins.
@@ -188,7 +188,7 @@ struct SettingsReader {
     }
 
     /// Reads a size; nil if it is none.
-    static func parseBytes(_ text: String) -> Int64? {
+    package static func parseBytes(_ text: String) -> Int64? {
         let units: [(String, Double)] = [
             ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
             ("kb", 1e3), ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1e3), ("m", 1e6), ("g", 1e9),

@@ -1,0 +1,33 @@
+// What happened, line by line, for a person to read and for two runs to be compared.
+
+/// The lines of a run: all of them hashed, the last ones kept.
+final class Trace {
+    private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    private(set) var count = 0
+    private var lines: [String] = []
+    private let most: Int
+    private let prints: ((String) -> Void)?
+    /// How often each kind of thing happened.
+    private(set) var marks: [String: Int] = [:]
+
+    init(keeping most: Int = 4_000, prints: ((String) -> Void)? = nil) {
+        self.most = most
+        self.prints = prints
+    }
+
+    func note(_ time: Int64, _ text: @autoclosure () -> String) {
+        let millis = String(time / 1_000_000)
+        let padded = String(repeating: " ", count: max(0, 10 - millis.count)) + millis
+        let line = "\(padded) ms  \(text())"
+        count += 1
+        for byte in line.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        prints?(line)
+        lines.append(line)
+        if lines.count > 2 * most { lines.removeFirst(most) }
+    }
+
+    func mark(_ kind: String) { marks[kind, default: 0] += 1 }
+
+    /// The last lines of the run.
+    var tail: [String] { Array(lines.suffix(most)) }
+}

@@ -1,0 +1,155 @@
+// The world around the daemon: it says what time it is, whose turn it is, and what the network does.
+import CSimulation
+import Glibc
+
+/// Told of what happens at the world's end of a stream.
+protocol StreamEnd: AnyObject {
+    /// There is something to read, or the end.
+    func isReadable()
+    /// There is room to write, which was asked for.
+    func isWritable()
+}
+
+/// One run of one seed.
+///
+/// Everything in it happens on one thread: the world's actions, and the daemon's fibers between them.
+final class World {
+    let trace: Trace
+    private(set) var random: Seeded
+    private(set) var turns: Seeded
+    private var timeline = Timeline()
+    private let epoll: CInt
+    private var ends: [CInt: any StreamEnd] = [:]
+    /// Answers a connection that the daemon begins; set by the network.
+    var connect: (_ address: UInt32, _ port: UInt16, _ peer: CInt, _ descriptor: CInt) -> CInt = {
+        _, _, _, _ in ECONNREFUSED
+    }
+    /// Says with which error a call is to fail; set by the disk's weather.
+    var fail: (_ call: String, _ path: String, _ count: Int64) -> CInt = { _, _, _ in 0 }
+    private(set) var failure: Failure?
+
+    /// Monotonic nanoseconds at the start: not near zero, where arithmetic hides faults.
+    static let start: Int64 = 1_000_000_000_000
+    /// 2027-01-15T08:00:00Z.
+    static let wallStart: Int64 = 1_800_000_000_000_000_000
+    static let second: Int64 = 1_000_000_000
+    static let millisecond: Int64 = 1_000_000
+
+    init(seed: UInt64, trace: Trace) {
+        self.trace = trace
+        random = Seeded(seed)
+        turns = random.branch()
+        epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
+    }
+
+    /// Puts the world in the place of the system.
+    func begin() {
+        var hooks = csim_world()
+        hooks.context = Unmanaged.passUnretained(self).toOpaque()
+        hooks.connect = { context, address, port, peer, descriptor in
+            World.of(context).connect(address, port, peer, descriptor)
+        }
+        hooks.fail = { context, name, path, count in
+            World.of(context).fail(String(cString: name), String(cString: path), count)
+        }
+        csim_begin(hooks, Self.start, Self.wallStart, random.next())
+    }
+
+    private static func of(_ context: UnsafeMutableRawPointer?) -> World {
+        guard let context else { preconditionFailure("the hooks have the world as their context") }
+        return Unmanaged<World>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    // MARK: Time
+
+    /// Nanoseconds since the run began.
+    var now: Int64 { csim_now() - Self.start }
+
+    /// Runs an action later.
+    func after(_ nanoseconds: Int64, _ action: @escaping () -> Void) {
+        timeline.add(at: now + max(0, nanoseconds), action)
+    }
+
+    // MARK: Streams
+
+    /// Watches a descriptor of the world for reading.
+    func watch(_ descriptor: CInt, _ end: any StreamEnd) {
+        ends[descriptor] = end
+        control(EPOLL_CTL_ADD, descriptor, reads: true, writes: false)
+    }
+
+    /// Changes what a descriptor is watched for.
+    func rewatch(_ descriptor: CInt, reads: Bool, writes: Bool) {
+        control(EPOLL_CTL_MOD, descriptor, reads: reads, writes: writes)
+    }
+
+    /// Closes a descriptor of the world.
+    func drop(_ descriptor: CInt) {
+        ends[descriptor] = nil
+        control(EPOLL_CTL_DEL, descriptor, reads: false, writes: false)
+        close(descriptor)
+    }
+
+    private func control(_ operation: CInt, _ descriptor: CInt, reads: Bool, writes: Bool) {
+        var event = epoll_event()
+        event.events = (reads ? 0x001 : 0) | (writes ? 0x004 : 0)
+        event.data.fd = descriptor
+        _ = epoll_ctl(epoll, operation, descriptor, &event)
+    }
+
+    /// Handles what the world's descriptors have to say.
+    private func handleStreams() -> Bool {
+        var ready = Array(repeating: epoll_event(), count: 64)
+        let count = epoll_wait(epoll, &ready, 64, 0)
+        guard count > 0 else { return false }
+        for event in ready.prefix(Int(count)) {
+            let descriptor = event.data.fd
+            if event.events & 0x004 != 0 { ends[descriptor]?.isWritable() }
+            if event.events & ~0x004 != 0 { ends[descriptor]?.isReadable() }
+        }
+        return true
+    }
+
+    // MARK: Turns
+
+    /// Runs until a time of the run, until `isDone` says so, or until an oracle has failed.
+    func run(until end: Int64, isDone: () -> Bool = { false }) {
+        while now < end, failure == nil, !isDone() {
+            if let action = timeline.popDue(at: now) {
+                action()
+                continue
+            }
+            if handleStreams() { continue }
+            if csim_run_one(turns.next()) > 0 {
+                // What a round of a loop may take.
+                csim_set_now(csim_now() + 5_000)
+                continue
+            }
+            let due = timeline.next.map { $0 + Self.start } ?? .max
+            let next = min(due, csim_next_deadline(), end + Self.start)
+            csim_set_now(max(next, csim_now() + 1))
+        }
+    }
+
+    // MARK: Verdicts
+
+    /// An oracle's word that something must not be. The first one counts.
+    func fault(_ oracle: Oracle, _ text: String) {
+        guard failure == nil else { return }
+        trace.note(now, "FAULT \(oracle.rawValue): \(text)")
+        failure = Failure(oracle: oracle, text: text, time: now)
+    }
+}
+
+/// What must hold at every step.
+enum Oracle: String {
+    case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero, budget
+    case durability, offline, secrets, startsAndStops
+}
+
+/// The first thing that was wrong in a run.
+struct Failure {
+    let oracle: Oracle
+    let text: String
+    let time: Int64
+}
