@@ -280,6 +280,15 @@ void csim_power_cut(const char *folder, uint64_t seed) {
         free_name(latest);
     }
     cut_folder(folder, seed);
+    csim_disk_settle();
+}
+
+void csim_disk_settle(void) {
+    while (names) {
+        struct name *latest = names;
+        names = latest->earlier;
+        free_name(latest);
+    }
     while (formers) {
         struct former *former = formers;
         formers = former->next;

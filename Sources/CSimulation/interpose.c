@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/personality.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -538,7 +539,38 @@ int close(int number) {
     return (int)syscall(SYS_close, number);
 }
 
-int dup(int number) { return opened((int)syscall(SYS_dup, number)); }
+/// A descriptor that stands for the same as another.
+static int doubled(int made, int number) {
+    if (made < 0 || !csim_in_fiber()) return made;
+    struct descriptor former = table[number];
+    opened(made);
+    table[made].is_stream = former.is_stream;
+    table[made].local_address = former.local_address;
+    table[made].local_port = former.local_port;
+    table[made].peer_address = former.peer_address;
+    table[made].peer_port = former.peer_port;
+    table[made].path = former.path ? strdup(former.path) : NULL;
+    return made;
+}
+
+int dup(int number) { return doubled((int)syscall(SYS_dup, number), number); }
+
+int fcntl(int number, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    int result = (int)syscall(SYS_fcntl, number, command, argument);
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? doubled(result, number) : result;
+}
+
+int fcntl64(int number, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    return fcntl(number, command, argument);
+}
 
 static ssize_t write_at(int number, const void *bytes, size_t count, off_t offset) {
     if (csim_in_fiber() && is_file(number)) {
@@ -680,3 +712,5 @@ int malloc_trim(size_t pad) {
     (void)pad;
     return 0;
 }
+
+void csim_fix_addresses(void) { personality(ADDR_NO_RANDOMIZE); }

@@ -15,6 +15,8 @@ protocol StreamEnd: AnyObject {
 /// Everything in it happens on one thread: the world's actions, and the daemon's fibers between them.
 final class World {
     let trace: Trace
+    /// What the daemon has logged.
+    let log: LogLines
     private(set) var random: Seeded
     private(set) var turns: Seeded
     private var timeline = Timeline()
@@ -35,12 +37,16 @@ final class World {
     static let second: Int64 = 1_000_000_000
     static let millisecond: Int64 = 1_000_000
 
-    init(seed: UInt64, trace: Trace) {
+    init(seed: UInt64, trace: Trace, log: LogLines) {
         self.trace = trace
+        self.log = log
         random = Seeded(seed)
         turns = random.branch()
         epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
     }
+
+    /// A generator of numbers for one part of the world.
+    func fork() -> Seeded { random.branch() }
 
     /// Puts the world in the place of the system.
     func begin() {
@@ -121,6 +127,7 @@ final class World {
             }
             if handleStreams() { continue }
             if csim_run_one(turns.next()) > 0 {
+                for line in log.take() { trace.note(now, line) }
                 // What a round of a loop may take.
                 csim_set_now(csim_now() + 5_000)
                 continue

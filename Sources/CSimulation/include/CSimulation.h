@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 /// Told of what fibers do; each is called while a fiber runs, and must not wait.
 struct csim_world {
@@ -89,5 +90,11 @@ void csim_keep(int descriptor);
 void csim_disk_follow(const char *_Nonnull folder);
 void csim_power_cut(const char *_Nonnull folder, uint64_t seed);
 
+/// Takes all that was written as being on the disk.
+void csim_disk_settle(void);
+
 /// Bytes that statvfs(3) says are free, and that writing takes from.
 void csim_disk_set_free(int64_t bytes);
+
+/// personality(2): addresses are the same in each run of the program, from the next execve(2) on.
+void csim_fix_addresses(void);

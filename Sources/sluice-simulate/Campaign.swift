@@ -1,0 +1,102 @@
+// Many seeds, in processes side by side.
+import Glibc
+
+/// Runs seeds and prints what they came to.
+final class Campaign {
+    private let seeds: [UInt64]
+    private let jobs: Int
+    private let twice: Bool
+    private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
+    private var failed: [UInt64: String] = [:]
+    private var hashes: [UInt64: String] = [:]
+    private var marks: [String: Int] = [:]
+    private var seconds = 0
+    private var finished = 0
+
+    init(seeds: [UInt64], jobs: Int, twice: Bool) {
+        self.seeds = seeds
+        self.jobs = jobs
+        self.twice = twice
+    }
+
+    /// - Returns: true where every seed passed.
+    func run() -> Bool {
+        let begin = time(nil)
+        var waiting = ArraySlice(twice ? seeds.flatMap { [$0, $0] } : seeds)
+        while !waiting.isEmpty || !running.isEmpty {
+            while running.count < jobs, let seed = waiting.popFirst() { start(seed) }
+            collect()
+        }
+        report(in: max(1, time(nil) - begin))
+        return failed.isEmpty
+    }
+
+    private func start(_ seed: UInt64) {
+        let path = "/tmp/sluice-simulate-\(getpid())-\(seed)-\(running.count)"
+        let output = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        unlink(path)
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        var pid = pid_t()
+        let words = ["sluice-simulate", "--seed", "\(seed)"]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+        arguments.append(nil)
+        defer { for argument in arguments { free(argument) } }
+        guard posix_spawn(&pid, "/proc/self/exe", &actions, nil, arguments, environ) == 0 else {
+            failed[seed] = "could not be started"
+            close(output)
+            return
+        }
+        running[pid] = (seed, output)
+    }
+
+    private func collect() {
+        var status: CInt = 0
+        let pid = waitpid(-1, &status, 0)
+        guard pid > 0, let (seed, output) = running.removeValue(forKey: pid) else { return }
+        finished += 1
+        lseek(output, 0, SEEK_SET)
+        var bytes = Array(repeating: UInt8(0), count: 1 << 22)
+        let count = read(output, &bytes, bytes.count)
+        close(output)
+        let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        let lines = text.split(separator: "\n")
+        guard let result = lines.first(where: { $0.hasPrefix("RESULT ") }) else {
+            failed[seed] = "ended with status \(status): \(lines.last ?? "")"
+            return print("seed \(seed): ended with status \(status) before its end\n\(text)")
+        }
+        take(result.split(separator: " "), seed)
+        if status != 0 {
+            failed[seed] = String(lines.last ?? "")
+            print("seed \(seed):\n\(text)")
+        }
+    }
+
+    private func take(_ words: [Substring], _ seed: UInt64) {
+        for word in words.dropFirst(3) {
+            let parts = word.split(separator: "=")
+            guard parts.count == 2 else { continue }
+            switch parts[0] {
+            case "hash":
+                if let known = hashes[seed], known != parts[1] {
+                    failed[seed] = "two runs differed"
+                }
+                hashes[seed] = String(parts[1])
+            case "seconds": seconds += Int(parts[1]) ?? 0
+            case "oracle", "turns", "longest": break
+            default: marks[String(parts[0]), default: 0] += Int(parts[1]) ?? 0
+            }
+        }
+    }
+
+    private func report(in real: Int) {
+        for (kind, count) in marks.sorted(by: { $0.key < $1.key }) { print("\(count)\t\(kind)") }
+        let faults = marks.filter { !$0.key.hasPrefix("player") && $0.key != "start" }.values.reduce(0, +)
+        print(
+            "\(finished) runs, \(failed.count) failed; \(seconds / 3_600) simulated hours in \(real) s: "
+                + "\(seconds * 60 / real / 3_600) hours and \(faults * 60 / real) faults a minute")
+        for (seed, why) in failed.sorted(by: { $0.key < $1.key }) { print("seed \(seed): \(why)") }
+    }
+}

@@ -1,0 +1,142 @@
+// What the simulated CDN has: films and live streams, whose every byte follows from a name, a version
+// and an offset.
+
+/// A file of the CDN.
+final class OriginFile {
+    enum Validator { case strong, weak, date, none }
+
+    struct Version {
+        let number: Int
+        let size: Int
+        let since: Int64
+    }
+
+    let path: String
+    private(set) var versions: [Version]
+    var validator: Validator
+    var hasRanges: Bool
+    var isChunked: Bool
+    var cacheControl: String?
+    /// Requests for it, and bytes of it that were sent.
+    var requests = 0
+    var bytesSent = 0
+
+    init(_ path: String, size: Int, validator: Validator, hasRanges: Bool, isChunked: Bool) {
+        self.path = path
+        versions = [Version(number: 1, size: size, since: 0)]
+        self.validator = validator
+        self.hasRanges = hasRanges
+        self.isChunked = isChunked
+    }
+
+    var current: Version { versions[versions.count - 1] }
+
+    func change(to size: Int, at now: Int64) {
+        versions.append(Version(number: current.number + 1, size: size, since: now))
+    }
+
+    func tag(_ version: Version) -> String? {
+        switch validator {
+        case .strong: "\"\(path)#\(version.number)\""
+        case .weak: "W/\"\(path)#\(version.number)\""
+        case .date, .none: nil
+        }
+    }
+
+    /// The bytes of a range of a version.
+    func bytes(_ range: Range<Int>, of version: Version) -> [UInt8] {
+        let seed = Seeded.hash(path) ^ UInt64(version.number) &* 0x9E37_79B9_7F4A_7C15
+        var made: [UInt8] = []
+        made.reserveCapacity(range.count)
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let word = Seeded.mixed(seed &+ UInt64(offset / 8))
+            let end = min(range.upperBound, (offset / 8 + 1) * 8)
+            for place in offset..<end { made.append(UInt8(truncatingIfNeeded: word >> UInt64(8 * (place % 8)))) }
+            offset = end
+        }
+        // MPEG-TS begins so; nothing else may be read into the rest.
+        if range.contains(0), let first = made.indices.first { made[first] = 0x47 }
+        return made
+    }
+}
+
+/// A film: a multivariant playlist over variants with segments of four seconds.
+struct Film {
+    let name: String
+    let variants: Int
+    let segments: Int
+
+    var master: String { "/\(name)/master.m3u8" }
+
+    func segment(_ variant: Int, _ number: Int) -> String { "/\(name)/v\(variant)/s\(number).ts" }
+
+    func text(_ path: String) -> String? {
+        if path == master {
+            let lines = (0..<variants).map {
+                "#EXT-X-STREAM-INF:BANDWIDTH=\(400_000 * ($0 + 1))\nv\($0)/list.m3u8\n"
+            }
+            return "#EXTM3U\n" + lines.joined()
+        }
+        for variant in 0..<variants where path == "/\(name)/v\(variant)/list.m3u8" {
+            let lines = (0..<segments).map {
+                "#EXTINF:4,\(segment(variant, $0))\ns\($0).ts\n"
+            }
+            return
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MEDIA-SEQUENCE:0\n"
+                + lines.joined() + "#EXT-X-ENDLIST\n"
+        }
+        return nil
+    }
+}
+
+/// A live stream: a window of segments of four seconds that moves with the world's time.
+final class LiveStream {
+    let name: String
+    let window: Int
+    /// Where the numbers begin.
+    private let first: Int
+    /// Added to numbers after a restart of the encoder.
+    private(set) var epoch = 0
+    private var began: Int64 = 0
+    /// Set while the list does not move.
+    private var frozenAt: Int64?
+
+    static let target: Int64 = 4 * World.second
+
+    init(name: String, window: Int, first: Int) {
+        self.name = name
+        self.window = window
+        self.first = first
+    }
+
+    var list: String { "/\(name)/live.m3u8" }
+
+    func freeze(at now: Int64) { frozenAt = frozenAt ?? now }
+
+    func thaw(at now: Int64) { frozenAt = nil }
+
+    /// The encoder begins anew: numbers from the first one, under other names.
+    func restart(at now: Int64) {
+        epoch += 1
+        began = now
+        frozenAt = nil
+    }
+
+    /// The number of the segment that ended last.
+    func last(at now: Int64) -> Int {
+        first + window - 1 + Int(((frozenAt.map { min($0, now) } ?? now) - began) / Self.target)
+    }
+
+    func segment(_ number: Int) -> String { "/\(name)/e\(epoch)-\(number).ts" }
+
+    func text(at now: Int64) -> String {
+        let last = last(at: now)
+        let lines = (last - window + 1...last).map {
+            "#EXTINF:4,\(segment($0))\ne\(epoch)-\($0).ts\n"
+        }
+        return
+            "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(last - window + 1)\n"
+            + lines.joined()
+    }
+}

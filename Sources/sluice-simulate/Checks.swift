@@ -1,0 +1,157 @@
+// What every answer to a player is held against: the bytes that the CDN had, and no others.
+
+/// The oracles about one response.
+struct Checks {
+    let world: World
+    let cdn: SimulatedCDN
+
+    /// A range that was asked for.
+    enum Asked {
+        case whole
+        case range(first: Int, last: Int?)
+    }
+
+    /// Holds a response for a file against all versions that the file had.
+    ///
+    /// - Returns: true where the player has what it asked for.
+    func media(_ path: String, _ asked: Asked, _ response: PlayerResponse, abandoned: Bool) -> Bool {
+        guard let file = cdn.file(path) else { return false }
+        switch response.status {
+        case 200: return whole(file, response, abandoned)
+        case 206: return part(file, asked, response, abandoned)
+        case 416: return unsatisfiable(file, asked, response)
+        case 0, 404, 403, 410, 429, 500...504: return false
+        default:
+            world.fault(.status, "\(path): status \(response.status)")
+            return false
+        }
+    }
+
+    private func fits(_ file: OriginFile, _ response: PlayerResponse, from first: Int) -> OriginFile.Version? {
+        let tag = response.first("etag")
+        return file.versions.last { version in
+            guard first + response.body.count <= version.size else { return false }
+            // The daemon makes a tag where the CDN sent none.
+            if let tag, !tag.hasPrefix("\"sluice-"), let own = file.tag(version), tag != own {
+                return false
+            }
+            return file.bytes(first..<first + response.body.count, of: version) == response.body
+        }
+    }
+
+    private func whole(_ file: OriginFile, _ response: PlayerResponse, _ abandoned: Bool) -> Bool {
+        guard let version = fits(file, response, from: 0) else {
+            world.fault(
+                .bytes,
+                "\(file.path): \(response.body.count) bytes with the tag \(response.first("etag") ?? "none") are of no version"
+            )
+            return false
+        }
+        guard response.isWhole else { return false }
+        if response.body.count != version.size {
+            let isOther = file.versions.contains { $0.size == response.body.count }
+            if !isOther {
+                world.fault(
+                    .lengths,
+                    "\(file.path): \(response.body.count) bytes were said to be all of \(version.size)")
+            }
+        }
+        return true
+    }
+
+    private func part(
+        _ file: OriginFile, _ asked: Asked, _ response: PlayerResponse, _ abandoned: Bool
+    ) -> Bool {
+        guard case .range(let first, let last) = asked else {
+            world.fault(.status, "\(file.path): 206 where no range was asked for")
+            return false
+        }
+        let words = (response.first("content-range") ?? "").split { " -/".contains($0) }
+        guard words.count == 4, let from = Int(words[1]), let to = Int(words[2]) else {
+            world.fault(.status, "\(file.path): Content-Range \(response.first("content-range") ?? "none")")
+            return false
+        }
+        let total = Int(words[3])
+        guard from == first, to <= last ?? .max, from <= to else {
+            world.fault(.status, "\(file.path): asked for \(first)-\(last ?? -1), answered \(from)-\(to)")
+            return false
+        }
+        guard let version = fits(file, response, from: from) else {
+            world.fault(.bytes, "\(file.path): bytes \(from)-\(to) are of no version")
+            return false
+        }
+        if let total, !file.versions.contains(where: { $0.size == total }) {
+            world.fault(.lengths, "\(file.path): a total of \(total), and no version has it")
+        }
+        guard response.isWhole else { return false }
+        if response.body.count != to - from + 1 {
+            world.fault(.lengths, "\(file.path): \(response.body.count) bytes for \(from)-\(to)")
+        }
+        if last == nil, to + 1 != version.size, total != nil,
+            !file.versions.contains(where: { $0.size == to + 1 })
+        {
+            world.fault(.lengths, "\(file.path): an open range ends at \(to) of \(version.size)")
+        }
+        return true
+    }
+
+    private func unsatisfiable(_ file: OriginFile, _ asked: Asked, _ response: PlayerResponse) -> Bool {
+        guard case .range(let first, _) = asked else {
+            world.fault(.status, "\(file.path): 416 where no range was asked for")
+            return false
+        }
+        if !file.versions.contains(where: { first >= $0.size }) {
+            world.fault(.status, "\(file.path): 416 for \(first), which every version has")
+        }
+        return false
+    }
+}
+
+/// A playlist as a player reads it.
+struct PlayerList {
+    struct Segment {
+        let number: Int
+        /// The path at the CDN, which the fixture writes as the segment's title.
+        let path: String
+        let url: String
+    }
+
+    private(set) var variants: [String] = []
+    private(set) var segments: [Segment] = []
+    private(set) var hasEnd = false
+
+    /// Nil where the text is no playlist.
+    init?(_ body: [UInt8]) {
+        let text = String(decoding: body, as: UTF8.self)
+        guard text.hasPrefix("#EXTM3U") else { return nil }
+        var number = 0
+        var title: String?
+        var isVariant = false
+        for line in text.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
+                number = Int(line.dropFirst(22)) ?? 0
+            } else if line.hasPrefix("#EXTINF:") {
+                title = line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init) ?? ""
+            } else if line.hasPrefix("#EXT-X-STREAM-INF") {
+                isVariant = true
+            } else if line.hasPrefix("#EXT-X-ENDLIST") {
+                hasEnd = true
+            } else if !line.hasPrefix("#") {
+                if isVariant { variants.append(Self.target(line)) }
+                if let title {
+                    segments.append(Segment(number: number, path: title, url: Self.target(line)))
+                    number += 1
+                }
+                (title, isVariant) = (nil, false)
+            }
+        }
+    }
+
+    /// The target of a request for a URL of the daemon's.
+    private static func target(_ line: Substring) -> String {
+        guard line.hasPrefix("http://127.0.0.1"),
+            let slash = line.dropFirst(7).firstIndex(of: "/")
+        else { return String(line) }
+        return String(line[slash...])
+    }
+}

@@ -1,0 +1,73 @@
+// One seed in this process.
+import ArgumentParser
+import CSimulation
+import DaemonService
+import Glibc
+import Logging
+
+/// Runs a seed and prints its outcome as one line of words and numbers.
+struct OneSeed {
+    private let seed: UInt64
+    private let prints: Bool
+
+    /// Seconds of the machine's own time after which a seed is given up.
+    private static let limit: UInt32 = 240
+
+    init(_ seed: UInt64, prints: Bool) {
+        self.seed = seed
+        self.prints = prints
+    }
+
+    /// Addresses and hashes must not differ from run to run: both decide the order of some sets.
+    private func becomeRepeatable() {
+        guard getenv("SWIFT_DETERMINISTIC_HASHING") == nil else { return }
+        setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
+        csim_fix_addresses()
+        var arguments: [UnsafeMutablePointer<CChar>?] = CommandLine.arguments.map { strdup($0) }
+        arguments.append(nil)
+        execv("/proc/self/exe", arguments)
+    }
+
+    func run() throws {
+        becomeRepeatable()
+        alarm(Self.limit)
+        signal(SIGPIPE, SIG_IGN)
+        // The daemon says on its standard output that it is ready.
+        let output = dup(STDOUT_FILENO)
+        let nothing = open("/dev/null", O_WRONLY)
+        dup2(nothing, STDOUT_FILENO)
+        func say(_ line: String) {
+            let bytes = Array((line + "\n").utf8)
+            _ = write(output, bytes, bytes.count)
+        }
+        let plan = ScenarioPlan(seed: seed)
+        let home = "/dev/shm/sluice-simulation-\(getpid())"
+        mkdir(home, 0o700)
+        defer { removeFolder(home) }
+        var settings = plan.settings
+        settings["cache-dir"] = "\(home)/cache"
+        let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
+        let log = LogLines()
+        LoggingSystem.bootstrap { _ in TraceLog(log) }
+        let prints = prints
+        let trace = Trace(prints: prints ? { say($0) } : nil)
+        let scenario = Scenario(plan, configuration, trace: trace, log: log)
+        scenario.run()
+        let failure = scenario.world.failure
+        if let failure, !prints {
+            for line in trace.tail.suffix(60) { say(line) }
+            say("to see all of it: sluice-simulate --seed \(seed) --trace")
+            _ = failure
+        }
+        let marks = trace.marks.sorted { $0.key < $1.key }
+            .map { "\($0.key.replacing(" ", with: "_"))=\($0.value)" }.joined(separator: " ")
+        say(
+            "RESULT \(seed) \(failure == nil ? "passed" : "FAILED") oracle=\(failure?.oracle.rawValue ?? "none") "
+                + "hash=\(String(trace.hash, radix: 16)) seconds=\(scenario.world.now / World.second) "
+                + "turns=\(csim_resumptions()) longest=\(csim_longest_run() / 1_000_000) \(marks)")
+        if let failure { say("\(failure.oracle.rawValue): \(failure.text)") }
+        // Fibers that never end hold what exit handlers would wait for.
+        removeFolder(home)
+        _exit(failure == nil ? 0 : 1)
+    }
+}

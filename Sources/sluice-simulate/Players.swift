@@ -1,0 +1,264 @@
+// Players: each asks as one kind of real player does, and goes on until it has what it came for.
+
+/// Something that uses the daemon.
+class Player {
+    let world: World
+    let client: HTTPClient
+    let checks: Checks
+    var random: Seeded
+    let name: String
+    /// True once it has what it came for.
+    private(set) var isDone = false
+    /// Requests in a row that gave nothing.
+    private(set) var failures = 0
+    private(set) var wasStopped = false
+
+    init(_ name: String, _ world: World, _ checks: Checks, port: UInt16) {
+        self.name = name
+        self.world = world
+        self.checks = checks
+        client = HTTPClient(world, port: port)
+        random = world.fork()
+    }
+
+    func start() {}
+
+    /// Goes away in the middle of what it does.
+    func stop() {
+        wasStopped = true
+        client.leave()
+    }
+
+    func end() {
+        guard !isDone else { return }
+        isDone = true
+        client.leave()
+        world.trace.note(world.now, "\(name): done")
+    }
+
+    /// Asks for something, and once more after a failure, a little later.
+    func fetch(
+        _ target: String, _ fields: [(String, String)] = [], abortAfter: Int? = nil,
+        check: @escaping (PlayerResponse) -> Bool, then: @escaping (PlayerResponse) -> Void
+    ) {
+        guard !wasStopped, !isDone else { return }
+        client.get(target, fields: fields, abortAfter: abortAfter) { [weak self] response in
+            guard let self else { return }
+            world.trace.note(
+                world.now,
+                "\(name): \(target.suffix(40)) \(fields.first?.1 ?? "") \(response.status) "
+                    + "\(response.body.count)\(response.isWhole ? "" : " broken") \(response.first("cache-status") ?? "")")
+            world.trace.mark("player: \(response.status)\(response.isWhole ? "" : " broken")")
+            guard !wasStopped else { return }
+            if check(response) {
+                failures = 0
+                then(response)
+            } else {
+                failures += 1
+                let pause = Int64(min(failures, 5)) * World.second
+                world.after(pause) { [weak self] in
+                    self?.fetch(target, fields, abortAfter: abortAfter, check: check, then: then)
+                }
+            }
+        }
+    }
+
+    func fetchList(_ target: String, then: @escaping (PlayerList) -> Void) {
+        fetch(
+            target,
+            check: { [world] response in
+                guard response.status == 200, response.isWhole else { return false }
+                if PlayerList(response.body) == nil {
+                    world.fault(.status, "\(target): 200, and no playlist")
+                }
+                return true
+            },
+            then: { response in
+                if let list = PlayerList(response.body) { then(list) }
+            })
+    }
+
+    static func entry(_ path: String) -> String { "/\(SimulatedCDN.base)\(path)" }
+}
+
+/// Plays a film from some segment on, one segment after the other.
+final class Viewer: Player {
+    private let film: Film
+    private var left: Int
+    private(set) var fetched: Set<String> = []
+
+    init(_ film: Film, segments: Int, _ world: World, _ checks: Checks, port: UInt16) {
+        self.film = film
+        left = segments
+        super.init("viewer of \(film.name)", world, checks, port: port)
+    }
+
+    override func start() {
+        fetchList(Self.entry(film.master)) { [weak self] master in
+            guard let self, !master.variants.isEmpty else { return }
+            fetchList(random.pick(master.variants)) { [weak self] list in
+                guard let self else { return }
+                play(list, from: random.chance(60) ? 0 : random.number(0...list.segments.count - 1))
+            }
+        }
+    }
+
+    private func play(_ list: PlayerList, from index: Int) {
+        guard index < list.segments.count, left > 0 else { return end() }
+        left -= 1
+        let segment = list.segments[index]
+        fetch(
+            segment.url,
+            check: { [checks] in checks.media(segment.path, .whole, $0, abandoned: false) },
+            then: { [weak self] _ in
+                guard let self else { return }
+                fetched.insert(segment.path)
+                world.after(Int64(random.number(0...2_000)) * World.millisecond) { [weak self] in
+                    self?.play(list, from: index + 1)
+                }
+            })
+    }
+}
+
+/// Asks for ranges here and there, and leaves some of them half read.
+final class Seeker: Player {
+    private let film: Film
+    private var left: Int
+
+    init(_ film: Film, ranges: Int, _ world: World, _ checks: Checks, port: UInt16) {
+        self.film = film
+        left = ranges
+        super.init("seeker in \(film.name)", world, checks, port: port)
+    }
+
+    override func start() {
+        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] in self?.seek($0) }
+    }
+
+    private func seek(_ list: PlayerList) {
+        guard left > 0 else { return end() }
+        left -= 1
+        let segment = random.pick(list.segments)
+        let size = checks.cdn.file(segment.path)?.current.size ?? 1
+        let first = random.number(0...max(0, size - 1))
+        let last = random.chance(30) ? nil : random.number(first...size + 100)
+        let abort = random.chance(25) ? random.number(0...50_000) : nil
+        let attempts = left
+        fetch(
+            segment.url, [("Range", "bytes=\(first)-\(last.map(String.init) ?? "")")],
+            abortAfter: abort,
+            check: { [checks] response in
+                _ = checks.media(
+                    segment.path, .range(first: first, last: last), response, abandoned: abort != nil)
+                return true
+            },
+            then: { [weak self] _ in
+                guard let self, attempts == left else { return }
+                world.after(Int64(random.number(0...800)) * World.millisecond) { [weak self] in
+                    self?.seek(list)
+                }
+            })
+    }
+}
+
+/// Swipes through short films: begins one, leaves in the middle of it, begins the next.
+final class Swiper: Player {
+    private let films: [Film]
+    private var left: Int
+
+    init(_ films: [Film], swipes: Int, _ world: World, _ checks: Checks, port: UInt16) {
+        self.films = films
+        left = swipes
+        super.init("swiper", world, checks, port: port)
+    }
+
+    override func start() { swipe() }
+
+    private func swipe() {
+        guard left > 0 else { return end() }
+        left -= 1
+        let film = random.pick(films)
+        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] list in
+            guard let self, let segment = list.segments.first else { return }
+            fetch(
+                segment.url, abortAfter: random.number(0...150_000),
+                check: { [checks] in
+                    _ = checks.media(segment.path, .whole, $0, abandoned: true)
+                    return true
+                },
+                then: { [weak self] _ in
+                    guard let self else { return }
+                    world.after(Int64(random.number(0...600)) * World.millisecond) { [weak self] in
+                        self?.swipe()
+                    }
+                })
+        }
+    }
+}
+
+/// Follows a live stream near its end.
+final class LiveViewer: Player {
+    private let live: LiveStream
+    private let until: Int64
+    private var last: (number: Int, path: String)?
+
+    init(_ live: LiveStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
+        self.live = live
+        self.until = until
+        super.init("viewer of \(live.name)", world, checks, port: port)
+    }
+
+    override func start() { reload() }
+
+    private func reload() {
+        guard world.now < until else { return end() }
+        let asked = world.now
+        fetchList(Self.entry(live.list)) { [weak self] in self?.look(at: $0, askedAt: asked) }
+    }
+
+    private func look(at list: PlayerList, askedAt asked: Int64) {
+        guard let newest = list.segments.last else {
+            return world.fault(.status, "\(name): a live list without segments")
+        }
+        checkForward(list, newest)
+        checkFresh(newest, askedAt: asked)
+        let isNew = last?.path != newest.path
+        last = (newest.number, newest.path)
+        guard isNew else { return world.after(LiveStream.target / 2) { [weak self] in self?.reload() } }
+        fetch(
+            newest.url,
+            check: { [checks, weak self] response in
+                if checks.media(newest.path, .whole, response, abandoned: false) { return true }
+                // What has left the window is not waited for.
+                return (self?.failures ?? 9) > 2
+            },
+            then: { [weak self] _ in
+                self?.world.after(LiveStream.target * 3 / 4) { [weak self] in self?.reload() }
+            })
+    }
+
+    /// Within an epoch, which the names tell, a list does not go backwards.
+    private func checkForward(_ list: PlayerList, _ newest: PlayerList.Segment) {
+        guard let last, Self.epoch(last.path) == Self.epoch(newest.path) else { return }
+        if newest.number < last.number {
+            world.fault(
+                .liveForward, "\(name): the list ends at \(newest.number) after \(last.number)")
+        }
+    }
+
+    private static func epoch(_ path: String) -> Substring {
+        path.split(separator: "/").last?.split(separator: "-").first ?? ""
+    }
+
+    /// The list is as new as the CDN's was a little before it was asked for.
+    private func checkFresh(_ newest: PlayerList.Segment, askedAt asked: Int64) {
+        guard checks.cdn.isCalm(for: 40 * World.second) else { return }
+        let before = asked - LiveStream.target - World.second
+        guard before > 0, Self.epoch(newest.path) == "e\(live.epoch)" else { return }
+        let least = live.last(at: before)
+        if newest.number < least {
+            world.fault(
+                .liveFresh, "\(name): the list ends at \(newest.number) while the CDN has had \(least)")
+        }
+    }
+}

@@ -1,0 +1,308 @@
+// What a seed means: which daemon, which CDN, who plays, and what goes wrong when.
+import CSimulation
+import DaemonService
+import Glibc
+
+/// The plan of a run, made from its seed before anything happens.
+struct ScenarioPlan {
+    let seed: UInt64
+    let settings: [String: String]
+    let films: [Film]
+    let lives: Int
+    let weather: Weather
+    let players: Int
+    /// How long things go wrong.
+    let rough: Int64
+    let kills, powerCuts, restarts, outages, diskFaults: Int
+
+    init(seed: UInt64) {
+        var random = Seeded(seed ^ 0x5EED)
+        self.seed = seed
+        var settings = ["port": "9000", "allow-private": "true", "log-level": "notice", "loops": "\(random.number(1...2))"]
+        settings["slots"] = "\(random.pick([1, 2, 4, 32]))"
+        settings["express-slots"] = "\(random.pick([1, 4, 16]))"
+        settings["look-ahead"] = random.pick(["off", "auto", "20"])
+        settings["cache-size"] = random.pick(["1MB", "10GB", "10GB", "10GB"])
+        settings["min-free"] = "0"
+        if random.chance(20) { settings["host-limit"] = "\(random.number(1...4))" }
+        if random.chance(20) { settings["concurrency"] = random.pick(["fixed:4", "table"]) }
+        self.settings = settings
+        films = (0..<random.number(1...4)).map {
+            Film(name: "film\($0)", variants: 1 + $0 % 3, segments: 3 + Int(seed % 7) + $0)
+        }
+        lives = random.number(0...2)
+        // Few kinds of faults at a time: a mixture of all hides what each of them does.
+        var weather = Weather()
+        weather.requestFaults = random.pick([0, 3, 10, 30, 60])
+        weather.connectionFaults = random.pick([0, 0, 5, 30])
+        weather.kinds = []
+        for kind in OriginFault.allCases where random.chance(40) { weather.kinds.insert(kind) }
+        weather.rate = random.pick([60_000, 400_000, 4_000_000])
+        let slowest = random.pick([10, 60, 900])
+        weather.latency = World.millisecond...Int64(slowest) * World.millisecond
+        self.weather = weather
+        players = random.number(2...10)
+        rough = Int64(random.number(60...240)) * World.second
+        kills = random.pick([0, 0, 1, 3])
+        powerCuts = random.pick([0, 0, 0, 1, 2])
+        restarts = random.pick([0, 0, 1])
+        outages = random.pick([0, 0, 1, 2])
+        diskFaults = random.pick([0, 0, 0, 2, 20])
+    }
+
+    var keepsAll: Bool { settings["cache-size"] != "1MB" }
+
+    var summary: String {
+        "\(films.count) films, \(lives) live, \(players) players, \(weather.requestFaults) % of requests and "
+            + "\(weather.connectionFaults) % of connections with \(weather.kinds.map(\.rawValue).sorted().joined(separator: " ")), "
+            + "\(rough / World.second) s, \(kills) kills, \(powerCuts) power cuts, \(restarts) restarts, "
+            + "\(outages) outages, \(diskFaults) disk faults, "
+            + settings.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+    }
+}
+
+/// A run of a plan.
+final class Scenario {
+    private let plan: ScenarioPlan
+    let world: World
+    private let cdn: SimulatedCDN
+    private let daemon: SimulatedDaemon
+    private let checks: Checks
+    private var players: [Player] = []
+    private var random: Seeded
+    private var diskErrors: [(at: Int64, code: CInt)] = []
+
+    init(_ plan: ScenarioPlan, _ configuration: DaemonConfiguration, trace: Trace, log: LogLines) {
+        self.plan = plan
+        world = World(seed: plan.seed, trace: trace, log: log)
+        let lives = (0..<plan.lives).map {
+            LiveStream(name: "live\($0)", window: 4 + $0 * 3, first: $0 * 1_000)
+        }
+        random = world.fork()
+        cdn = SimulatedCDN(world, films: plan.films, lives: lives)
+        checks = Checks(world: world, cdn: cdn)
+        daemon = SimulatedDaemon(world, configuration)
+    }
+
+    /// Runs the plan; what was wrong is in `world.failure`.
+    func run() {
+        world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
+        world.begin()
+        world.fail = { [unowned self] in diskError($0, $1, $2) }
+        daemon.start()
+        world.run(until: 2 * World.second)
+        runRough()
+        runCalm()
+        runOffline()
+        runEmpty()
+        runStop()
+        csim_end()
+    }
+
+    // MARK: Things go wrong
+
+    private func runRough() {
+        cdn.weather = plan.weather
+        let end = world.now + plan.rough
+        func sometime(_ count: Int, _ action: @escaping () -> Void) {
+            for _ in 0..<count {
+                world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second, action)
+            }
+        }
+        sometime(plan.kills) { [unowned self] in
+            daemon.kill()
+            restart()
+        }
+        sometime(plan.powerCuts) { [unowned self] in
+            daemon.kill(cuttingPower: random.next())
+            restart()
+        }
+        sometime(plan.restarts) { [unowned self] in daemon.terminate() }
+        sometime(plan.outages) { [unowned self] in
+            cdn.beginOutage()
+            world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in cdn.endOutage() }
+        }
+        sometime(plan.diskFaults) { [unowned self] in
+            diskErrors.append((world.now, random.pick([ENOSPC, EIO, EDQUOT, EMFILE])))
+        }
+        for _ in 0..<plan.players {
+            world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second) {
+                [unowned self] in addPlayer(until: end)
+            }
+        }
+        for live in cdn.lives where random.chance(50) {
+            world.after(plan.rough / 3) { [world] in live.freeze(at: world.now) }
+            world.after(plan.rough / 2) { [world, random] in
+                var random = random
+                if random.chance(50) { live.thaw(at: world.now) } else { live.restart(at: world.now) }
+            }
+        }
+        watchProcess()
+        world.run(until: end)
+    }
+
+    private func restart() {
+        world.after(Int64(random.number(0...5)) * World.second) { [unowned self] in daemon.start() }
+    }
+
+    /// Starts the daemon again once it has stopped as it was asked to.
+    private func watchProcess() {
+        guard wantsDaemon else { return }
+        if let stopped = stoppedAt, daemon.fibers == 0, world.now - stopped > 6 * World.second {
+            stoppedAt = nil
+            daemon.start()
+        } else if daemon.fibers == 0 {
+            stoppedAt = stoppedAt ?? world.now
+        } else {
+            stoppedAt = nil
+        }
+        world.after(World.second) { [unowned self] in watchProcess() }
+    }
+
+    private var stoppedAt: Int64?
+    private var wantsDaemon = true
+
+    private func diskError(_ call: String, _ path: String, _ count: Int64) -> CInt {
+        guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else { return 0 }
+        // What cannot fail so on a real system does not here.
+        let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(call)
+        switch error.code {
+        case ENOSPC, EDQUOT: if !isWrite { return 0 }
+        case EMFILE: if !call.hasPrefix("open") { return 0 }
+        default: if path.contains(".sqlite") { return 0 }
+        }
+        if path.contains(".sqlite"), random.chance(50) { return 0 }
+        diskErrors.removeFirst()
+        world.trace.mark("disk: \(call) \(String(cString: strerror(error.code)))")
+        world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error.code)")
+        return error.code
+    }
+
+    private func addPlayer(until end: Int64) {
+        let player: Player
+        let film = random.pick(plan.films)
+        switch random.number(0...9) {
+        case 0...3: player = Viewer(film, segments: random.number(1...8), world, checks, port: 9_000)
+        case 4...5: player = Seeker(film, ranges: random.number(1...12), world, checks, port: 9_000)
+        case 6...7: player = Swiper(plan.films, swipes: random.number(2...10), world, checks, port: 9_000)
+        default:
+            if let live = cdn.lives.first(where: { _ in true }) {
+                player = LiveViewer(live, until: end, world, checks, port: 9_000)
+            } else {
+                player = Viewer(film, segments: 3, world, checks, port: 9_000)
+            }
+        }
+        if random.chance(25) { player.client.rate = random.number(20_000...400_000) }
+        players.append(player)
+        player.start()
+        if random.chance(20) {
+            world.after(Int64(random.number(1...30)) * World.second) { player.stop() }
+        }
+    }
+
+    // MARK: Things go well again
+
+    private var complete: [Viewer] = []
+
+    /// All that goes wrong ends; whoever still wants something gets it.
+    private func runCalm() {
+        guard world.failure == nil else { return }
+        cdn.weather = .calm
+        if cdn.weather.isOutage { cdn.endOutage() }
+        cdn.endOutage()
+        diskErrors = []
+        world.trace.note(world.now, "world: calm")
+        for live in cdn.lives { live.thaw(at: world.now) }
+        let begin = world.now
+        for film in plan.films {
+            let viewer = Viewer(film, segments: 100, world, checks, port: 9_000)
+            complete.append(viewer)
+            world.after(30 * World.second) { viewer.start() }
+        }
+        for live in cdn.lives {
+            let viewer = LiveViewer(live, until: begin + 150 * World.second, world, checks, port: 9_000)
+            players.append(viewer)
+            world.after(45 * World.second) { viewer.start() }
+        }
+        let all = { [unowned self] in players + complete }
+        world.run(until: begin + 900 * World.second) {
+            all().allSatisfy { $0.isDone || $0.wasStopped } && self.world.now > begin + 60 * World.second
+        }
+        guard world.failure == nil else { return }
+        for player in all() where !player.isDone && !player.wasStopped {
+            world.fault(
+                .answered,
+                "\(player.name): not done after \((world.now - begin) / World.second) calm seconds, \(player.failures) failures in a row"
+            )
+        }
+    }
+
+    // MARK: Without the network
+
+    /// What was played to the end can be played again while the CDN is gone.
+    private func runOffline() {
+        guard world.failure == nil, plan.keepsAll else { return }
+        world.run(until: world.now + 60 * World.second)
+        cdn.beginOutage()
+        let begin = world.now
+        var offline: [OfflineReader] = []
+        for viewer in complete {
+            for path in viewer.fetched.sorted() {
+                offline.append(OfflineReader(path: path, world, checks, port: 9_000))
+            }
+        }
+        for reader in offline { reader.start() }
+        world.run(until: begin + 400 * World.second) { offline.allSatisfy { $0.isDone } }
+        for reader in offline where !reader.isDone && world.failure == nil {
+            world.fault(.offline, "\(reader.name): stored, and not served without the network")
+        }
+        cdn.endOutage()
+    }
+
+    // MARK: Nobody is left
+
+    private func runEmpty() {
+        guard world.failure == nil else { return }
+        for player in players + complete { player.stop() }
+        world.run(until: world.now + 90 * World.second)
+        let client = HTTPClient(world, port: 9_000)
+        var figures = ""
+        client.get("/metrics") { figures = String(decoding: $0.body, as: UTF8.self) }
+        world.run(until: world.now + 5 * World.second)
+        for line in figures.split(separator: "\n") where !line.hasPrefix("#") {
+            let parts = line.split(separator: " ")
+            guard parts.count == 2, ["sluice_slots_in_use", "sluice_express_slots_in_use", "sluice_flights"].contains(parts[0]) else { continue }
+            if parts[1] != "0" { world.fault(.returnsToZero, "\(line) with nobody there") }
+        }
+        if figures.isEmpty { world.fault(.answered, "the figures are not answered") }
+        client.leave()
+    }
+
+    private func runStop() {
+        guard world.failure == nil else { return }
+        wantsDaemon = false
+        daemon.terminate()
+        world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
+        guard world.failure == nil else { return }
+        if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM") }
+        if daemon.descriptors > 0 {
+            world.fault(.returnsToZero, "\(daemon.descriptors) descriptors are open after the stop")
+        }
+    }
+}
+
+/// Asks once for something that is stored.
+final class OfflineReader: Player {
+    private let path: String
+
+    init(path: String, _ world: World, _ checks: Checks, port: UInt16) {
+        self.path = path
+        super.init("offline reader of \(path)", world, checks, port: port)
+    }
+
+    override func start() {
+        fetch(
+            Self.entry(path), check: { [checks, path] in checks.media(path, .whole, $0, abandoned: false) },
+            then: { [weak self] _ in self?.end() })
+    }
+}

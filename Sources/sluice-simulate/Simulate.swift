@@ -1,0 +1,46 @@
+// The program: `sluice-simulate`.
+import ArgumentParser
+import CSimulation
+import DaemonService
+import Glibc
+import Logging
+
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sluice-simulate",
+        abstract: "Run the whole daemon in simulated worlds, each decided by its seed.",
+        discussion: """
+            Each seed runs in a process of its own: the daemon's code on a simulated clock, network and disk, with players \
+            that check every byte. A seed that fails is run again with --seed N --trace.
+            """)
+
+    @Option(help: "Run this seed alone, in this process.")
+    var seed: UInt64?
+
+    @Flag(help: "Print what happens, with --seed.")
+    var trace = false
+
+    @Option(help: "How many seeds to run. 1...1000000.")
+    var seeds = 100
+
+    @Option(help: "The first seed.")
+    var from: UInt64 = 1
+
+    @Option(help: "Processes at once; default the number of processors.")
+    var jobs: Int?
+
+    @Flag(help: "Run each seed twice and compare what happened.")
+    var twice = false
+
+    func run() throws {
+        if let seed {
+            try OneSeed(seed, prints: trace).run()
+        } else {
+            let campaign = Campaign(
+                seeds: (0..<UInt64(max(1, seeds))).map { from + $0 },
+                jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice)
+            guard campaign.run() else { throw ExitCode.failure }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// The daemon in the world: the code of `sluice serve`, on fibers.
+import ArgumentParser
+import CSimulation
+import DaemonService
+import Glibc
+import Logging
+import Synchronization
+
+/// One folder, and the processes that use it one after the other.
+final class SimulatedDaemon {
+    private let world: World
+    private let configuration: DaemonConfiguration
+    private let folder: String
+    /// The process that runs, by the number of its fibers.
+    private(set) var process = 0
+    private(set) var descriptorsAtRest: Int?
+
+    init(_ world: World, _ configuration: DaemonConfiguration) {
+        self.world = world
+        self.configuration = configuration
+        folder = configuration.cacheFolder
+        csim_disk_follow(folder)
+    }
+
+    var isRunning: Bool { csim_fibers(Int32(process)) > 0 }
+    var fibers: Int { Int(csim_fibers(Int32(process))) }
+    var descriptors: Int { Int(csim_descriptors(Int32(process))) }
+
+    /// Starts a process.
+    func start() {
+        process += 1
+        world.trace.mark("start")
+        world.trace.note(world.now, "daemon: process \(process) starts")
+        let work = Unmanaged.passRetained(Process(configuration, world))
+        csim_spawn(
+            Int32(process),
+            { raw in
+                guard let raw else { return }
+                Unmanaged<Process>.fromOpaque(raw).takeUnretainedValue().run()
+            }, work.toOpaque())
+    }
+
+    /// Asks it to stop, as SIGTERM does.
+    func terminate() {
+        world.trace.mark("terminate")
+        world.trace.note(world.now, "daemon: SIGTERM")
+        csim_signal(Int32(process), SIGTERM)
+    }
+
+    /// Ends it where it is.
+    ///
+    /// The files get new inodes, as a new process would see them: SQLite keeps what it knows of
+    /// open files by their inode, and its memory has not ended with this process.
+    func kill(cuttingPower seed: UInt64? = nil) {
+        world.trace.mark(seed == nil ? "kill" : "power cut")
+        world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")
+        csim_kill(Int32(process))
+        if let seed { csim_power_cut(folder, seed) }
+        csim_disk_settle()
+        let copy = folder + ".copy"
+        copyFolder(folder, to: copy)
+        removeFolder(folder)
+        _ = rename(copy, folder)
+    }
+
+    private final class Process {
+        let configuration: DaemonConfiguration
+        let world: World
+
+        init(_ configuration: DaemonConfiguration, _ world: World) {
+            self.configuration = configuration
+            self.world = world
+        }
+
+        func run() {
+            do {
+                let configuration = configuration
+                let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
+                try daemon.run { configuration }
+                world.trace.note(world.now, "daemon: stopped")
+            } catch {
+                world.fault(.startsAndStops, "the daemon ended with \(error)")
+            }
+        }
+    }
+}
+
+/// What the daemon has logged and the trace has not got yet.
+final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+
+    func take() -> [String] {
+        lines.withLock { lines in
+            defer { lines = [] }
+            return lines
+        }
+    }
+}
+
+/// The daemon's log as lines of the trace.
+struct TraceLog: LogHandler {
+    let lines: LogLines
+    var logLevel = Logger.Level.notice
+    var metadata: Logger.Metadata = [:]
+
+    init(_ lines: LogLines) { self.lines = lines }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let fields = (event.metadata ?? [:]).sorted { $0.key < $1.key }
+            .map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+        lines.add("log: \(event.level) \(event.message) \(fields)")
+    }
+}
+
+private func names(in folder: String) -> [String] {
+    guard let open = opendir(folder) else { return [] }
+    defer { closedir(open) }
+    var found: [String] = []
+    while let entry = readdir(open) {
+        let name = withUnsafePointer(to: entry.pointee.d_name) { pointer in
+            pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { found.append(name) }
+    }
+    return found.sorted()
+}
+
+private func isFolder(_ path: String) -> Bool {
+    var known = stat()
+    return lstat(path, &known) == 0 && known.st_mode & S_IFMT == S_IFDIR
+}
+
+/// Copies a folder with all that is in it.
+private func copyFolder(_ from: String, to: String) {
+    _ = mkdir(to, 0o700)
+    for name in names(in: from) {
+        let (source, target) = ("\(from)/\(name)", "\(to)/\(name)")
+        if isFolder(source) {
+            copyFolder(source, to: target)
+            continue
+        }
+        let input = open(source, O_RDONLY)
+        let output = open(target, O_WRONLY | O_CREAT, 0o600)
+        var known = stat()
+        fstat(input, &known)
+        ftruncate(output, known.st_size)
+        // Holes stay holes: what is reserved and not written counts.
+        var place: off_t = 0
+        while place < known.st_size {
+            let data = lseek(input, place, 3)
+            guard data >= 0 else { break }
+            let hole = lseek(input, data, 4)
+            var buffer = Array(repeating: UInt8(0), count: Int(hole - data))
+            let count = pread(input, &buffer, buffer.count, data)
+            pwrite(output, buffer, max(0, count), data)
+            place = hole
+        }
+        close(input)
+        close(output)
+    }
+}
+
+func removeFolder(_ path: String) {
+    for name in names(in: path) {
+        let inner = "\(path)/\(name)"
+        if isFolder(inner) { removeFolder(inner) } else { unlink(inner) }
+    }
+    rmdir(path)
+}

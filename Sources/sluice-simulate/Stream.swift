@@ -1,0 +1,109 @@
+// The world's end of one TCP connection, with the delays and the rate of its line.
+import CSimulation
+import Glibc
+
+/// A connection; writes leave in the order of sending, reads are handed on as they come.
+final class Stream: StreamEnd {
+    private let world: World
+    private let descriptor: CInt
+    /// Told of bytes that have come.
+    var received: (ArraySlice<UInt8>) -> Void = { _ in }
+    /// Told once that the other end will send nothing more, or that the connection is broken.
+    var ended: () -> Void = {}
+    private var output: [UInt8] = []
+    private var sent = 0
+    private var closing: Closing?
+    private(set) var isOpen = true
+    /// Bytes a second that are taken in; nil for as many as come.
+    var readRate: Int?
+
+    private enum Closing { case orderly, reset }
+
+    private static let piece = 64 << 10
+
+    init(_ world: World, _ descriptor: CInt) {
+        self.world = world
+        self.descriptor = descriptor
+        csim_keep(descriptor)
+        world.watch(descriptor, self)
+    }
+
+    /// Sends bytes as far as there is room; the rest follows.
+    func send(_ bytes: [UInt8]) {
+        guard isOpen, closing == nil else { return }
+        output += bytes
+        flush()
+    }
+
+    /// Ends the connection after what was sent.
+    func finish() {
+        guard isOpen else { return }
+        closing = .orderly
+        flush()
+    }
+
+    /// Breaks the connection now: what has not been read at the other end may be lost.
+    func reset() {
+        guard isOpen else { return }
+        close()
+    }
+
+    private func flush() {
+        guard isOpen else { return }
+        while sent < output.count {
+            let count = output.withUnsafeBytes { bytes in
+                Glibc.send(
+                    descriptor, bytes.baseAddress.map { $0 + sent }, bytes.count - sent,
+                    CInt(MSG_NOSIGNAL))
+            }
+            if count < 0 {
+                if errno == EAGAIN { return world.rewatch(descriptor, reads: true, writes: true) }
+                return close()
+            }
+            sent += count
+        }
+        output = []
+        sent = 0
+        if closing == .orderly { return close() }
+        world.rewatch(descriptor, reads: true, writes: false)
+    }
+
+    private func close() {
+        isOpen = false
+        world.drop(descriptor)
+    }
+
+    func isWritable() { flush() }
+
+    func isReadable() {
+        guard isOpen else { return }
+        let most = readRate.map { max(1, min(Self.piece, $0 / 20)) } ?? Self.piece
+        var bytes = Array(repeating: UInt8(0), count: most)
+        let count = recv(descriptor, &bytes, most, 0)
+        if count < 0, errno == EAGAIN { return }
+        guard count > 0 else {
+            close()
+            return ended()
+        }
+        if let readRate {
+            world.rewatch(descriptor, reads: false, writes: sent < output.count)
+            world.after(Int64(count) * World.second / Int64(max(1, readRate))) { [weak self] in
+                guard let self, isOpen else { return }
+                world.rewatch(descriptor, reads: true, writes: sent < output.count)
+            }
+        }
+        received(bytes[..<count])
+    }
+}
+
+/// Where the empty line behind a head begins; nil while the head is not whole.
+func endOfHead(_ bytes: [UInt8]) -> Int? {
+    guard bytes.count >= 4 else { return nil }
+    for index in 0...bytes.count - 4
+    where bytes[index] == 0x0D && bytes[index + 1] == 0x0A && bytes[index + 2] == 0x0D
+        && bytes[index + 3] == 0x0A
+    {
+        return index
+    }
+    return nil
+}
