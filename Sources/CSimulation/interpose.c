@@ -30,7 +30,7 @@
 
 struct descriptor {
     int owner;
-    bool is_open, is_stream, has_error, is_signals;
+    bool is_open, is_stream, is_bound, has_error, is_signals;
     int error;
     /// In host order; 0 where there is none.
     uint32_t local_address, peer_address;
@@ -71,10 +71,10 @@ void csim_keep(int descriptor) {
     if (descriptor >= 0 && descriptor < MOST_DESCRIPTORS) kept[descriptor] = true;
 }
 
-int csim_descriptors(int owner) {
+int csim_sockets(int owner) {
     int count = 0;
     for (int number = 0; number < MOST_DESCRIPTORS; number++)
-        count += table[number].is_open && table[number].owner == owner;
+        count += table[number].is_open && table[number].is_stream && table[number].owner == owner;
     return count;
 }
 
@@ -342,11 +342,23 @@ int bind(int number, const struct sockaddr *address, socklen_t length) {
     const struct sockaddr_in *wanted = (const void *)address;
     uint16_t port = ntohs(wanted->sin_port);
     if (!port) port = next_port++;
+    for (int other = 0; other < MOST_DESCRIPTORS; other++) {
+        // Listeners that share a port (SO_REUSEPORT) share one queue here.
+        struct descriptor *first = &table[other];
+        if (!first->is_open || !first->is_bound || first->local_port != port
+            || first->owner != csim_owner())
+            continue;
+        if (syscall(SYS_dup3, other, number, O_CLOEXEC) < 0) return -1;
+        entry->local_address = first->local_address;
+        entry->local_port = port;
+        return 0;
+    }
     struct sockaddr_un name;
     socklen_t count = listener_name(&name, port);
     if (syscall(SYS_bind, number, &name, count)) return -1;
     entry->local_address = ntohl(wanted->sin_addr.s_addr);
     entry->local_port = port;
+    entry->is_bound = true;
     return 0;
 }
 

@@ -10,8 +10,8 @@ struct OneSeed {
     private let seed: UInt64
     private let prints: Bool
 
-    /// Seconds of the machine's own time after which a seed is given up.
-    private static let limit: UInt32 = 240
+    /// Seconds of processor time after which a seed is given up.
+    private static let limit: rlim_t = 60
 
     init(_ seed: UInt64, prints: Bool) {
         self.seed = seed
@@ -30,7 +30,8 @@ struct OneSeed {
 
     func run() throws {
         becomeRepeatable()
-        alarm(Self.limit)
+        var limit = rlimit(rlim_cur: Self.limit, rlim_max: Self.limit + 5)
+        setrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit)
         signal(SIGPIPE, SIG_IGN)
         // The daemon says on its standard output that it is ready.
         let output = dup(STDOUT_FILENO)

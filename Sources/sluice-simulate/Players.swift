@@ -64,6 +64,11 @@ class Player {
     }
 
     func fetchList(_ target: String, then: @escaping (PlayerList) -> Void) {
+        fetchList(target) { list, _ in then(list) }
+    }
+
+    /// As above; `then` is told as well whether the list is what can be played without the network.
+    func fetchList(_ target: String, then: @escaping (PlayerList, _ isOffline: Bool) -> Void) {
         fetch(
             target,
             check: { [world] response in
@@ -74,7 +79,8 @@ class Player {
                 return true
             },
             then: { response in
-                if let list = PlayerList(response.body) { then(list) }
+                let isOffline = response.first("cache-status")?.contains("offline") == true
+                if let list = PlayerList(response.body) { then(list, isOffline) }
             })
     }
 
@@ -213,10 +219,17 @@ final class LiveViewer: Player {
     private func reload() {
         guard world.now < until else { return end() }
         let asked = world.now
-        fetchList(Self.entry(live.list)) { [weak self] in self?.look(at: $0, askedAt: asked) }
+        fetchList(Self.entry(live.list)) { [weak self] list, isOffline in
+            self?.look(at: list, askedAt: asked, isOffline)
+        }
     }
 
-    private func look(at list: PlayerList, askedAt asked: Int64) {
+    private func look(at list: PlayerList, askedAt asked: Int64, _ isOffline: Bool) {
+        // What is left of a live list without the network is another list, which ends.
+        guard !isOffline else {
+            last = nil
+            return world.after(LiveStream.target) { [weak self] in self?.reload() }
+        }
         guard let newest = list.segments.last else {
             return world.fault(.status, "\(name): a live list without segments")
         }

@@ -71,6 +71,7 @@ final class Scenario {
     private var players: [Player] = []
     private var random: Seeded
     private var diskErrors: [(at: Int64, code: CInt)] = []
+    private var diskFaults = 0
 
     init(_ plan: ScenarioPlan, _ configuration: DaemonConfiguration, trace: Trace, log: LogLines) {
         self.plan = plan
@@ -89,8 +90,10 @@ final class Scenario {
         world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
         world.begin()
         world.fail = { [unowned self] in diskError($0, $1, $2) }
+        daemon.diskFaults = { [unowned self] in diskFaults }
         daemon.start()
         world.run(until: 2 * World.second)
+        socketsAtRest = daemon.sockets
         runRough()
         runCalm()
         runOffline()
@@ -173,6 +176,7 @@ final class Scenario {
         }
         if path.contains(".sqlite"), random.chance(50) { return 0 }
         diskErrors.removeFirst()
+        diskFaults += 1
         world.trace.mark("disk: \(call) \(String(cString: strerror(error.code)))")
         world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error.code)")
         return error.code
@@ -276,7 +280,16 @@ final class Scenario {
         }
         if figures.isEmpty { world.fault(.answered, "the figures are not answered") }
         client.leave()
+        if daemon.sockets > socketsAtRest + Self.idleConnections {
+            world.fault(
+                .returnsToZero,
+                "\(daemon.sockets) sockets are open with nobody there, \(socketsAtRest) at the start")
+        }
     }
+
+    /// What may stay open towards origins.
+    private static let idleConnections = 32
+    private var socketsAtRest = 0
 
     private func runStop() {
         guard world.failure == nil else { return }
@@ -285,9 +298,6 @@ final class Scenario {
         world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
         guard world.failure == nil else { return }
         if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM") }
-        if daemon.descriptors > 0 {
-            world.fault(.returnsToZero, "\(daemon.descriptors) descriptors are open after the stop")
-        }
     }
 }
 

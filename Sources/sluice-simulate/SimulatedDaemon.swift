@@ -11,9 +11,10 @@ final class SimulatedDaemon {
     private let world: World
     private let configuration: DaemonConfiguration
     private let folder: String
+    /// The errors that the disk has given so far.
+    var diskFaults: () -> Int = { 0 }
     /// The process that runs, by the number of its fibers.
     private(set) var process = 0
-    private(set) var descriptorsAtRest: Int?
 
     init(_ world: World, _ configuration: DaemonConfiguration) {
         self.world = world
@@ -24,14 +25,17 @@ final class SimulatedDaemon {
 
     var isRunning: Bool { csim_fibers(Int32(process)) > 0 }
     var fibers: Int { Int(csim_fibers(Int32(process))) }
-    var descriptors: Int { Int(csim_descriptors(Int32(process))) }
+    var sockets: Int { Int(csim_sockets(Int32(process))) }
 
-    /// Starts a process.
+    /// Starts a process, unless one runs.
     func start() {
+        guard !isRunning else { return }
         process += 1
         world.trace.mark("start")
         world.trace.note(world.now, "daemon: process \(process) starts")
-        let work = Unmanaged.passRetained(Process(configuration, world))
+        let faults = diskFaults()
+        let work = Unmanaged.passRetained(
+            Process(configuration, world) { [diskFaults] in diskFaults() != faults })
         csim_spawn(
             Int32(process),
             { raw in
@@ -52,6 +56,7 @@ final class SimulatedDaemon {
     /// The files get new inodes, as a new process would see them: SQLite keeps what it knows of
     /// open files by their inode, and its memory has not ended with this process.
     func kill(cuttingPower seed: UInt64? = nil) {
+        guard isRunning else { return }
         world.trace.mark(seed == nil ? "kill" : "power cut")
         world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")
         csim_kill(Int32(process))
@@ -66,10 +71,15 @@ final class SimulatedDaemon {
     private final class Process {
         let configuration: DaemonConfiguration
         let world: World
+        /// Whether the disk has failed since the start, so that the daemon may refuse to run.
+        let mayRefuse: () -> Bool
 
-        init(_ configuration: DaemonConfiguration, _ world: World) {
+        init(
+            _ configuration: DaemonConfiguration, _ world: World, mayRefuse: @escaping () -> Bool
+        ) {
             self.configuration = configuration
             self.world = world
+            self.mayRefuse = mayRefuse
         }
 
         func run() {
@@ -78,6 +88,8 @@ final class SimulatedDaemon {
                 let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
                 try daemon.run { configuration }
                 world.trace.note(world.now, "daemon: stopped")
+            } catch where mayRefuse() {
+                world.trace.note(world.now, "daemon: refused to start, \(error)")
             } catch {
                 world.fault(.startsAndStops, "the daemon ended with \(error)")
             }

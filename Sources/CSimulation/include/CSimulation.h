@@ -61,8 +61,8 @@ int csim_fibers(int owner);
 /// Ends all fibers of an owner where they are, and closes what the owner has open, as a kill does.
 void csim_kill(int owner);
 
-/// How many descriptors an owner has open.
-int csim_descriptors(int owner);
+/// How many sockets of TCP an owner has open.
+int csim_sockets(int owner);
 
 /// Delivers a signal to the signalfd(2) of an owner.
 void csim_signal(int owner, int number);
