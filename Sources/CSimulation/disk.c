@@ -74,9 +74,9 @@ static void remember(int descriptor, int64_t offset, int64_t count, int64_t new_
     // The descriptor may be for writing only.
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    int reader = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (reader < 0 || syscall(SYS_pread64, reader, made->bytes, held, offset) != held) made->count = 0;
-    if (reader >= 0) syscall(SYS_close, reader);
+    int reader = (int)csim_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (reader < 0 || csim_syscall(SYS_pread64, reader, made->bytes, held, offset) != held) made->count = 0;
+    if (reader >= 0) csim_syscall(SYS_close, reader);
     formers = made;
 }
 
@@ -97,7 +97,7 @@ static void release(struct former *former) {
 }
 
 static void free_name(struct name *name) {
-    if (name->aside) syscall(SYS_unlinkat, AT_FDCWD, name->aside, 0);
+    if (name->aside) csim_syscall(SYS_unlinkat, AT_FDCWD, name->aside, 0);
     free(name->path);
     free(name->other);
     free(name->aside);
@@ -155,7 +155,7 @@ static char *put_aside(const char *path) {
     if (lstat(path, &known) || !S_ISREG(known.st_mode)) return NULL;
     char aside[4200];
     snprintf(aside, sizeof aside, "%s.aside-%u", followed, aside_count++);
-    if (syscall(SYS_linkat, AT_FDCWD, path, AT_FDCWD, aside, 0)) return NULL;
+    if (csim_syscall(SYS_linkat, AT_FDCWD, path, AT_FDCWD, aside, 0)) return NULL;
     return strdup(aside);
 }
 
@@ -186,17 +186,17 @@ static uint64_t mixed(uint64_t seed, uint64_t a, uint64_t b) {
 static void undo_name(struct name *name) {
     switch (name->kind) {
     case MADE:
-        if (syscall(SYS_unlinkat, AT_FDCWD, name->path, 0)) syscall(SYS_unlinkat, AT_FDCWD, name->path, AT_REMOVEDIR);
+        if (csim_syscall(SYS_unlinkat, AT_FDCWD, name->path, 0)) csim_syscall(SYS_unlinkat, AT_FDCWD, name->path, AT_REMOVEDIR);
         break;
     case RENAMED:
-        syscall(SYS_renameat2, AT_FDCWD, name->other, AT_FDCWD, name->path, 0);
-        if (name->aside) syscall(SYS_renameat2, AT_FDCWD, name->aside, AT_FDCWD, name->other, 0);
+        csim_syscall(SYS_renameat2, AT_FDCWD, name->other, AT_FDCWD, name->path, 0);
+        if (name->aside) csim_syscall(SYS_renameat2, AT_FDCWD, name->aside, AT_FDCWD, name->other, 0);
         break;
     case EXCHANGED:
-        syscall(SYS_renameat2, AT_FDCWD, name->path, AT_FDCWD, name->other, 2);
+        csim_syscall(SYS_renameat2, AT_FDCWD, name->path, AT_FDCWD, name->other, 2);
         break;
     case REMOVED:
-        syscall(SYS_renameat2, AT_FDCWD, name->aside, AT_FDCWD, name->path, 0);
+        csim_syscall(SYS_renameat2, AT_FDCWD, name->aside, AT_FDCWD, name->path, 0);
         break;
     }
 }
@@ -219,7 +219,7 @@ static void cut_file(const char *path, ino_t file, uint64_t seed) {
     int64_t count = changes_of(file);
     if (!count) return;
     uint64_t name = hash_of(path);
-    int number = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+    int number = (int)csim_syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
     if (number < 0) return;
     bool keeps_size = mixed(seed, name, 1) & 1;
     int64_t index = count, first_size = -1;
@@ -234,20 +234,20 @@ static void cut_file(const char *path, ino_t file, uint64_t seed) {
             // A page goes back to what it held before its change of this number.
             int64_t from = (int64_t)(mixed(seed, name, 2 + (uint64_t)page) % (uint64_t)(count + 1));
             if (index >= from)
-                syscall(SYS_pwrite64, number, former->bytes + at, end - at, former->offset + at);
+                csim_syscall(SYS_pwrite64, number, former->bytes + at, end - at, former->offset + at);
             at = end;
         }
     }
     struct stat known;
     if (!keeps_size && first_size >= 0) {
-        syscall(SYS_ftruncate, number, first_size);
+        csim_syscall(SYS_ftruncate, number, first_size);
     } else if (!fstat(number, &known)) {
         // What was written beyond the former end and did not arrive is a hole.
         for (int64_t page = (first_size + PAGE - 1) / PAGE; page * PAGE < known.st_size; page++)
             if (mixed(seed, name, 2 + (uint64_t)page) & 1)
-                syscall(SYS_fallocate, number, 3, page * PAGE, PAGE);
+                csim_syscall(SYS_fallocate, number, 3, page * PAGE, PAGE);
     }
-    syscall(SYS_close, number);
+    csim_syscall(SYS_close, number);
 }
 
 static void cut_folder(const char *folder, uint64_t seed) {

@@ -36,6 +36,12 @@ int csim_wait_descriptors(const struct pollfd *descriptors, int count, int64_t d
 void csim_sleep_until(int64_t deadline);
 void csim_join(void *fiber);
 
+/// syscall(2) itself, which is one of the functions that are replaced.
+long csim_call(long number, long a, long b, long c, long d, long e, long f);
+#define csim_syscall(...) csim_syscall_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define csim_syscall_(number, a, b, c, d, e, f, ...) \
+    csim_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
 int64_t csim_real_monotonic(void);
 int csim_real_poll(struct pollfd *descriptors, nfds_t count, int timeout);
 

@@ -62,7 +62,7 @@ static int opened(int number) {
 static void forget(int number) {
     struct descriptor *entry = of(number);
     if (!entry || !entry->is_open) return;
-    if (entry->is_signals && entry->signal_peer >= 0) syscall(SYS_close, entry->signal_peer);
+    if (entry->is_signals && entry->signal_peer >= 0) csim_syscall(SYS_close, entry->signal_peer);
     free(entry->path);
     *entry = (struct descriptor){.owner = -1, .signal_peer = -1};
 }
@@ -80,14 +80,14 @@ int csim_sockets(int owner) {
 
 void csim_kill(int owner) {
     csim_kill_fibers(owner);
-    int nothing = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    int nothing = (int)csim_syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
     for (int number = 0; number < MOST_DESCRIPTORS; number++) {
         if (!table[number].is_open || table[number].owner != owner) continue;
         // The number stays taken: objects that nobody lets go of any more still hold it.
-        syscall(SYS_dup3, nothing, number, O_CLOEXEC);
+        csim_syscall(SYS_dup3, nothing, number, O_CLOEXEC);
         forget(number);
     }
-    syscall(SYS_close, nothing);
+    csim_syscall(SYS_close, nothing);
 }
 
 int csim_failure(const char *name, const char *path, int64_t count) {
@@ -115,7 +115,7 @@ static bool is_file(int number) { return path_of(number)[0] != 0; }
 
 int64_t csim_real_monotonic(void) {
     struct timespec time;
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+    csim_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
     return time.tv_sec * NANOSECONDS + time.tv_nsec;
 }
 
@@ -125,7 +125,7 @@ static int64_t wall(void) { return csim.now + csim.wall_offset; }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (!is_simulated() || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
-        return (int)syscall(SYS_clock_gettime, clock, time);
+        return (int)csim_syscall(SYS_clock_gettime, clock, time);
     // A little, so that what waits for the clock to go on gets there.
     if (csim_in_fiber()) csim.now += 50;
     bool is_wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
@@ -136,7 +136,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
-    if (!is_simulated()) return (int)syscall(SYS_gettimeofday, time, zone);
+    if (!is_simulated()) return (int)csim_syscall(SYS_gettimeofday, time, zone);
     time->tv_sec = wall() / NANOSECONDS;
     time->tv_usec = wall() % NANOSECONDS / 1000;
     return 0;
@@ -150,7 +150,7 @@ time_t time(time_t *result) {
 }
 
 int nanosleep(const struct timespec *wanted, struct timespec *left) {
-    if (!csim_in_fiber()) return (int)syscall(SYS_nanosleep, wanted, left);
+    if (!csim_in_fiber()) return (int)csim_syscall(SYS_nanosleep, wanted, left);
     csim_sleep_until(csim.now + wanted->tv_sec * NANOSECONDS + wanted->tv_nsec);
     return 0;
 }
@@ -180,20 +180,24 @@ static void fill(void *buffer, size_t count) {
 }
 
 ssize_t getrandom(void *buffer, size_t count, unsigned flags) {
-    if (!is_simulated()) return syscall(SYS_getrandom, buffer, count, flags);
+    if (!is_simulated()) return csim_syscall(SYS_getrandom, buffer, count, flags);
     fill(buffer, count);
     return (ssize_t)count;
 }
 
-/// What Swift's SystemRandomNumberGenerator takes its numbers from.
-void swift_stdlib_random(void *buffer, size_t count);
-void swift_stdlib_random(void *buffer, size_t count) {
-    while (count) {
-        ssize_t got = getrandom(buffer, count, 0);
-        if (got < 0) continue;
-        buffer = (char *)buffer + got;
-        count -= (size_t)got;
+/// Swift's SystemRandomNumberGenerator asks the kernel without the C library's getrandom.
+long syscall(long number, ...) {
+    long arguments[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int index = 0; index < 6; index++) arguments[index] = va_arg(rest, long);
+    va_end(rest);
+    if (number == SYS_getrandom && is_simulated()) {
+        fill((void *)arguments[0], (size_t)arguments[1]);
+        return arguments[1];
     }
+    return csim_call(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                     arguments[5]);
 }
 
 // MARK: Threads
@@ -238,14 +242,14 @@ int pthread_sigmask(int how, const sigset_t *set, sigset_t *former) {
         if (former) sigemptyset(former);
         return 0;
     }
-    return syscall(SYS_rt_sigprocmask, how, set, former, 8) ? errno : 0;
+    return csim_syscall(SYS_rt_sigprocmask, how, set, former, 8) ? errno : 0;
 }
 
 // MARK: Waiting
 
 int csim_real_poll(struct pollfd *descriptors, nfds_t count, int timeout) {
     struct timespec limit = {timeout / 1000, timeout % 1000 * 1000000};
-    return (int)syscall(SYS_ppoll, descriptors, count, timeout < 0 ? NULL : &limit, NULL, 8);
+    return (int)csim_syscall(SYS_ppoll, descriptors, count, timeout < 0 ? NULL : &limit, NULL, 8);
 }
 
 static int64_t deadline_of(int timeout) {
@@ -263,7 +267,7 @@ int poll(struct pollfd *descriptors, nfds_t count, int timeout) {
 }
 
 static int real_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
-    return (int)syscall(SYS_epoll_pwait, epoll, events, most, timeout, NULL, 8);
+    return (int)csim_syscall(SYS_epoll_pwait, epoll, events, most, timeout, NULL, 8);
 }
 
 int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
@@ -279,16 +283,16 @@ int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
 
 int epoll_create1(int flags) {
     FAIL_IF_WANTED("epoll_create1", "", 0, -1);
-    return opened((int)syscall(SYS_epoll_create1, flags));
+    return opened((int)csim_syscall(SYS_epoll_create1, flags));
 }
 
 int eventfd(unsigned value, int flags) {
     FAIL_IF_WANTED("eventfd", "", 0, -1);
-    return opened((int)syscall(SYS_eventfd2, value, flags));
+    return opened((int)csim_syscall(SYS_eventfd2, value, flags));
 }
 
 int signalfd(int number, const sigset_t *set, int flags) {
-    if (!csim_in_fiber()) return (int)syscall(SYS_signalfd4, number, set, 8, flags);
+    if (!csim_in_fiber()) return (int)csim_syscall(SYS_signalfd4, number, set, 8, flags);
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends)) return -1;
     opened(ends[0]);
@@ -308,20 +312,20 @@ void csim_signal(int owner, int number) {
 // MARK: Sockets
 
 int socket(int domain, int type, int protocol) {
-    if (!csim_in_fiber()) return (int)syscall(SYS_socket, domain, type, protocol);
+    if (!csim_in_fiber()) return (int)csim_syscall(SYS_socket, domain, type, protocol);
     FAIL_IF_WANTED("socket", "", domain, -1);
     bool is_stream = (type & 0xF) == SOCK_STREAM && domain == AF_INET;
     if (!is_stream) {
         errno = EAFNOSUPPORT;
         return -1;
     }
-    int number = opened((int)syscall(SYS_socket, AF_UNIX, type, 0));
+    int number = opened((int)csim_syscall(SYS_socket, AF_UNIX, type, 0));
     if (number >= 0) table[number].is_stream = true;
     return number;
 }
 
 int socketpair(int domain, int type, int protocol, int ends[2]) {
-    if (syscall(SYS_socketpair, domain, type, protocol, ends)) return -1;
+    if (csim_syscall(SYS_socketpair, domain, type, protocol, ends)) return -1;
     opened(ends[0]);
     opened(ends[1]);
     return 0;
@@ -338,7 +342,7 @@ static socklen_t listener_name(struct sockaddr_un *name, uint16_t port) {
 int bind(int number, const struct sockaddr *address, socklen_t length) {
     struct descriptor *entry = of(number);
     if (!csim_in_fiber() || !entry || !entry->is_stream || address->sa_family != AF_INET)
-        return (int)syscall(SYS_bind, number, address, length);
+        return (int)csim_syscall(SYS_bind, number, address, length);
     const struct sockaddr_in *wanted = (const void *)address;
     uint16_t port = ntohs(wanted->sin_port);
     if (!port) port = next_port++;
@@ -348,14 +352,14 @@ int bind(int number, const struct sockaddr *address, socklen_t length) {
         if (!first->is_open || !first->is_bound || first->local_port != port
             || first->owner != csim_owner())
             continue;
-        if (syscall(SYS_dup3, other, number, O_CLOEXEC) < 0) return -1;
+        if (csim_syscall(SYS_dup3, other, number, O_CLOEXEC) < 0) return -1;
         entry->local_address = first->local_address;
         entry->local_port = port;
         return 0;
     }
     struct sockaddr_un name;
     socklen_t count = listener_name(&name, port);
-    if (syscall(SYS_bind, number, &name, count)) return -1;
+    if (csim_syscall(SYS_bind, number, &name, count)) return -1;
     entry->local_address = ntohl(wanted->sin_addr.s_addr);
     entry->local_port = port;
     entry->is_bound = true;
@@ -373,9 +377,9 @@ static void describe(uint32_t address, uint16_t port, struct sockaddr *result, s
 int accept4(int listener, struct sockaddr *restrict address, socklen_t *restrict length, int flags) {
     struct descriptor *entry = of(listener);
     if (!csim_in_fiber() || !entry || !entry->is_stream)
-        return (int)syscall(SYS_accept4, listener, address, length, flags);
+        return (int)csim_syscall(SYS_accept4, listener, address, length, flags);
     FAIL_IF_WANTED("accept4", "", 0, -1);
-    int number = opened((int)syscall(SYS_accept4, listener, NULL, NULL, flags));
+    int number = opened((int)csim_syscall(SYS_accept4, listener, NULL, NULL, flags));
     if (number < 0) return -1;
     struct descriptor *made = &table[number];
     made->is_stream = true;
@@ -394,7 +398,7 @@ int accept(int listener, struct sockaddr *restrict address, socklen_t *restrict 
 int getsockname(int number, struct sockaddr *restrict address, socklen_t *restrict length) {
     struct descriptor *entry = of(number);
     if (!csim_in_fiber() || !entry || !entry->is_stream)
-        return (int)syscall(SYS_getsockname, number, address, length);
+        return (int)csim_syscall(SYS_getsockname, number, address, length);
     describe(entry->local_address, entry->local_port, address, length);
     return 0;
 }
@@ -402,7 +406,7 @@ int getsockname(int number, struct sockaddr *restrict address, socklen_t *restri
 int getpeername(int number, struct sockaddr *restrict address, socklen_t *restrict length) {
     struct descriptor *entry = of(number);
     if (!csim_in_fiber() || !entry || !entry->is_stream)
-        return (int)syscall(SYS_getpeername, number, address, length);
+        return (int)csim_syscall(SYS_getpeername, number, address, length);
     describe(entry->peer_address, entry->peer_port, address, length);
     return 0;
 }
@@ -411,7 +415,7 @@ int setsockopt(int number, int level, int option, const void *value, socklen_t l
     struct descriptor *entry = of(number);
     if (csim_in_fiber() && entry && entry->is_stream && (level != SOL_SOCKET || option == SO_REUSEPORT))
         return 0;
-    return (int)syscall(SYS_setsockopt, number, level, option, value, length);
+    return (int)csim_syscall(SYS_setsockopt, number, level, option, value, length);
 }
 
 int getsockopt(int number, int level, int option, void *restrict value, socklen_t *restrict length) {
@@ -421,7 +425,7 @@ int getsockopt(int number, int level, int option, void *restrict value, socklen_
         *(int *)value = entry->error;
         return 0;
     }
-    return (int)syscall(SYS_getsockopt, number, level, option, value, length);
+    return (int)csim_syscall(SYS_getsockopt, number, level, option, value, length);
 }
 
 /// Fills what a stream takes, so that it is not writable until the other end reads.
@@ -433,16 +437,16 @@ static void fill_stream(int number) {
 int connect(int number, const struct sockaddr *address, socklen_t length) {
     struct descriptor *entry = of(number);
     if (!csim_in_fiber() || !entry || !entry->is_stream || address->sa_family != AF_INET)
-        return (int)syscall(SYS_connect, number, address, length);
+        return (int)csim_syscall(SYS_connect, number, address, length);
     const struct sockaddr_in *wanted = (const void *)address;
     int ends[2];
-    if (syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends)) return -1;
+    if (csim_syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends)) return -1;
     csim_keep(ends[1]);
     // The stream takes the socket's place under its number.
-    if (syscall(SYS_dup3, ends[0], number, O_CLOEXEC) < 0) return -1;
-    syscall(SYS_close, ends[0]);
+    if (csim_syscall(SYS_dup3, ends[0], number, O_CLOEXEC) < 0) return -1;
+    csim_syscall(SYS_close, ends[0]);
     int least = 4096;
-    syscall(SYS_setsockopt, number, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+    csim_syscall(SYS_setsockopt, number, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
     fill_stream(number);
     entry->peer_address = ntohl(wanted->sin_addr.s_addr);
     entry->peer_port = ntohs(wanted->sin_port);
@@ -452,7 +456,7 @@ int connect(int number, const struct sockaddr *address, socklen_t length) {
         ? csim.world.connect(csim.world.context, entry->peer_address, entry->peer_port, ends[1], number)
         : ECONNREFUSED;
     errno = error ? error : EINPROGRESS;
-    if (error) syscall(SYS_close, ends[1]);
+    if (error) csim_syscall(SYS_close, ends[1]);
     return -1;
 }
 
@@ -463,8 +467,8 @@ static void drain(int peer) {
 
 void csim_connected(int peer, int descriptor) {
     int usual = 256 << 10;
-    syscall(SYS_setsockopt, descriptor, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
-    syscall(SYS_setsockopt, peer, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
+    csim_syscall(SYS_setsockopt, descriptor, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
+    csim_syscall(SYS_setsockopt, peer, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
     drain(peer);
 }
 
@@ -476,14 +480,14 @@ void csim_refused(int descriptor, int error) {
 }
 
 int csim_dial(uint16_t port) {
-    int number = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int number = (int)csim_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (number < 0) return -1;
     csim_keep(number);
     struct sockaddr_un name;
     socklen_t count = listener_name(&name, port);
-    if (syscall(SYS_connect, number, &name, count)) {
+    if (csim_syscall(SYS_connect, number, &name, count)) {
         int error = errno;
-        syscall(SYS_close, number);
+        csim_syscall(SYS_close, number);
         errno = error;
         return -1;
     }
@@ -510,14 +514,14 @@ static int open_file(int folder, const char *path, int flags, mode_t mode) {
             && fstatat(folder, path, &known, 0) != 0;
         if (is_new) csim_disk_made(path);
         if ((flags & O_TRUNC) && !is_new) {
-            int former = (int)syscall(SYS_openat, folder, path, O_RDWR | O_CLOEXEC, 0);
+            int former = (int)csim_syscall(SYS_openat, folder, path, O_RDWR | O_CLOEXEC, 0);
             if (former >= 0) {
                 csim_disk_resizes(former, 0);
-                syscall(SYS_close, former);
+                csim_syscall(SYS_close, former);
             }
         }
     }
-    int number = opened((int)syscall(SYS_openat, folder, path, flags, mode));
+    int number = opened((int)csim_syscall(SYS_openat, folder, path, flags, mode));
     if (number >= 0 && csim_in_fiber()) table[number].path = strdup(path);
     return number;
 }
@@ -548,7 +552,7 @@ int openat(int folder, const char *path, int flags, ...) {
 
 int close(int number) {
     if (is_simulated()) forget(number);
-    return (int)syscall(SYS_close, number);
+    return (int)csim_syscall(SYS_close, number);
 }
 
 /// A descriptor that stands for the same as another.
@@ -565,14 +569,14 @@ static int doubled(int made, int number) {
     return made;
 }
 
-int dup(int number) { return doubled((int)syscall(SYS_dup, number), number); }
+int dup(int number) { return doubled((int)csim_syscall(SYS_dup, number), number); }
 
 int fcntl(int number, int command, ...) {
     va_list rest;
     va_start(rest, command);
     void *argument = va_arg(rest, void *);
     va_end(rest);
-    int result = (int)syscall(SYS_fcntl, number, command, argument);
+    int result = (int)csim_syscall(SYS_fcntl, number, command, argument);
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? doubled(result, number) : result;
 }
 
@@ -593,7 +597,7 @@ static ssize_t write_at(int number, const void *bytes, size_t count, off_t offse
         }
         csim_disk_writes(number, offset, (int64_t)count);
     }
-    return syscall(SYS_pwrite64, number, bytes, count, offset);
+    return csim_syscall(SYS_pwrite64, number, bytes, count, offset);
 }
 
 ssize_t pwrite(int number, const void *bytes, size_t count, off_t offset) {
@@ -607,14 +611,14 @@ ssize_t pwrite64(int number, const void *bytes, size_t count, off_t offset) {
 ssize_t write(int number, const void *bytes, size_t count) {
     if (csim_in_fiber() && is_file(number)) {
         FAIL_IF_WANTED("write", path_of(number), count, -1);
-        csim_disk_writes(number, syscall(SYS_lseek, number, 0, SEEK_CUR), (int64_t)count);
+        csim_disk_writes(number, csim_syscall(SYS_lseek, number, 0, SEEK_CUR), (int64_t)count);
     }
-    return syscall(SYS_write, number, bytes, count);
+    return csim_syscall(SYS_write, number, bytes, count);
 }
 
 ssize_t pread(int number, void *bytes, size_t count, off_t offset) {
     if (csim_in_fiber() && is_file(number)) FAIL_IF_WANTED("read", path_of(number), count, -1);
-    return syscall(SYS_pread64, number, bytes, count, offset);
+    return csim_syscall(SYS_pread64, number, bytes, count, offset);
 }
 
 ssize_t pread64(int number, void *bytes, size_t count, off_t offset) {
@@ -623,7 +627,7 @@ ssize_t pread64(int number, void *bytes, size_t count, off_t offset) {
 
 ssize_t sendfile(int to, int from, off_t *offset, size_t count) {
     if (csim_in_fiber()) FAIL_IF_WANTED("sendfile", path_of(from), count, -1);
-    return syscall(SYS_sendfile, to, from, offset, count);
+    return csim_syscall(SYS_sendfile, to, from, offset, count);
 }
 
 int ftruncate(int number, off_t size) {
@@ -631,7 +635,7 @@ int ftruncate(int number, off_t size) {
         FAIL_IF_WANTED("ftruncate", path_of(number), size, -1);
         csim_disk_resizes(number, size);
     }
-    return (int)syscall(SYS_ftruncate, number, size);
+    return (int)csim_syscall(SYS_ftruncate, number, size);
 }
 
 int ftruncate64(int number, off_t size) { return ftruncate(number, size); }
@@ -644,7 +648,7 @@ int fallocate(int number, int mode, off_t offset, off_t length) {
         else if (!(mode & 0x01))
             csim_disk_resizes(number, offset + length);
     }
-    return (int)syscall(SYS_fallocate, number, mode, offset, length);
+    return (int)csim_syscall(SYS_fallocate, number, mode, offset, length);
 }
 
 static int sync_file(int number, long call) {
@@ -653,7 +657,7 @@ static int sync_file(int number, long call) {
         csim_disk_synced(number, call == SYS_syncfs);
         return 0;
     }
-    return (int)syscall(call, number);
+    return (int)csim_syscall(call, number);
 }
 
 int fsync(int number) { return sync_file(number, SYS_fsync); }
@@ -662,7 +666,7 @@ int syncfs(int number) { return sync_file(number, SYS_syncfs); }
 
 int sync_file_range(int number, off_t offset, off_t length, unsigned flags) {
     if (csim_in_fiber()) return 0;
-    return (int)syscall(SYS_sync_file_range, number, offset, length, flags);
+    return (int)csim_syscall(SYS_sync_file_range, number, offset, length, flags);
 }
 
 int rename(const char *from, const char *to) {
@@ -670,7 +674,7 @@ int rename(const char *from, const char *to) {
         FAIL_IF_WANTED("rename", from, 0, -1);
         csim_disk_renames(from, to, false);
     }
-    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    return (int)csim_syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
@@ -678,7 +682,7 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
         FAIL_IF_WANTED("rename", from, 0, -1);
         csim_disk_renames(from, to, flags & 2);
     }
-    return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+    return (int)csim_syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
 }
 
 int unlink(const char *path) {
@@ -686,7 +690,7 @@ int unlink(const char *path) {
         FAIL_IF_WANTED("unlink", path, 0, -1);
         csim_disk_removes(path);
     }
-    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return (int)csim_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 int mkdir(const char *path, mode_t mode) {
@@ -695,7 +699,7 @@ int mkdir(const char *path, mode_t mode) {
         struct stat known;
         if (stat(path, &known)) csim_disk_made(path);
     }
-    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    return (int)csim_syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
 int link(const char *from, const char *to) {
@@ -703,7 +707,7 @@ int link(const char *from, const char *to) {
         FAIL_IF_WANTED("link", to, 0, -1);
         csim_disk_made(to);
     }
-    return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    return (int)csim_syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 int statvfs(const char *restrict path, struct statvfs *restrict result) {

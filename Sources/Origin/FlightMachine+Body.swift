@@ -115,9 +115,12 @@ extension FlightMachine {
 
     /// Whether the transfer ends where it has come to stored bytes: at so many of them a new request
     /// for what comes behind them costs less than fetching them twice.
+    ///
+    /// An origin that ignores ranges would send them again in answer to that request.
     func endsAtStored(_ count: Int64, from offset: Int64, total: Int64) -> Bool {
-        isFilling && waiters.isEmpty
-            && (count >= job.limits.joinDistance || offset + count >= total)
+        guard isFilling, waiters.isEmpty else { return false }
+        if offset + count >= total { return true }
+        return count >= job.limits.joinDistance && !ranges.contains(.ignored)
     }
 
     /// What is to be done about a body that is not kept.

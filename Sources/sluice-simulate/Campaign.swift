@@ -22,10 +22,13 @@ final class Campaign {
     /// - Returns: true where every seed passed.
     func run() -> Bool {
         let begin = time(nil)
-        var waiting = ArraySlice(twice ? seeds.flatMap { [$0, $0] } : seeds)
-        while !waiting.isEmpty || !running.isEmpty {
-            while running.count < jobs, let seed = waiting.popFirst() { start(seed) }
-            collect()
+        // The second runs follow all of the first: two runs of one seed share a folder.
+        for _ in 0..<(twice ? 2 : 1) {
+            var waiting = ArraySlice(seeds)
+            while !waiting.isEmpty || !running.isEmpty {
+                while running.count < jobs, let seed = waiting.popFirst() { start(seed) }
+                collect()
+            }
         }
         report(in: max(1, time(nil) - begin))
         return failed.isEmpty

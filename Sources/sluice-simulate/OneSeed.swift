@@ -42,7 +42,9 @@ struct OneSeed {
             _ = write(output, bytes, bytes.count)
         }
         let plan = ScenarioPlan(seed: seed)
-        let home = "/dev/shm/sluice-simulation-\(getpid())"
+        // The same name in each run of a seed: a path decides the order of some sets.
+        let home = "/dev/shm/sluice-simulation-\(seed)"
+        removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }
         var settings = plan.settings

@@ -72,6 +72,7 @@ final class Scenario {
     private var random: Seeded
     private var diskErrors: [(at: Int64, code: CInt)] = []
     private var diskFaults = 0
+    private var isRough = true
 
     init(_ plan: ScenarioPlan, _ configuration: DaemonConfiguration, trace: Trace, log: LogLines) {
         self.plan = plan
@@ -113,6 +114,7 @@ final class Scenario {
             }
         }
         sometime(plan.kills) { [unowned self] in
+            guard isRough else { return }
             daemon.kill()
             restart()
         }
@@ -126,6 +128,7 @@ final class Scenario {
             world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in cdn.endOutage() }
         }
         sometime(plan.diskFaults) { [unowned self] in
+            guard isRough else { return }
             diskErrors.append((world.now, random.pick([ENOSPC, EIO, EDQUOT, EMFILE])))
         }
         for _ in 0..<plan.players {
@@ -215,6 +218,7 @@ final class Scenario {
         if cdn.weather.isOutage { cdn.endOutage() }
         cdn.endOutage()
         diskErrors = []
+        isRough = false
         world.trace.note(world.now, "world: calm")
         for live in cdn.lives { live.thaw(at: world.now) }
         let begin = world.now

@@ -297,10 +297,13 @@ final class OriginConnection {
     private func next() {
         guard !isBusy, !isSilent, let request = readRequest() else { return }
         isBusy = true
+        let answer = cdn.answer(request)
         cdn.world.trace.note(
             cdn.world.now,
-            "cdn: \(request.method) \(request.path) \(request.fields["range"] ?? "")")
-        let answer = cdn.answer(request)
+            "cdn: \(request.method) \(request.path) \(request.fields["range"] ?? "") "
+                + "\(request.fields["if-range"] ?? "") -> \(answer.status) "
+                + "\(answer.fields.first { $0.0 == "Content-Range" }?.1 ?? "") \(answer.body.count) "
+                + "\(answer.isChunked ? "chunked " : "")\(answer.fields.first { $0.0 == "ETag" }?.1 ?? "")")
         cdn.world.after(answer.delay) { [self] in begin(answer, request) }
     }
 

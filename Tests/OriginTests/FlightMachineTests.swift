@@ -348,6 +348,14 @@ import Upstream
         #expect(!story.machine.endsAtStored(1 << 20, from: 0, total: 10_000_000))
     }
 
+    @Test func `a transfer of an origin that ignores ranges does not end in the middle of stored bytes`() {
+        var story = story(wanted: .span(start: 5_000_000, end: nil))
+        story.whole(10_000_000)
+        #expect(story.machine.ranges.contains(.ignored))
+        #expect(!story.machine.endsAtStored(5_000_000, from: 0, total: 10_000_000))
+        #expect(story.machine.endsAtStored(2_000_000, from: 8_000_000, total: 10_000_000))
+    }
+
     @Test func `an origin that ignores a range is known to, and to send more than asked for`() {
         var story = story(wanted: .span(start: 0, end: 1_000))
         story.whole(10_000_000)
