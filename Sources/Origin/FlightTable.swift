@@ -168,6 +168,11 @@ final class FlightTable {
         guard let object = request.object ?? (resource.mayStore ? store.lookup(resource.key) : nil),
             !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
+        if request.object == nil, facts.head.isPlaylist || !resource.holdsWhileKept {
+            // The store may have failed to open what is stale when the request looked.
+            let age = loop.wallNow - facts.head.responseTime
+            guard age < Self.longestWay else { return nil }
+        }
         if request.object == nil, !object.isComplete {
             // Nobody could say that the rest belongs to it (RFC 9111 section 3.4).
             let isOpen = object.isFilling(from: start) || facts.head.strongValidator != nil
@@ -180,6 +185,9 @@ final class FlightTable {
         guard case .hole = object.state(at: start) else { return object }
         return nil
     }
+
+    /// How long a request may be on its way from a server loop.
+    private static let longestWay = Interval.seconds(2 as Int64)
 
     /// Those that run now.
     var allFlights: some Sequence<Flight> { flights.values.lazy.joined() }
