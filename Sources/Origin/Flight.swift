@@ -293,7 +293,17 @@ final class Flight {
             if isKnown { publishIfMedia() }
             if machine.isPlaylist, object.isStorable, !object.isDiscarded { publish(object) }
         }
+        if machine.isPlaylist, !object.isCurrent { forgetFormerList() }
         table.store.finish(object)
+    }
+
+    /// Removes the stored form of a live list whose newer form cannot be kept: served later in the
+    /// place of that one, it would take players back.
+    private func forgetFormerList() {
+        guard outcome?.notStored != nil || object?.didFailToStore == true, !isBehindStored,
+            table.live.list(resource.listKey) != nil
+        else { return }
+        table.store.remove(resource.key)
     }
 
     // MARK: Answers to those who wait
