@@ -252,19 +252,28 @@ final class Scenario {
         guard world.failure == nil, plan.keepsAll else { return }
         world.run(until: world.now + 60 * World.second)
         cdn.beginOutage()
-        let begin = world.now
-        var offline: [OfflineReader] = []
-        for viewer in complete {
-            for path in viewer.fetched.sorted() {
-                offline.append(OfflineReader(path: path, world, checks, port: 9_000))
-            }
-        }
-        for reader in offline { reader.start() }
-        world.run(until: begin + 400 * World.second) { offline.allSatisfy { $0.isDone } }
-        for reader in offline where !reader.isDone && world.failure == nil {
-            world.fault(.offline, "\(reader.name): stored, and not served without the network")
-        }
+        readOffline(.offline)
+        // What has been stored for a minute and a half survives the loss of power, too.
+        world.run(until: world.now + 30 * World.second)
+        guard world.failure == nil else { return }
+        daemon.kill(cuttingPower: random.next())
+        daemon.start()
+        world.run(until: world.now + 5 * World.second)
+        readOffline(.durability)
         cdn.endOutage()
+    }
+
+    private func readOffline(_ oracle: Oracle) {
+        guard world.failure == nil else { return }
+        let begin = world.now
+        let paths = Set(complete.flatMap(\.fetched)).sorted()
+        let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+        for reader in readers { reader.start() }
+        world.run(until: begin + 400 * World.second) { readers.allSatisfy { $0.isDone } }
+        for reader in readers where !reader.isDone {
+            reader.stop()
+            world.fault(oracle, "\(reader.name): stored, and not served without the network")
+        }
     }
 
     // MARK: Nobody is left
@@ -282,12 +291,22 @@ final class Scenario {
             guard parts.count == 2, ["sluice_slots_in_use", "sluice_express_slots_in_use", "sluice_flights"].contains(parts[0]) else { continue }
             if parts[1] != "0" { world.fault(.returnsToZero, "\(line) with nobody there") }
         }
+        checkBudget()
         if figures.isEmpty { world.fault(.answered, "the figures are not answered") }
         client.leave()
         if daemon.sockets > socketsAtRest + Self.idleConnections {
             world.fault(
                 .returnsToZero,
                 "\(daemon.sockets) sockets are open with nobody there, \(socketsAtRest) at the start")
+        }
+    }
+
+    /// The CDN was not asked more than its players can have caused (`OriginAllowance`).
+    private func checkBudget() {
+        let asked = (players + complete).reduce(0) { $0 + $1.client.requests }
+        let most = 25 * (asked + 10) + Int(world.now / (2 * World.second))
+        if cdn.requests > most {
+            world.fault(.budget, "\(cdn.requests) requests to the CDN for \(asked) of players")
         }
     }
 
