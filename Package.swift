@@ -344,7 +344,8 @@ let package = Package(
         .testTarget(
             name: "ServingTests",
             dependencies: [
-                "URISyntax", "HTTP", "Routing", "CachePolicy", "Model", "Serving",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
+                "Store", "Model", "Serving",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -152,8 +152,10 @@ final class Flight {
             hasStrongValidator: head?.strongValidator != nil)
     }
 
-    /// The same at the end of a body. Most bodies are whole then: nothing of them is left to be asked
-    /// for, and no validator need be looked for.
+    /// The same at the end of a body.
+    ///
+    /// Most bodies are whole then: nothing of them is left to be asked for, and no validator need be
+    /// looked for.
     var fillFactsAtEnd: FillFacts? {
         guard hasWholeBody, let writer, let object else { return fillFacts }
         return FillFacts(

@@ -50,6 +50,23 @@ extension Stories.RfcTests {
         #expect(cdn.requestCount(path) == 1)
     }
 
+    @Test
+    func `only-if-cached is answered with the stored part, and never asks for the rest`() throws {
+        let (cdn, daemon, folder) = try mounted()
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        let path = segment("a", 4_000_000)
+        cdn.setBehaviour("cc=max-age=60", for: path)
+        let player = ScriptedPlayer(daemon.baseURL)
+        let part: [WireHead.Field] = [("Range", "bytes=1000000-1000999")]
+        #expect(try player.get("/at" + path, headers: part).status == 206)
+        let asked = cdn.requestCount(path)
+        let cached: [WireHead.Field] = [("Cache-Control", "only-if-cached")]
+        #expect(try player.get("/at" + path, headers: part + cached).status == 206)
+        let whole = try player.get("/at" + path, headers: cached)
+        #expect(whole.status == 504 && whole.text.hasPrefix("client error: "), "\(whole.status)")
+        #expect(cdn.requestCount(path) == asked)
+    }
+
     @Test(arguments: ["cc=no-store", "cc=private", "cc=max-age=0", "cc=max-age=60&header=Vary:*"])
     func `what may not be shared is fetched by each that asks`(_ behaviour: String) throws {
         let (cdn, daemon, folder) = try mounted()

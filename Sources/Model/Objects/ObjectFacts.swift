@@ -172,6 +172,11 @@ package final class ObjectFacts: Sendable {
         playlist.withLock { $0[key]?.playlist }
     }
 
+    /// Whether a rewritten playlist of a session is held in memory.
+    package func isPrepared(for session: SessionID) -> Bool {
+        playlist.withLock { $0.keys.contains { $0.session == session } }
+    }
+
     /// The prepared text of a key; nil where it holds URLs with another host than `own`.
     ///
     /// Those few texts are kept by host; `key` is then the one to keep a new text under.

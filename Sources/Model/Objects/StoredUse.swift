@@ -11,20 +11,39 @@ package enum StoredUse: Equatable {
     case media
     /// A playlist or JSON text, read and rewritten for each session.
     case text
-    /// Not at all; the reason, for people.
-    case unusable(String)
+    /// Not at all.
+    case unusable(Fault)
+
+    /// Why a stored object is not used.
+    package enum Fault: Equatable, Sendable, CaseIterable {
+        case halfText
+        case noPlaylist
+        case halfDecoded
+
+        /// The reason for people.
+        package var text: String {
+            switch self {
+            case .halfText: "half a text cannot be read"
+            case .noPlaylist: "the place is a playlist's, the object is none"
+            case .halfDecoded: "half a decoded body cannot be taken up again"
+            }
+        }
+    }
 }
 
 extension Resource {
     /// What an object that was found under the key is good for.
     package func use(of object: StoredObject, _ facts: ObjectFacts) -> StoredUse {
+        use(of: facts, isComplete: object.isComplete, total: object.total)
+    }
+
+    /// What an object with these facts is good for; `total` is its length, where that is known.
+    package func use(of facts: ObjectFacts, isComplete: Bool, total: Int64?) -> StoredUse {
         if facts.head.isPlaylist || role == .json {
-            return object.isComplete ? .text : .unusable("half a text cannot be read")
+            return isComplete ? .text : .unusable(.halfText)
         }
-        if role == .playlist { return .unusable("the place is a playlist's, the object is none") }
-        if !object.isComplete, object.total == nil, decodesContent {
-            return .unusable("half a decoded body cannot be taken up again")
-        }
+        if role == .playlist { return .unusable(.noPlaylist) }
+        if !isComplete, total == nil, decodesContent { return .unusable(.halfDecoded) }
         return .media
     }
 
@@ -66,9 +85,9 @@ extension Resource {
 }
 
 /// What a decision needs to know of the request and of us.
-package struct Asked {
+package struct Asked: Sendable {
     package let fields: Fields
-    package let now: WallTime
+    package var now: WallTime
     package let isShared: Bool
 
     package init(fields: Fields, now: WallTime, isShared: Bool) {

@@ -117,35 +117,26 @@ final class RevivalAttempt {
 }
 
 extension OriginExchange {
-    /// Starts over under the resource's URL of now, if it is found.
-    ///
-    /// - Returns: false where the failure is to be told at once.
-    func revive(after failure: ProxyFailure) -> Bool {
-        guard revivals < 2, RevivalAttempt.fits(failure, resource) else { return false }
+    /// Looks for the URL that replaced a dead one, and starts over there if it is found.
+    func findSuccessor(_ decision: Decision) {
         revivals += 1
         RevivalAttempt(self).find(resource) { [self] url in
             guard exchange.isAlive else { return }
-            guard let url else { return serveStale(instead: failure) }
+            guard let url else {
+                var decision = decision
+                decision.facts.failure?.maySearch = false
+                decision.facts.failure?.isOfReload = false
+                return decide(decision)
+            }
             core.counters.add(.revived)
             core.log.info(
                 "found again after its token died", metadata: ["url": "\(url.redacted)"])
             move(to: url)
         }
-        return true
     }
 
-    /// Starts over at the successor of a URL that is known to be dead.
-    ///
-    /// - Returns: false where none is known.
-    func startAtSuccessor() -> Bool {
-        guard resource.role != nil, !resource.isMounted,
-            let url = core.revival.successor(of: resource.url), url != resource.url
-        else { return false }
-        move(to: url)
-        return true
-    }
-
-    private func move(to url: AbsoluteURL) {
+    /// Starts over at the URL that replaced a dead one.
+    func move(to url: AbsoluteURL) {
         resource = core.names.resource(resource, movedTo: url)
         fallback = nil
         staleReason = nil

@@ -83,123 +83,89 @@ extension OriginExchange {
     private func serveMedia(_ object: StoredObject, _ facts: ObjectFacts, _ how: Serving) {
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)
-        switch outcomeOfConditions(facts) {
-        case .proceed: break
+        let answer = AnswerFacts(
+            resource: resource, fields: request.fields, method: request.method, range: range,
+            stored: facts, total: object.total)
+        switch answer.part {
         case .notModified:
             count(how.disposition)
             keepForRepetition(facts, how, content: .none) { now, how in
                 builder.at(now).head(facts, .notModified, how)
             }
-            return exchange.respond(builder.head(facts, .notModified, how), body: .none)
-        case .failed:
-            return fail(
-                ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
+            exchange.respond(builder.head(facts, .notModified, how), body: .none)
+        case .preconditionFailed:
+            fail(ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
+        case .rangeNotSatisfiable:
+            fail(
+                ProxyFailure(
+                    .client, .rangeNotSatisfiable,
+                    "the range lies beyond the end of \(resource.url.redacted)",
+                    total: object.total))
+        case .whole:
+            send(object, facts, Stretch(status: facts.head.status, end: object.total), builder, how)
+        case .part(let range):
+            let stretch = Stretch(
+                status: .partialContent, start: range.first, end: range.last + 1,
+                contentRange: ContentRange(range, total: object.total).description, awaited: range)
+            send(object, facts, stretch, builder, how)
+        case .open(let first):
+            let range = ResolvedRange(first: first, last: Wanted.openEnd)
+            let stretch = Stretch(
+                status: .partialContent, start: first, end: object.total,
+                contentRange: ContentRange(range, total: nil).description)
+            send(object, facts, stretch, builder, how)
+        case .parts(let ranges):
+            let multipart = Multipart(
+                ranges, total: object.total ?? 0, contentType: facts.head.fields.first(.contentType)
+            )
+            send(object, facts, multipart, builder, how)
         }
-        let part =
-            facts.head.status == .ok && request.method == .get && request.fields.contains(.range)
-                && Preconditions.useRange(request.fields, validators: facts.validators)
-            ? chosenRange(total: object.total, facts) : .whole
-        guard case .unsatisfiable = part else {
-            return send(object, facts, part, builder, how)
-        }
-        fail(
-            ProxyFailure(
-                .client, .rangeNotSatisfiable,
-                "the range lies beyond the end of \(resource.url.redacted)",
-                total: object.total))
     }
 
-    /// What the client's conditions come to.
-    private func outcomeOfConditions(_ facts: ObjectFacts) -> Preconditions.Outcome {
-        guard Preconditions.stand(in: request.fields) else { return .proceed }
-        guard resource.kind != nil else {
-            return Preconditions.evaluate(
-                request.fields, method: request.method, validators: facts.validators)
-        }
-        // Conditions are for what would be a success without them (RFC 9110 section 13.2.1).
-        guard facts.head.status == .ok else { return .proceed }
-        // Tags that are no tags are still equal where their bytes are.
-        if let given = request.fields.valueBytes(.ifNoneMatch),
-            let own = facts.head.fields.valueBytes(.etag), given == own
-        {
-            return .notModified
-        }
-        // Those two are for origins, which were asked already (RFC 9111 section 4.3.2).
-        var conditions = request.fields
-        conditions.remove(.ifMatch)
-        conditions.remove(.ifUnmodifiedSince)
-        return Preconditions.evaluate(
-            conditions, method: request.method, validators: facts.validators)
+    /// What of an object is sent, and as what.
+    private struct Stretch {
+        let status: HTTPStatus
+        var start: Int64 = 0
+        let end: Int64?
+        var contentRange: String?
+        /// The range that is answered, where one byte tells whether it can be satisfied.
+        var awaited: ResolvedRange?
     }
 
-    private enum ChosenRange {
-        case whole
-        case part(ResolvedRange)
-        /// From this byte to an end that is not known yet (RFC 8673).
-        case open(Int64)
-        case parts(Multipart)
-        case unsatisfiable
-    }
-
-    /// The one range that is answered as 206.
-    ///
-    /// Several ranges of a playback URL are answered with the whole, which RFC 9110 section 14.2
-    /// allows, as is a range of a body whose length is not known yet.
-    private func chosenRange(total: Int64?, _ facts: ObjectFacts) -> ChosenRange {
-        guard case .ranges(let specs) = range else { return .whole }
-        if specs.count > 1 {
-            guard resource.kind != nil, let total else { return .whole }
-            let ranges = Multipart.combined(specs, total: total)
-            guard let first = ranges.first else { return .unsatisfiable }
-            if ranges.count == 1 { return .part(first) }
-            let type = facts.head.fields.first(.contentType)
-            return .parts(Multipart(ranges, total: total, contentType: type))
-        }
-        guard let total else {
-            if resource.isGrowing, let first = openStart(specs[0]) { return .open(first) }
-            guard case .bounded(let first, let last) = specs[0], first > 0 || last < 1 << 20 else {
-                return .whole
-            }
-            return .part(ResolvedRange(first: first, last: last))
-        }
-        return specs[0].resolve(total: total).map(ChosenRange.part) ?? .unsatisfiable
+    private func bodyFacts(
+        _ how: Serving, total: Int64?, from start: Int64, to end: Int64?, isPresent: Bool
+    ) -> BodyFacts {
+        BodyFacts(
+            disposition: how.disposition, policy: resource.policy,
+            origin: isPresent ? .up : core.health.state(of: resource.url.origin),
+            wasAsked: how.status != nil, start: start, end: end, total: total,
+            isPresent: isPresent, joinDistance: core.settings.joinDistance)
     }
 
     private func send(
-        _ object: StoredObject, _ facts: ObjectFacts, _ part: ChosenRange, _ builder: AnswerHead,
+        _ object: StoredObject, _ facts: ObjectFacts, _ stretch: Stretch, _ builder: AnswerHead,
         _ how: Serving
     ) {
         var how = how
-        var start: Int64 = 0
-        var end = object.total
-        let isWhole = if case .whole = part { true } else { false }
-        let status = isWhole ? facts.head.status : HTTPStatus.partialContent
-        var contentRange: String?
-        if case .part(let range) = part {
-            start = range.first
-            end = range.last + 1
-            contentRange = ContentRange(range, total: object.total).description
+        let (start, end, status) = (stretch.start, stretch.end, stretch.status)
+        var body = bodyFacts(
+            how, total: object.total, from: start, to: end,
+            isPresent: isPresent(object, start, end))
+        body.isHead = request.method == .head
+        body.learnsTypeFirst = learnsTypeFirst
+        body.isRange = stretch.awaited != nil
+        body.hasAwaited = waitingReader != nil
+        if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
+        let plan = body.plan
+        if !body.isHead { learnsTypeFirst = false }
+        switch plan {
+        case .refuse(let refusal): return refuse(refusal)
+        case .fetchFirst(let stop): return fetchFirst(of: object, start, stop)
+        case .awaitFirst: return awaitFirst(start, of: object, how)
+        case .send(let disposition): how.disposition = disposition
         }
-        if case .open(let first) = part {
-            start = first
-            contentRange =
-                ContentRange(
-                    ResolvedRange(first: first, last: Wanted.openEnd), total: nil
-                ).description
-        }
-        if case .parts(let multipart) = part {
-            return send(object, facts, multipart, builder, how)
-        }
-        if case .hit = how.disposition, !isPresent(object, start, end) {
-            how.disposition = .partial
-        }
-        if isForbidden(how) { return }
-        if how.status == nil || asksForTypeFirst, request.method != .head {
-            asksForTypeFirst = false
-            if fetchFirstHole(of: object, start, end) { return }
-        }
-        if case .part(let range) = part, waits(for: range, of: object, how) { return }
         count(how.disposition)
+        let contentRange = stretch.contentRange
         var head = builder.head(facts, status, how, contentRange: contentRange)
         if let end, exchange.repeated != nil {
             keepForRepetition(facts, how, content: .part(start: start, end: end)) {
@@ -213,21 +179,12 @@ extension OriginExchange {
 
     /// Waits for the first byte of a range of a body whose length nobody knows: only with that byte,
     /// or with the end of the body, is it known whether the range can be satisfied.
-    ///
-    /// - Returns: true where the answer comes later.
-    private func waits(
-        for range: ResolvedRange, of object: StoredObject, _ how: Serving
-    ) -> Bool {
-        guard object.total == nil, request.method == .get, waitingReader == nil,
-            case .hole = object.state(at: range.first)
-        else { return false }
+    private func awaitFirst(_ first: Int64, of object: StoredObject, _ how: Serving) {
         let reader = Reader(
-            object, of: resource, range: (range.first, range.first + 1), core: core,
-            exchange: exchange)
+            object, of: resource, range: (first, first + 1), core: core, exchange: exchange)
         waitingReader = reader
         exchange.onCancel = { [weak self] in self?.waitingReader?.cancel() }
-        reader.wake = { [self] _ in firstByteCame(range.first, how) }
-        return true
+        reader.wake = { [self] _ in firstByteCame(first, how) }
     }
 
     private func firstByteCame(_ first: Int64, _ how: Serving) {
@@ -261,21 +218,6 @@ extension OriginExchange {
         exchange.respond(head, body: body)
     }
 
-    /// Where a range starts that goes to the end of a resource which is still growing.
-    private func openStart(_ spec: ByteRangeSpec) -> Int64? {
-        switch spec {
-        case .from(let first): first
-        case .bounded(let first, let last) where last >= Wanted.openEnd: first
-        default: nil
-        }
-    }
-
-    /// Fails where a part is missing that nobody may be asked for.
-    private func isForbidden(_ how: Serving) -> Bool {
-        guard case .partial = how.disposition, how.status == nil else { return false }
-        return failPartOfMissing()
-    }
-
     /// Counts the bytes of an answer once it is out.
     func countBytes(_ how: Serving) {
         let isHit = if case .hit = how.disposition { true } else { false }
@@ -293,12 +235,16 @@ extension OriginExchange {
         _ builder: AnswerHead, _ how: Serving
     ) {
         var how = how
-        if how.disposition == .hit,
-            !multipart.ranges.allSatisfy({ isPresent(object, $0.first, $0.last + 1) })
-        {
-            how.disposition = .partial
+        let isPresent = multipart.ranges.allSatisfy {
+            self.isPresent(object, $0.first, $0.last + 1)
         }
-        if isForbidden(how) { return }
+        let body = bodyFacts(
+            how, total: object.total, from: 0, to: object.total, isPresent: isPresent)
+        switch body.plan {
+        case .refuse(let refusal): return refuse(refusal)
+        case .send(let disposition): how.disposition = disposition
+        case .fetchFirst, .awaitFirst: break
+        }
         count(how.disposition)
         (exchange.record as? AccessRecord)?.note(object, from: multipart.ranges[0].first)
         var head = builder.head(facts, .partialContent, how)
@@ -317,23 +263,13 @@ extension OriginExchange {
         exchange.respond(head, body: .source(source, length: multipart.length))
     }
 
-    /// Asks for the first byte before a head is promised, where it is missing and not on its way: an
-    /// origin that fails then gives an error, not a broken body, and one that has another
-    /// representation by now gives that.
-    ///
-    /// - Returns: true when the flights were asked; their reply goes on.
-    private func fetchFirstHole(of object: StoredObject, _ start: Int64, _ end: Int64?) -> Bool {
-        guard end.map({ $0 > start }) ?? true, case .hole(let hole) = object.state(at: start),
-            hole.fill == nil || hole.fillDistance > core.settings.joinDistance
-        else { return false }
+    /// Asks for the first byte, and what follows it up to the end of the hole.
+    private func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
         isPartlyStored = object.presentBytes > 0
-        var stop = [end, hole.end].compactMap { $0 }.min()
-        if stop == object.total { stop = nil }
         fetch(
             FetchRequest(
                 resource: resource, wanted: .span(start: start, end: stop), object: object,
                 delivery: .head, lane: Reader.lane(resource, from: start, to: stop)))
-        return true
     }
 
     private func isPresent(_ object: StoredObject, _ start: Int64, _ end: Int64?) -> Bool {

@@ -1,6 +1,4 @@
 import CachePolicy
-import HLS
-import HTTP
 import HTTPServer
 import Model
 import Origin
@@ -10,56 +8,45 @@ import Reactor
 import Store
 import URISyntax
 
-/// Answers while an origin does not answer, or nobody may be asked: lists in their offline form, and
-/// what is not stored at once.
+/// What playlists are while an origin does not answer, or nobody may be asked.
 extension OriginExchange {
-    /// Whether the origin is known not to answer.
-    var isOriginDown: Bool { core.health.state(of: resource.url.origin) == .down }
-
-    /// Whether a stored playlist is to be cut to what can be played.
-    ///
-    /// A window that is extended by what was recorded tells its own gaps.
-    func takesOfflineForm(_ facts: ObjectFacts) -> Bool {
-        guard facts.head.isPlaylist, resource.role != .json, !resource.session.isShifted,
-            offline == nil
-        else { return false }
-        // What a list names may lie elsewhere than the list.
-        return resource.policy == .offline || core.health.hasDown
-    }
-
-    /// Serves a stored playlist as it is without the network.
-    ///
-    /// A live list stays as it is for as long as a stale one may: players go on asking, and the
-    /// origin may be back in a moment. After that it ends with what is kept.
-    func startOffline(_ object: StoredObject, _ facts: ObjectFacts) {
-        guard resource.policy != .offline else { return askForOfflineForm(object, facts) }
-        prepare(object, facts) { [self] outcome in
-            guard case .success(let list) = outcome, list.facts.isLive else {
-                return askForOfflineForm(object, facts)
-            }
-            guard isOriginDown else { return goOn(object, facts) }
+    /// Looks up the form that a list has without the network, or has it made.
+    func learnOfflineForm(_ object: StoredObject, for decision: inout Decision) -> Bool {
+        if decision.facts.origin == .down, decision.facts.playlist?.isLive ?? false {
             noteMissing()
-            guard Freshness.mayServeStale(question(facts, list)) else {
-                return askForOfflineForm(object, facts)
-            }
-            serve(
-                object, facts, playlist: list, as: .init(disposition: .staleOnError, ttl: -1))
         }
-    }
-
-    /// Serves the form that the list has without the network, once it is made.
-    private func askForOfflineForm(_ object: StoredObject, _ facts: ObjectFacts) {
         let question = question(about: object)
         if let known = core.offline.known(question, now: exchange.loop.now) {
-            return serveOffline(known, object, facts)
+            take(known, for: &decision)
+            return true
         }
-        let bound = LoopBound((self, facts), to: exchange.loop)
+        let bound = LoopBound((self, decision), to: exchange.loop)
         core.offline.ask(question) { form in
             bound.enqueue { pair, _ in
-                guard pair.0.exchange.isAlive else { return }
-                pair.0.serveOffline(form ?? .whole, object, pair.1)
+                var (this, decision) = pair
+                guard this.exchange.isAlive else { return }
+                this.take(form ?? .whole, for: &decision)
+                this.decide(decision)
             }
         }
+        return false
+    }
+
+    private func take(_ form: OfflineForm, for decision: inout Decision) {
+        offline = form
+        var next = newDecision()
+        next.facts.resource = decision.facts.resource
+        next.facts.stored = decision.facts.stored
+        next.facts.entry = decision.facts.entry
+        next.facts.isAnothers = decision.facts.isAnothers
+        next.object = decision.object
+        // The list that may stay as it is is asked for anew, even after a failure.
+        if case .whole = form {
+            next.playlist = decision.playlist
+            next.facts.text = decision.facts.text
+            next.facts.mayLack = decision.facts.mayLack
+        }
+        decision = next
     }
 
     private func question(about object: StoredObject) -> OfflineWorker.Question {
@@ -68,116 +55,31 @@ extension OriginExchange {
             variables: core.playlistMemory.variables(of: resource.session.id))
     }
 
-    /// The list may stay as it is.
-    private func goOn(_ object: StoredObject, _ facts: ObjectFacts) {
-        offline = .whole
-        startText(object, facts)
-    }
+    // MARK: Lists of which something is missing
 
-    private func serveOffline(_ form: OfflineForm, _ object: StoredObject, _ facts: ObjectFacts) {
-        offline = form
-        switch form {
-        case .nothing: failNothingKept()
-        case .whole: goOn(object, facts)
-        case .cut:
-            prepare(object, facts) { [self] outcome in
-                switch outcome {
-                case .success(let playlist):
-                    serve(object, facts, playlist: playlist, as: .init(disposition: .offline))
-                case .failure(let failure): fail(failure)
-                }
-            }
-        }
-    }
-
-    private func failNothingKept() {
-        let subject = resource.url.redacted
-        guard resource.policy != .offline else {
-            return fail(
-                ProxyFailure(
-                    .us, .gatewayTimeout,
-                    "nothing that \(subject) names is stored, and the policy offline forbids to "
-                        + "fetch it"))
-        }
-        guard let mark = core.health.mark(of: resource.url.origin) else {
-            return fail(
-                ProxyFailure(
-                    .origin, .gatewayTimeout,
-                    "nothing that \(subject) names is stored, and where it lies nobody answers"))
-        }
-        fail(mark.refusal(of: resource.url, isList: true, now: exchange.loop.now))
-    }
-
-    /// Fails what is stored only in part, where the rest cannot be had.
-    ///
-    /// - Returns: true where the answer has been given.
-    func failPartOfMissing() -> Bool {
-        if resource.policy == .offline {
-            fail(
-                ProxyFailure(
-                    .us, .gatewayTimeout,
-                    "\(resource.url.redacted) is stored only in part, and the policy is offline"))
-            return true
-        }
-        guard let mark = core.health.mark(of: resource.url.origin), mark.state == .down else {
-            return false
-        }
-        noteMissing()
-        fail(mark.refusal(of: resource.url, now: exchange.loop.now))
-        return true
-    }
-
-    /// Somebody wants something of an origin that does not answer: it is asked for longer.
-    private func noteMissing() {
-        core.health.want(resource.url.origin, now: exchange.loop.now)
-    }
-}
-
-// MARK: Lists of which something is missing
-
-extension OriginExchange {
-    /// Whether a stored list may name what is not stored, while nobody has looked whether its origin
-    /// answers: a player that is given the whole list of a title cannot be given a shorter one later.
-    ///
-    /// A live list was asked for a moment ago.
-    func needsOriginsWord(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool {
-        !hasOriginsWord && !playlist.facts.isLive && resource.policy != .offline
-            && facts.head.isPlaylist && resource.role != .json && !resource.session.isShifted
-            && !facts.isKeptWhole(losses: core.store.losses)
-            && !facts.haveOriginsAnswered(now: exchange.loop.now, losses: core.store.losses)
-    }
-
-    /// Serves what is stored without an answer of its origin.
-    func serveUnasked(
-        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?, _ how: Serving
-    ) {
-        if let playlist, needsOriginsWord(facts, playlist) {
-            return serveWithOriginsWord(object, facts, playlist, how)
-        }
-        serve(object, facts, playlist: playlist, as: how)
-    }
-
-    /// Serves a stored list, or its offline form, once it is known whether the origins of what it
-    /// lacks answer; at once where it lacks nothing.
-    private func serveWithOriginsWord(
-        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist, _ how: Serving
+    /// Finds out whether the origins of what a stored list lacks answer, then goes on; at once where
+    /// it lacks nothing.
+    func learnOriginsWord(
+        _ object: StoredObject, _ stored: ObjectFacts, _ decision: Decision
     ) {
         let losses = core.store.losses
-        let bound = LoopBound((self, facts, playlist, how), to: exchange.loop)
+        let bound = LoopBound((self, decision), to: exchange.loop)
         core.offline.lacking(question(about: object)) { [core] lacking in
-            if lacking?.isEmpty == true { facts.noteKeptWhole(losses: losses) }
+            let isWhole = lacking?.isEmpty == true
+            if isWhole { stored.noteKeptWhole(losses: losses) }
             let goOn: @Sendable () -> Void = {
-                bound.enqueue { known, _ in
-                    let (this, facts, playlist, how) = known
+                bound.enqueue { pair, _ in
+                    var (this, decision) = pair
                     guard this.exchange.isAlive else { return }
                     this.hasOriginsWord = true
                     this.offline = nil
-                    if lacking?.isEmpty != true, this.takesOfflineForm(facts) {
-                        this.startOffline(object, facts)
-                    } else {
-                        this.noteAnswers(of: lacking ?? [], facts, losses: losses)
-                        this.serve(object, facts, playlist: playlist, as: how)
+                    decision.facts.offline = nil
+                    decision.facts.hasDown = core.health.hasDown
+                    decision.facts.originsWord = isWhole ? .lacksNothing : .asked
+                    if !decision.facts.hasDown {
+                        this.noteAnswers(of: lacking ?? [], stored, losses: losses)
                     }
+                    this.decide(decision)
                 }
             }
             guard let lacking, !lacking.isEmpty else { return goOn() }
@@ -192,16 +94,5 @@ extension OriginExchange {
             core.health.lastAnswer(of: url.origin).map { now - $0 < .seconds(1 as Int64) } ?? false
         }
         if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now, losses: losses) }
-    }
-}
-
-extension OriginExchange {
-    /// Whether what is stale is served without asking an origin that did not answer a moment ago.
-    func mayServeUnasked(_ facts: ObjectFacts, _ playlist: PreparedPlaylist?) -> Bool {
-        guard core.health.state(of: resource.url.origin) > .up,
-            Freshness.mayServeStale(question(facts, playlist))
-        else { return false }
-        noteMissing()
-        return true
     }
 }

@@ -45,6 +45,13 @@ package struct WhyContext: Sendable {
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
+    /// Whether a session plays a live stream.
+    var isLive: @Sendable (SessionID) -> Bool = { _ in false }
+    /// Whether another URL has replaced a dead one.
+    var hasSuccessor: @Sendable (Resource) -> Bool = { _ in false }
+    /// Bytes that a reader waits for rather than ask for them by itself.
+    var joinDistance: Int64 = 0
+
     package init(store: ObjectStore, keys: KeyTable, sessions: SessionTable) {
         self.store = store
         self.keys = keys
@@ -85,6 +92,9 @@ extension ProxyCore {
         context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }
         context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
+        context.isLive = { [self] in playlistMemory.isLive($0) }
+        context.hasSuccessor = { [self] in successor(of: $0) != nil }
+        context.joinDistance = settings.joinDistance
         return context
     }
 }

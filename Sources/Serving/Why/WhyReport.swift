@@ -12,34 +12,31 @@ import URISyntax
 /// A report; reads the store's index and heads, and counts as no use.
 struct WhyReport {
     private let core: WhyContext
-    private let resource: Resource
+    private let next: WhyPlan
+    /// The role of the URL that was asked about.
+    private let role: ResourceRole?
     private let place: KeyPlace
     private let now: WallTime
-    private let object: StoredObject?
-    /// Where what a playlist lacks would have to come from; nil where that is not known.
-    private let lacking: [AbsoluteURL]?
+    /// What the playlist says of itself, if the object is one.
+    private let playlist: PlaylistFacts?
+
+    private var resource: Resource { next.facts.resource }
+    private var object: StoredObject? { next.object }
+    private var facts: ObjectFacts? { next.stored }
 
     init(_ subject: WhySubject, _ core: WhyContext, now: WallTime) {
         self.core = core
         self.now = now
         place = subject.place
-        var resource = subject.resource
-        // A session that was given a playlist of its own is served that one.
-        let own = resource.kept(for: resource.session)
-        if core.store.peek(own.key) != nil { resource = own }
-        if resource.kind != nil,
-            case .object(let object, _, let chosen) = core.store.select(resource)
-        {
-            self.resource = chosen
-            self.object = object
+        role = subject.resource.role
+        let next = WhyPlan(subject.resource, core, now: now)
+        self.next = next
+        if let playlist = next.facts.playlist, next.stored?.head.isPlaylist == true {
+            self.playlist = playlist
+        } else if let object = next.object, let stored = next.stored {
+            playlist = core.playlist(object, stored, of: next.facts.resource)
         } else {
-            self.resource = resource
-            object = core.store.peek(resource.key)
-        }
-        if let object, object.isComplete, ObjectFacts.of(object)?.head.isPlaylist == true {
-            lacking = core.lacking(self.resource, object)
-        } else {
-            lacking = nil
+            playlist = nil
         }
     }
 
@@ -48,13 +45,13 @@ struct WhyReport {
         .object([
             .init("url", .text(resource.url.redacted)),
             .init("place", .text(place.isMounted ? "mount" : "playback")),
-            .init("role", resource.role.map { .text("\($0)") } ?? .null),
+            .init("role", role.map { .text("\($0)") } ?? .null),
             .init("policy", policy), .init("key", key), .init("stored", stored),
             .init("refused", refused), .init("origin", origin),
             .init("live", core.live?.report(on: resource, now: now) ?? .null),
             .init("window", core.window(resource) ?? .null),
             .init("freshness", freshness),
-            .init("next", next),
+            .init("next", nextStep),
         ])
     }
 
@@ -90,8 +87,6 @@ struct WhyReport {
 
     // MARK: What is stored
 
-    private var facts: ObjectFacts? { object.flatMap(ObjectFacts.of) }
-
     private var stored: JSONValue {
         guard let object, let facts else { return .null }
         let spans = object.spans.ranges.prefix(64).map {
@@ -107,7 +102,7 @@ struct WhyReport {
             .init("filling", .truth(object.hasFills)),
             .init("playlist", .truth(facts.head.isPlaylist)),
             .init(
-                "lacks", lacking.map { .list($0.map { .text("\($0.origin)") }) } ?? .null),
+                "lacks", next.lacking.map { .list($0.map { .text("\($0.origin)") }) } ?? .null),
             .init("title", .text(titleText(object.title))), .init("pinned", .truth(pinned)),
             .init("etag", Self.text(facts.head.fields.first(.etag))),
             .init("last-modified", Self.text(facts.head.fields.first(.lastModified))),
@@ -148,57 +143,21 @@ struct WhyReport {
         ])
     }
 
-    /// What a stored playlist is while nobody can be asked; nil where it is as it was.
-    private func offlineOutcome(_ question: Freshness.Question) -> (String, String)? {
-        guard let object, facts?.head.isPlaylist == true, resource.role != .json,
-            !resource.session.isShifted
-        else { return nil }
-        let isDown = outage?.state == .down
-        guard resource.policy == .offline || isDown || core.hasDown() else { return nil }
-        let reason = resource.policy == .offline ? "the policy is offline" : "an origin is down"
-        if resource.policy != .offline, question.playlist?.isLive ?? false {
-            guard isDown else { return nil }
-            if Freshness.mayServeStale(question) {
-                return (Disposition.staleOnError.name, "answer from the store; the origin is down")
-            }
-        }
-        // The same decision as a request's.
-        switch core.offlineForm(resource, object) {
-        case .whole?: return nil
-        case .nothing?:
-            return ("failed", "504, since nothing that it names is stored, and \(reason)")
-        case .cut?, nil:
-            return (
-                Disposition.offline.name,
-                "answer what of it can be played from the store; \(reason)"
-            )
-        }
-    }
-
     // MARK: Freshness
 
-    /// What the playlist says of itself, if the object is one.
-    private var playlistFacts: PlaylistFacts? {
-        guard let object, let facts, facts.head.isPlaylist, object.isComplete,
-            let base = try? AbsoluteURL(facts.head.finalURL), let total = object.total,
-            let body = try? readBody(of: object, count: Int(total))
-        else { return nil }
-        let reading = PlaylistReading(
-            limits: core.limits, variables: core.variables(resource.session.id))
-        return (try? Playlist(body, base: base, reading)).map { PlaylistFacts($0.summary) }
-    }
-
-    private var decision: (use: StoredUse, question: Freshness.Question, freshness: Freshness)? {
-        guard let object, let facts else { return nil }
-        let asked = Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared)
-        let question = resource.freshnessQuestion(facts, playlistFacts, asked)
-        var decision = Freshness.decide(question)
-        if core.live?.isOfFormerEpoch(facts, resource) == true { decision = .stale(.epoch) }
-        return (resource.use(of: object, facts), question, decision)
+    private var decision: (question: Freshness.Question, freshness: Freshness)? {
+        guard let facts else { return nil }
+        let asked = next.facts.asked
+        let question = resource.freshnessQuestion(facts, playlist, asked)
+        let freshness = resource.freshness(
+            facts, playlist, asked,
+            isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
+            isLiveSession: core.isLive(resource.session.id))
+        return (question, freshness)
     }
 
     private var freshness: JSONValue {
-        guard let (_, question, freshness) = decision else { return .null }
+        guard let (question, freshness) = decision else { return .null }
         let rules = question.rules
         var members: [JSONValue.Member] = [
             .init("age", .number(rules.age(at: now))), .init("lifetime", .number(rules.lifetime)),
@@ -231,46 +190,10 @@ struct WhyReport {
     // MARK: What comes next
 
     /// What a plain GET would do now, by the name that its `Cache-Status` would have.
-    private var next: JSONValue {
-        let (outcome, text) = nextOutcome
-        return .object([.init("outcome", .text(outcome)), .init("what", .text(text))])
-    }
-
-    private var nextOutcome: (String, String) {
-        guard let object, let (use, question, freshness) = decision else {
-            if resource.policy != .offline, outage?.state == .down {
-                return ("failed", "504, since the origin does not answer")
-            }
-            return resource.policy == .offline
-                ? ("failed", "504, since the policy offline forbids to fetch")
-                : (Disposition.miss.name, "fetch all of it")
-        }
-        if case .unusable(let why) = use { return (Disposition.miss.name, "fetch anew: \(why)") }
-        if let offline = offlineOutcome(question) { return offline }
-        switch freshness {
-        case .fresh where object.isComplete:
-            guard lacking?.isEmpty ?? true else {
-                return (
-                    Disposition.hit.name,
-                    "answer from the store if the origins of what it lacks answer, else with what of "
-                        + "it can be played"
-                )
-            }
-            return (Disposition.hit.name, "answer from the store alone")
-        case .fresh:
-            return (Disposition.partial.name, "answer from the store and fetch what is missing")
-        case .staleWhileRevalidate:
-            return (
-                Disposition.staleWhileRevalidate.name, "answer from the store and ask behind it"
-            )
-        case .stale(let reason):
-            let how = facts?.head.strongValidator != nil || facts?.head.fields.first(.etag) != nil
-            return (
-                Disposition.refreshed(reason).name,
-                how
-                    ? "ask the origin whether it has changed; revalidated if not"
-                    : "fetch it again, since it has no validator"
-            )
-        }
+    private var nextStep: JSONValue {
+        .object([
+            .init("outcome", .text(next.outcome)), .init("what", .text(next.text)),
+            .init("plan", .text(next.plan.name)),
+        ])
     }
 }

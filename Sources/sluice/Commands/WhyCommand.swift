@@ -166,6 +166,8 @@ struct WhyText: Decodable {
     struct Next: Decodable {
         let outcome: String
         let what: String
+        /// Nil where a daemon of 0.4 answers.
+        let plan: String?
     }
 
     let url: String
@@ -203,6 +205,7 @@ struct WhyText: Decodable {
         if let window { lines.append(line("window", window.text)) }
         lines += freshnessLines
         lines.append(line("next", "\(next.outcome): \(next.what)"))
+        if let plan = next.plan { lines.append(line("plan", plan)) }
         return lines
     }
 

@@ -1,0 +1,212 @@
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Model
+import Playlists
+import Posix
+import Reactor
+import Store
+import URISyntax
+
+/// Looks up what a plan depends on.
+extension OriginExchange {
+    /// Looks up a fact.
+    ///
+    /// - Returns: false where it comes later; the decision goes on then.
+    func learn(_ fact: RequestPlan.Fact, for decision: inout Decision) -> Bool {
+        if case .stored = fact {
+            lookUp(for: &decision)
+            return true
+        }
+        guard fact != .name else {
+            learnName(for: &decision)
+            return true
+        }
+        guard let object = decision.object, let stored = decision.stored else {
+            fail(ProxyFailure(.us, .internalServerError, "\(fact.rawValue) of nothing stored"))
+            return false
+        }
+        switch fact {
+        case .stored, .name: break
+        case .entryText: return learnEntryText(object, stored, for: &decision)
+        case .owner: decision.facts.isAnothers = isAnothers(stored)
+        case .playlist: return learnPlaylist(object, stored, for: &decision)
+        case .offlineForm: return learnOfflineForm(object, for: &decision)
+        case .originsWord:
+            learnOriginsWord(object, stored, decision)
+            return false
+        case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
+        case .stream:
+            decision.facts.isLiveSession = core.playlistMemory.isLive(resource.session.id)
+        case .bytes: decision.facts.holdsAsked = holdsAsked(object)
+        case .sharing: learnSharing(object, stored, for: &decision)
+        }
+        return true
+    }
+
+    private func lookUp(for decision: inout Decision) {
+        guard resource.kind == nil else { return select(for: &decision) }
+        guard let object = core.store.lookup(resource.key), let facts = ObjectFacts.of(object)
+        else {
+            decision.facts.stored = .nothing
+            return
+        }
+        learnLength(of: object)
+        decision.take(object, facts)
+    }
+
+    /// Finds the response that the request selects among the variants.
+    private func select(for decision: inout Decision) {
+        switch core.store.select(resource) {
+        case .object(let object, let facts, let selected):
+            resource = selected
+            decision.take(object, facts)
+        case .otherVariants(let index, let selected):
+            resource = selected
+            decision.variants = index
+            decision.facts.stored = .otherVariants
+        case .nothing: decision.facts.stored = .nothing
+        }
+        decision.facts.resource = resource
+    }
+
+    private func learnName(for decision: inout Decision) {
+        var name = RequestFacts.Name()
+        decision.successor = core.successor(of: resource)
+        name.hasSuccessor = decision.successor != nil
+        name.isGivenAway = core.live.isGivenAway(resource)
+        decision.facts.name = name
+    }
+
+    private func learnEntryText(
+        _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
+    ) -> Bool {
+        if resource.mustBeJudged(object, stored) {
+            let next = decision
+            makeElsewhere(
+                .judgement, of: object,
+                { [resource] in stored.isTextOfHLS = resource.isText(object) }
+            ) { this, _ in this.decide(next) }
+            return false
+        }
+        let entry = resource.entryText(object, stored)
+        decision.facts.entry = entry
+        if case .text = entry {
+            // From here on as JSON that a playlist names.
+            resource = resource.changing { $0.role = .json }
+            decision.facts.resource = resource
+        }
+        return true
+    }
+
+    private func learnPlaylist(
+        _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
+    ) -> Bool {
+        let next = decision
+        prepare(object, stored) { [self] outcome in
+            var next = next
+            switch outcome {
+            case .success(let playlist):
+                next.playlist = playlist
+                next.facts.take(playlist, mayLack: mayLack(stored, playlist.facts))
+                next.facts.asked = circumstances
+            case .failure(let failure):
+                if let reply = next.facts.reply, !reply.isRevalidated {
+                    core.store.remove(resource.key)
+                    return decide(decisionAfter(failure))
+                }
+                next.facts.text = .unreadable
+                if next.failure == nil { next.failure = failure }
+            }
+            decide(next)
+        }
+        return false
+    }
+
+    /// Whether a playlist may lack something whose origin nobody has asked lately.
+    func mayLack(_ stored: ObjectFacts, _ playlist: PlaylistFacts) -> Bool {
+        guard !playlist.isLive else { return false }
+        let losses = core.store.losses
+        return !stored.isKeptWhole(losses: losses)
+            && !stored.haveOriginsAnswered(now: exchange.loop.now, losses: losses)
+    }
+
+    private func learnSharing(
+        _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
+    ) {
+        guard let outcome = decision.outcome else { return decision.facts.mayShare = false }
+        let mayShare = mayShare(object, stored, outcome)
+        decision.facts.mayShare = mayShare
+        if mayShare { adopt(object, outcome, for: &decision) }
+    }
+
+    /// Takes the place that a response under HTTP's rules was stored in.
+    func adopt(_ object: StoredObject, _ outcome: FetchOutcome, for decision: inout Decision) {
+        if outcome.notStored == nil { resource = resource.stored(as: object) }
+        decision.facts.resource = resource
+        onlyHere = outcome.onlyHere
+    }
+
+    // MARK: Repeated hits
+
+    /// How fresh a response is that was served before in answer to the same request; nil where it
+    /// would not be served now as it was then.
+    func freshnessAgain(
+        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?
+    ) -> Freshness? {
+        if let playlist {
+            let takesOfflineForm =
+                (resource.policy == .offline || core.health.hasDown)
+                && resource.mayTakeOfflineForm(facts)
+            guard !takesOfflineForm, !needsOriginsWord(facts, playlist),
+                !core.isShiftLong(resource), form(of: object, facts) == playlist.form
+            else { return nil }
+        }
+        return resource.freshness(
+            facts, playlist?.facts, circumstances,
+            isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
+            isLiveSession: core.playlistMemory.isLive(resource.session.id))
+    }
+
+    private func needsOriginsWord(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool {
+        !playlist.facts.isLive && resource.policy != .offline
+            && resource.mayTakeOfflineForm(facts) && mayLack(facts, playlist.facts)
+    }
+}
+
+extension RequestFacts {
+    /// Takes in a text as it is served.
+    mutating func take(_ playlist: PreparedPlaylist, mayLack: Bool) {
+        text = .readable(playlist.facts, isShifted: playlist.form.timeShift != 0)
+        self.mayLack = mayLack
+    }
+}
+
+extension OfflineForm {
+    var outcome: RequestFacts.OfflineOutcome {
+        switch self {
+        case .whole: .whole
+        case .cut: .cut
+        case .nothing: .nothing
+        }
+    }
+}
+
+extension ProxyCore {
+    /// The URL that replaced the resource's, where its token is known to have died.
+    func successor(of resource: Resource) -> AbsoluteURL? {
+        guard resource.role != nil, !resource.isMounted,
+            let url = revival.successor(of: resource.url), url != resource.url
+        else { return nil }
+        return url
+    }
+}
+
+extension LiveMemory {
+    /// Whether what is asked for can be had no more: the origin has given its name to another.
+    func isGivenAway(_ resource: Resource) -> Bool {
+        resource.kind == nil && resource.role != .playlist
+            && resource.epoch < epoch(of: resource.nameKey)
+    }
+}

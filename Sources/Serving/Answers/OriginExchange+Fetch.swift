@@ -1,0 +1,151 @@
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Model
+import Origin
+import Playlists
+import Reactor
+import Store
+import Upstream
+
+/// Asks the flights, and hears their replies.
+extension OriginExchange {
+    // MARK: Asking
+
+    func fetch(_ wanted: FetchRequest) {
+        let id = FetchID()
+        let bound = LoopBound(self, to: exchange.loop)
+        var wanted = wanted
+        wanted.budget = budget
+        if resource.kind != nil {
+            wanted.terms.interim = { head in
+                bound.enqueue { this, _ in this.exchange.sendInterim(head) }
+            }
+        }
+        exchange.onCancel = { [core] in core.flights.cancel(id) }
+        core.flights.fetch(wanted, id: id) { reply in
+            bound.enqueue { this, _ in this.hear(reply) }
+        }
+    }
+
+    /// Asks whether what is stored is still right.
+    func revalidate(_ decision: Decision, _ reason: Freshness.StaleReason) {
+        guard let object = decision.object, let stored = decision.facts.response else { return }
+        fallback = object
+        staleReason = reason
+        let isText = decision.playlist != nil
+        // Where another origin is down, the list was found to be right as it is.
+        if isText, decision.facts.hasDown, offline == nil { offline = .whole }
+        var request = FetchRequest(
+            resource: resource, wanted: .whole, object: object, revalidates: true,
+            delivery: isText ? .completion : .head,
+            lane: resource.role?.isExpress == true || isText ? .express : .playback)
+        if resource.kind != nil {
+            request.terms.staleServes = decision.facts.mayServeStale(stored)
+            if self.request.method == .head, !isText {
+                request.terms.method = .head
+                request.terms.isAlone = true
+            }
+        }
+        fetch(request)
+    }
+
+    /// Asks the origin about a response that is served meanwhile (RFC 5861 section 3).
+    func renewBehind(_ object: StoredObject) {
+        let request = FetchRequest(
+            resource: resource, wanted: .whole, object: object, revalidates: true,
+            delivery: .completion, lane: .background)
+        core.flights.fetch(request, id: FetchID()) { _ in }
+    }
+
+    /// Asks for what is not stored; under HTTP's rules with the client's conditions for the origin
+    /// to judge.
+    func fetchMissing(
+        _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
+    ) {
+        learnsTypeFirst = learnsTypeFirst || part.learnsTypeFirst
+        var lane = Lane.playback
+        if case .span(let start, let end) = part.wanted {
+            lane = Reader.lane(resource, from: start, to: end)
+        }
+        var missing = FetchRequest(
+            resource: resource, wanted: part.wanted,
+            delivery: resource.isNamedAsText ? .completion : .head, lane: lane)
+        if resource.kind != nil {
+            if let reason = reason.staleReason { staleReason = reason }
+            addTerms(to: &missing, reason, decision.variants)
+        }
+        fetch(missing)
+    }
+
+    /// Asks for the rest of what may be a JSON text of HLS.
+    func fetchRest(_ decision: Decision) {
+        hasAwaitedText = true
+        fetch(
+            FetchRequest(
+                resource: resource, wanted: .whole, object: decision.object,
+                delivery: .completion, lane: .express))
+    }
+
+    // MARK: Hearing
+
+    private func hear(_ reply: FetchReply) {
+        exchange.onCancel = nil
+        guard exchange.isAlive else {
+            if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }
+            return
+        }
+        switch reply {
+        case .object(let object, let outcome): hear(object, outcome)
+        case .notModified(let object): hearNotModified(object)
+        case .head(let head, let length): answer(head, length: length)
+        case .failure(let failure):
+            var decision = decisionAfter(failure)
+            decision.facts.failure?.maySearch =
+                revivals < 2 && RevivalAttempt.fits(failure, resource)
+            decision.facts.failure?.isOfReload = resource.live.delivery != nil
+            decide(decision)
+        }
+    }
+
+    private func hearNotModified(_ object: StoredObject) {
+        guard let facts = ObjectFacts.of(object) else {
+            var decision = newDecision()
+            decision.facts.stored = .nothing
+            return decide(decision)
+        }
+        if resource.kind != nil { resource = resource.stored(as: object) }
+        var decision = newDecision()
+        decision.take(object, facts)
+        decision.status = .notModified
+        decision.facts.reply = RequestFacts.Reply(isRevalidated: true)
+        decide(decision)
+    }
+
+    private func hear(_ object: StoredObject, _ outcome: FetchOutcome) {
+        guard let facts = ObjectFacts.of(object) else {
+            return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
+        }
+        var decision = newDecision()
+        decision.take(object, facts)
+        decision.outcome = outcome
+        decision.status = outcome.status
+        decision.facts.reply = RequestFacts.Reply(
+            isCollapsed: outcome.isCollapsed, wasStored: outcome.wasStored,
+            wasPartlyStored: isPartlyStored, hasAwaitedText: hasAwaitedText,
+            staleReason: staleReason, notStored: outcome.notStored)
+        if resource.kind != nil, !outcome.isCollapsed { adopt(object, outcome, for: &decision) }
+        decide(decision)
+    }
+
+    /// The decision once the origin did not work: what is stored may serve, within its bounds.
+    func decisionAfter(_ failure: ProxyFailure) -> Decision {
+        var decision = newDecision()
+        decision.failure = failure
+        decision.facts.failure = RequestFacts.Failure(allowsStale: failure.allowsStale)
+        decision.facts.stored = .nothing
+        if let fallback, let facts = ObjectFacts.of(fallback) { decision.take(fallback, facts) }
+        return decision
+    }
+}

@@ -1,0 +1,267 @@
+import CachePolicy
+import HLS
+import HTTP
+import Model
+
+/// The decision: which plan the facts lead to.
+extension RequestFacts {
+    var plan: RequestPlan {
+        guard let stored else { return planWithoutLookup }
+        if failure != nil { return planAfterFailure(stored) }
+        switch stored {
+        case .nothing: return resource.kind == nil ? missing(.nothingStored) : ask(.nothingStored)
+        case .otherVariants: return ask(.otherVariants)
+        case .response(let response):
+            if let reply { return plan(for: response, from: reply) }
+            return resource.kind == nil ? plan(for: response) : planUnderRules(response)
+        }
+    }
+
+    private var planWithoutLookup: RequestPlan {
+        let isReload = resource.kind == nil && resource.live.delivery != nil
+        return isReload && resource.policy != .offline ? .awaitReload : .learn(.stored)
+    }
+
+    // MARK: Playback
+
+    private func plan(for response: Response) -> RequestPlan {
+        if resource.role == nil, entry == nil { return .learn(.entryText) }
+        switch use(of: response) {
+        case .text: return plan(forText: response)
+        case .unusable(let fault): return missing(.unusable(fault))
+        case .media: return reuse(response)
+        }
+    }
+
+    private func use(of response: Response) -> StoredUse {
+        resource.use(
+            of: response.facts, isComplete: response.isComplete, total: response.total)
+    }
+
+    private func plan(forText response: Response) -> RequestPlan {
+        guard response.isComplete else { return missing(.unusable(.halfText)) }
+        if resource.policy != .offline {
+            guard let isAnothers else { return .learn(.owner) }
+            if isAnothers { return .fetchOwnCopy }
+        }
+        if takesOfflineForm(response) { return planOffline(response) }
+        if let plan = planOfForm { return plan }
+        switch text {
+        case nil: return .learn(.playlist)
+        // It was readable once, or it would not be kept: the limits have changed, or what its parent
+        // list said is forgotten. A newer one takes its place, if there is one.
+        case .unreadable?:
+            return resource.policy == .offline ? .refuse(.unreadable) : missing(.unreadable)
+        case .readable?: return reuse(response)
+        }
+    }
+
+    /// Whether a stored playlist is to be cut to what can be played, and was not looked at yet.
+    ///
+    /// A window that is extended by what was recorded tells its own gaps.
+    private func takesOfflineForm(_ response: Response) -> Bool {
+        offline == nil && originsWord != .lacksNothing
+            && (resource.policy == .offline || hasDown)
+            && resource.mayTakeOfflineForm(response.facts)
+    }
+
+    /// What becomes of a playlist while an origin is down or nobody may be asked.
+    ///
+    /// A live list stays as it is for as long as a stale one may: players go on asking, and the
+    /// origin may be back in a moment. After that it ends with what is kept.
+    private func planOffline(_ response: Response) -> RequestPlan {
+        if resource.policy == .offline { return .learn(.offlineForm) }
+        guard let text else { return .learn(.playlist) }
+        guard case .readable(let playlist, _) = text, playlist.isLive else {
+            return .learn(.offlineForm)
+        }
+        guard origin == .down else {
+            var whole = self
+            whole.failure = nil
+            whole.offline = .whole
+            return whole.reuse(response)
+        }
+        return mayServeStale(response) ? .serve(.staleOnError, ttl: -1) : .learn(.offlineForm)
+    }
+
+    /// The plan that the offline form leads to; nil where the playlist may stay as it is, or nobody
+    /// has asked.
+    private var planOfForm: RequestPlan? {
+        switch (offline, text) {
+        case (nil, _), (.whole?, _): nil
+        case (.nothing?, _):
+            .refuse(resource.policy == .offline ? .nothingKept : .nothingKeptOfSilentOrigin)
+        case (.cut?, nil): .learn(.playlist)
+        case (.cut?, .unreadable?): .refuse(.unreadable)
+        case (.cut?, .readable?): .serve(.offline, ttl: nil)
+        }
+    }
+
+    // MARK: What is stored
+
+    /// What becomes of a response that is usable in its place.
+    private func reuse(_ response: Response) -> RequestPlan {
+        if text == nil, isOfFormerEpoch == nil, resource.policy != .offline {
+            return .learn(.epoch)
+        }
+        if resource.role == .key, isLiveSession == nil { return .learn(.stream) }
+        let freshness = resource.freshness(
+            response.facts, playlist, asked, isOfFormerEpoch: isOfFormerEpoch ?? false,
+            isLiveSession: isLiveSession ?? false)
+        switch freshness {
+        case .fresh(let ttl): return unasked(.serve(.hit, ttl: ttl), response)
+        case .staleWhileRevalidate(let ttl): return .serve(.staleWhileRevalidate, ttl: ttl)
+        case .stale where resource.kind != nil && directives.onlyIfCached:
+            return .refuse(.onlyIfCached)
+        case .stale(let reason):
+            guard reason != .epoch, origin > .up, mayServeStale(response) else {
+                return .revalidate(reason)
+            }
+            return unasked(.serve(.staleOnError, ttl: -1), response)
+        }
+    }
+
+    func mayServeStale(_ response: Response) -> Bool {
+        Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
+    }
+
+    /// A plan to serve without an answer of the origin.
+    ///
+    /// A player that is given the whole list of a title cannot be given a shorter one later: where
+    /// something may be missing, its origins are asked first whether they answer. A live list was
+    /// asked for a moment ago.
+    private func unasked(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
+        guard originsWord == nil, mayLack, let playlist, !playlist.isLive,
+            resource.policy != .offline, resource.mayTakeOfflineForm(response.facts)
+        else { return plan }
+        return .learn(.originsWord)
+    }
+
+    // MARK: What is not stored
+
+    private func missing(_ reason: RequestPlan.FetchReason) -> RequestPlan {
+        guard resource.kind == nil else { return ask(reason) }
+        guard let name else { return .learn(.name) }
+        if name.hasSuccessor { return .followSuccessor }
+        if resource.policy == .offline { return .refuse(.notStored) }
+        return name.isGivenAway ? .refuse(.nameGivenAway) : .fetch(reason, missingPart)
+    }
+
+    // MARK: HTTP's rules
+
+    private var directives: RequestDirectives { RequestDirectives(asked.fields) }
+
+    /// The client's directives and conditions count, and what is stored may be a part
+    /// (RFC 9111 sections 4 and 5.2.1).
+    private func planUnderRules(_ response: Response) -> RequestPlan {
+        let directives = directives
+        // The operator's word that nobody is to be asked goes before the client's.
+        if resource.policy != .offline {
+            if directives.noStore { return ask(.requestNoStore) }
+            if hasConditionsOfOrigin { return ask(.clientConditions) }
+        }
+        let isPart = !response.isComplete
+        if isPart, directives.onlyIfCached || response.facts.head.strongValidator == nil {
+            guard let holdsAsked else { return .learn(.bytes) }
+            // Parts without a strong validator can be used only as far as they go.
+            if !holdsAsked { return ask(.partWithoutValidator) }
+        }
+        return response.facts.head.isPlaylist ? plan(forText: response) : reuse(response)
+    }
+
+    /// Conditions that only an origin can judge (RFC 9111 section 4.3.2).
+    private var hasConditionsOfOrigin: Bool {
+        asked.fields.contains(.ifMatch) || asked.fields.contains(.ifUnmodifiedSince)
+    }
+
+    private func ask(_ reason: RequestPlan.FetchReason) -> RequestPlan {
+        if directives.onlyIfCached { return .refuse(.onlyIfCached) }
+        return resource.policy == .offline ? .refuse(.notStored) : .fetch(reason, missingPart)
+    }
+
+    // MARK: After the origin was asked
+
+    /// The origin did not work: what is stored may serve, within its bounds.
+    private func planAfterFailure(_ stored: Stored) -> RequestPlan {
+        guard let failure else { return .refuse(.failure) }
+        if failure.maySearch { return .findSuccessor }
+        guard failure.allowsStale, case .response(let response) = stored else {
+            return .refuse(.failure)
+        }
+        if let plan = planOfForm { return plan }
+        var isShifted = false
+        if resource.isRewritten(response.facts) {
+            guard response.isComplete else { return .refuse(.failure) }
+            switch text {
+            case nil: return .learn(.playlist)
+            case .unreadable?: return .refuse(.failure)
+            case .readable(_, let shifted)?: isShifted = shifted
+            }
+            // Players ask for the next list as soon as they have this one.
+            if failure.isOfReload, mayServeStale(response) { return .serveLater }
+        }
+        let takesOfflineForm = takesOfflineForm(response)
+        if takesOfflineForm, origin == .down || originsWord == .asked {
+            return planOffline(response)
+        }
+        // A longer window is worth watching, however long its origin is gone.
+        if isShifted || mayServeStale(response) {
+            return unasked(.serve(.staleOnError, ttl: -1), response)
+        }
+        return takesOfflineForm ? planOffline(response) : .refuse(.failure)
+    }
+
+    private func plan(for response: Response, from reply: Reply) -> RequestPlan {
+        if !reply.isRevalidated {
+            if reply.isCollapsed, resource.kind != nil {
+                guard let mayShare else { return .learn(.sharing) }
+                if !mayShare { return ask(.notShared) }
+            }
+            if reply.isCollapsed, response.facts.head.isPlaylist {
+                guard let isAnothers else { return .learn(.owner) }
+                if isAnothers { return .fetchOwnCopy }
+            }
+            if resource.role == nil, resource.kind == nil {
+                guard let entry else { return .learn(.entryText) }
+                if case .open = entry, range == .none, method == .get, !reply.hasAwaitedText {
+                    return .fetchRest
+                }
+            }
+        }
+        let answer = RequestPlan.serve(reply.disposition, ttl: nil)
+        guard resource.isRewritten(response.facts) else { return answer }
+        switch text {
+        case nil: return .learn(.playlist)
+        case .unreadable?: return .refuse(.unreadable)
+        case .readable?: return answer
+        }
+    }
+}
+
+// MARK: What resources are
+
+extension Resource {
+    /// Whether a stored response is read and rewritten for each session.
+    func isRewritten(_ facts: ObjectFacts) -> Bool { facts.head.isPlaylist || role == .json }
+
+    /// Whether a stored response is a playlist that has another form without the network.
+    func mayTakeOfflineForm(_ facts: ObjectFacts) -> Bool {
+        facts.head.isPlaylist && role != .json && !session.isShifted
+    }
+
+    /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
+    /// count.
+    func freshness(
+        _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: @autoclosure () -> Asked,
+        isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool
+    ) -> Freshness {
+        if playlist == nil {
+            if isOfFormerEpoch() { return .stale(.epoch) }
+            if holdsWhileKept { return .fresh(seconds: nil) }
+        }
+        var question = freshnessQuestion(facts, playlist, asked())
+        // Live streams change keys under one URL: HTTP decides how long one holds.
+        if role == .key, question.policy == .media, isLiveSession() { question.policy = .rfc }
+        return Freshness.decide(question)
+    }
+}

@@ -1,0 +1,278 @@
+import CachePolicy
+import HLS
+import HTTP
+import Model
+import Playlists
+import Posix
+import Store
+import URISyntax
+
+/// The plan of a plain GET as it stands now: made by the function that requests go by, from facts that
+/// are looked up without counting as a use.
+struct WhyPlan {
+    private let core: WhyContext
+    private(set) var facts: RequestFacts
+    private(set) var object: StoredObject?
+    /// Where what a playlist lacks would have to come from; nil where that is not known.
+    private(set) var lacking: [AbsoluteURL]?
+    /// The first plan that acts.
+    private(set) var plan: RequestPlan
+    /// What that comes to: the same, or what is done once an origin that is down was asked.
+    private(set) var end: RequestPlan
+    /// What is done about the bytes, where an object is served as it is.
+    private(set) var body: BodyPlan?
+
+    /// More lookups than this are a plan that never acts.
+    private static let mostLookups = 64
+
+    init(_ resource: Resource, _ core: WhyContext, now: WallTime) {
+        self.core = core
+        facts = RequestFacts(
+            resource,
+            Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
+        facts.origin = core.outage(resource.url.origin)?.state ?? .up
+        facts.hasDown = core.hasDown()
+        plan = facts.plan
+        end = plan
+        follow()
+        plan = end
+        guard end.asksOrigin, facts.origin == .down, end != .learn(.originsWord) else {
+            // A reload looks for nothing; the report tells what is stored all the same.
+            if facts.stored == nil { lookUp() }
+            body = bodyPlan
+            return
+        }
+        // The flights refuse such a request at once.
+        let known = (facts, object)
+        facts.failure = RequestFacts.Failure(allowsStale: true)
+        if case .revalidate = end {} else { facts.stored = .nothing }
+        follow()
+        (facts, object) = known
+    }
+
+    /// Goes on as long as facts are missing, or the request starts over under another key of its URL.
+    private mutating func follow() {
+        end = facts.plan
+        for _ in 0..<Self.mostLookups {
+            switch end {
+            case .learn(.originsWord):
+                guard lacking?.isEmpty ?? true else { return }
+                facts.originsWord = .lacksNothing
+            case .learn(let fact): learn(fact)
+            case .fetchOwnCopy:
+                let own = facts.resource.kept(for: facts.resource.session)
+                guard core.store.peek(own.key) != nil else { return }
+                startOver(with: own)
+            default: return
+            }
+            end = facts.plan
+        }
+    }
+
+    private mutating func startOver(with resource: Resource) {
+        var next = RequestFacts(resource, facts.asked, .get, .none)
+        (next.origin, next.hasDown) = (facts.origin, facts.hasDown)
+        facts = next
+        object = nil
+    }
+
+    // MARK: Facts
+
+    var stored: ObjectFacts? { facts.response?.facts }
+
+    private mutating func learn(_ fact: RequestPlan.Fact) {
+        switch fact {
+        case .stored: lookUp()
+        case .name:
+            facts.name = RequestFacts.Name(
+                hasSuccessor: core.hasSuccessor(facts.resource),
+                isGivenAway: core.live?.isGivenAway(facts.resource) ?? false)
+        case .sharing: facts.mayShare = false
+        case .stream: facts.isLiveSession = core.isLive(facts.resource.session.id)
+        case .originsWord: facts.originsWord = .asked
+        case .entryText, .owner, .playlist, .offlineForm, .epoch, .bytes:
+            guard let object, let stored else { return facts.stored = .nothing }
+            learn(fact, of: object, stored)
+        }
+    }
+
+    private mutating func learn(
+        _ fact: RequestPlan.Fact, of object: StoredObject, _ stored: ObjectFacts
+    ) {
+        let resource = facts.resource
+        switch fact {
+        case .entryText:
+            let entry = resource.entryText(object, stored)
+            facts.entry = entry
+            if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
+        case .owner:
+            facts.isAnothers =
+                stored.head.isPlaylist && stored.isOneViewers
+                && !resource.isKept(for: resource.session)
+                && !stored.isPrepared(for: resource.session.id)
+        case .playlist:
+            facts.text = text(of: object, stored)
+            facts.mayLack = !(lacking?.isEmpty ?? true)
+        case .offlineForm: facts.offline = core.offlineForm(resource, object)?.outcome ?? .cut
+        case .epoch: facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
+        default: facts.holdsAsked = object.isFilling(from: 0)
+        }
+    }
+
+    private mutating func lookUp() {
+        facts.stored = .nothing
+        if facts.resource.kind != nil {
+            switch core.store.select(facts.resource) {
+            case .object(let object, let stored, let selected):
+                facts.resource = selected
+                take(object, stored)
+            case .otherVariants(_, let selected):
+                facts.resource = selected
+                facts.stored = .otherVariants
+            case .nothing: break
+            }
+        } else if let object = core.store.peek(facts.resource.key),
+            let stored = ObjectFacts.of(object)
+        {
+            take(object, stored)
+        }
+    }
+
+    private mutating func take(_ object: StoredObject, _ stored: ObjectFacts) {
+        self.object = object
+        facts.stored = .response(RequestFacts.Response(object, stored))
+        lacking =
+            object.isComplete && stored.head.isPlaylist
+            ? core.lacking(facts.resource, object) : nil
+    }
+
+    private func text(of object: StoredObject, _ stored: ObjectFacts) -> RequestFacts.Text {
+        guard stored.head.isPlaylist else {
+            return .readable(PlaylistFacts(isLive: false), isShifted: false)
+        }
+        guard let facts = core.playlist(object, stored, of: facts.resource) else {
+            return .unreadable
+        }
+        return .readable(facts, isShifted: core.window(self.facts.resource) != nil)
+    }
+
+    private var bodyPlan: BodyPlan? {
+        guard case .serve(let disposition, _) = end, let object, let stored,
+            !facts.resource.isRewritten(stored)
+        else { return nil }
+        var body = BodyFacts(
+            disposition: disposition, policy: facts.resource.policy, origin: facts.origin,
+            wasAsked: false, start: 0, end: object.total, total: object.total,
+            isPresent: object.isComplete, joinDistance: core.joinDistance)
+        if case .hole(let hole) = object.state(at: 0) { body.hole = hole }
+        return body.plan
+    }
+}
+
+extension WhyContext {
+    /// What a stored playlist says of itself; nil where it cannot be read.
+    func playlist(_ object: StoredObject, _ stored: ObjectFacts, of resource: Resource)
+        -> PlaylistFacts?
+    {
+        guard stored.head.isPlaylist, object.isComplete, let total = object.total,
+            let base = try? AbsoluteURL(stored.head.finalURL),
+            let body = try? readBody(of: object, count: Int(total))
+        else { return nil }
+        let reading = PlaylistReading(
+            limits: limits, variables: variables(resource.session.id))
+        return (try? Playlist(body, base: base, reading)).map { PlaylistFacts($0.summary) }
+    }
+}
+
+// MARK: Words
+
+extension WhyPlan {
+    /// The name that the answer will have in `Cache-Status` and the access log, as far as that can be
+    /// told before an origin is asked.
+    var outcome: String {
+        if plan != end { return end.disposition?.name ?? Self.failed }
+        switch body {
+        case .refuse?: return Self.failed
+        case .fetchFirst? where object?.presentBytes == 0: return Disposition.miss.name
+        case .fetchFirst?: return Disposition.partial.name
+        case .send(let disposition)?: return disposition.name
+        case .awaitFirst?, nil: break
+        }
+        switch end {
+        // The list is served as it is if the origins answer.
+        case .learn(.originsWord): return servedWithWord.disposition?.name ?? Self.failed
+        case .followSuccessor: return Disposition.miss.name
+        default: return end.disposition?.name ?? Self.failed
+        }
+    }
+
+    private static let failed = "failed"
+
+    private var servedWithWord: RequestPlan {
+        var facts = facts
+        facts.originsWord = .lacksNothing
+        return facts.plan
+    }
+
+    /// What will be done, for people.
+    var text: String {
+        switch (end, body) {
+        case (_, .refuse(let refusal)?), (.refuse(let refusal), _): text(of: refusal)
+        case (_, .fetchFirst?), (.serve(.hit, _), .send(.partial)?):
+            "answer from the store and fetch what is missing"
+        case (.learn, _):
+            "answer from the store if the origins of what it lacks answer, else with what of it can "
+                + "be played"
+        case (.serve(.staleWhileRevalidate, _), _): "answer from the store and ask behind it"
+        case (.serve(.staleOnError, _), _), (.serveLater, _):
+            "answer from the store; the origin is down"
+        case (.serve(.offline, _), _):
+            "answer what of it can be played from the store; \(silence)"
+        case (.serve, _): "answer from the store alone"
+        case (.revalidate, _): textOfRevalidation
+        case (.fetch(let reason, _), _): text(of: reason)
+        case (.fetchOwnCopy, _): "fetch the session's own copy, since it is made for one viewer"
+        case (.awaitReload, _): "ask for the list, which comes once it has got so far"
+        case (.followSuccessor, _), (.findSuccessor, _):
+            "answer with what replaced it, since its token has died"
+        case (.fetchRest, _): "fetch the rest, which tells what it is"
+        }
+    }
+
+    private var silence: String {
+        facts.resource.policy == .offline ? "the policy is offline" : "an origin is down"
+    }
+
+    private var textOfRevalidation: String {
+        let hasValidator =
+            stored?.head.strongValidator != nil || stored?.head.fields.first(.etag) != nil
+        return hasValidator
+            ? "ask the origin whether it has changed; revalidated if not"
+            : "fetch it again, since it has no validator"
+    }
+
+    private func text(of reason: RequestPlan.FetchReason) -> String {
+        switch reason {
+        case .nothingStored, .notShared, .requestNoStore, .clientConditions: "fetch all of it"
+        case .unusable(let fault): "fetch anew: \(fault.text)"
+        case .unreadable: "fetch anew: the stored text cannot be read"
+        case .partWithoutValidator:
+            "fetch anew: no strong validator tells that the rest belongs to the stored part"
+        case .otherVariants: "fetch the variant that the request selects"
+        }
+    }
+
+    private func text(of refusal: Refusal) -> String {
+        switch refusal {
+        case .notStored: "504, since the policy offline forbids to fetch"
+        case .partNotStored: "504, since a part is missing and the policy is offline"
+        case .partOfSilentOrigin: "504, since a part is missing and the origin does not answer"
+        case .nothingKept, .nothingKeptOfSilentOrigin:
+            "504, since nothing that it names is stored, and \(silence)"
+        case .onlyIfCached: "504, since the request forbids to fetch"
+        case .nameGivenAway: "404, since the name stands for another segment now"
+        case .unreadable: "an error, since the stored text cannot be read"
+        case .failure: "504, since the origin does not answer"
+        }
+    }
+}

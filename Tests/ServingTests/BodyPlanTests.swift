@@ -1,0 +1,63 @@
+import CachePolicy
+import Model
+@testable import Serving
+@testable import Store
+import Testing
+
+/// What is done about the bytes of an answer before its head is sent.
+@Suite struct BodyPlanTests {
+    private func facts(
+        _ disposition: Disposition = .hit, policy: Policy = .media,
+        origin: OriginHealth.State = .up, wasAsked: Bool = false, total: Int64? = 1_000,
+        isPresent: Bool = false, hole: Hole? = nil
+    ) -> BodyFacts {
+        BodyFacts(
+            disposition: disposition, policy: policy, origin: origin, wasAsked: wasAsked, start: 0,
+            end: 500, total: total, isPresent: isPresent, hole: hole, joinDistance: 100)
+    }
+
+    private let hole = Hole(fill: nil, fillDistance: 0, end: 200, endedFills: 0)
+
+    @Test func `what is stored is sent, and what is stored in part is partial`() {
+        #expect(facts(isPresent: true).plan == .send(.hit))
+        #expect(facts().plan == .send(.partial))
+        #expect(facts(.staleOnError).plan == .send(.staleOnError))
+    }
+
+    @Test func `a missing first byte is asked for up to the end of the hole`() {
+        #expect(facts(hole: hole).plan == .fetchFirst(stop: 200))
+        var open = facts(total: 200, hole: hole)
+        #expect(open.plan == .fetchFirst(stop: nil))
+        open.isHead = true
+        #expect(open.plan == .send(.partial))
+    }
+
+    @Test func `what a running fill brings soon is waited for`() {
+        let near = Hole(fill: FillID(number: 1), fillDistance: 100, end: nil, endedFills: 0)
+        let far = Hole(fill: FillID(number: 1), fillDistance: 101, end: nil, endedFills: 0)
+        #expect(facts(hole: near).plan == .send(.partial))
+        #expect(facts(hole: far).plan == .fetchFirst(stop: 500))
+    }
+
+    @Test func `an answer of the origin is not asked for twice, except behind the first bytes`() {
+        var asked = facts(.miss, wasAsked: true, hole: hole)
+        #expect(asked.plan == .send(.miss))
+        asked.learnsTypeFirst = true
+        #expect(asked.plan == .fetchFirst(stop: 200))
+    }
+
+    @Test func `a range of a body of unknown length waits for its first byte once`() {
+        var range = facts(.miss, wasAsked: true, total: nil, hole: hole)
+        range.isRange = true
+        #expect(range.plan == .awaitFirst)
+        range.hasAwaited = true
+        #expect(range.plan == .send(.miss))
+    }
+
+    @Test func `a part is refused where nobody may be asked, or nobody answers`() {
+        #expect(facts(policy: .offline, hole: hole).plan == .refuse(.partNotStored))
+        #expect(facts(origin: .down, hole: hole).plan == .refuse(.partOfSilentOrigin))
+        #expect(facts(origin: .suspected, hole: hole).plan == .fetchFirst(stop: 200))
+        #expect(facts(policy: .offline, isPresent: true).plan == .send(.hit))
+    }
+}

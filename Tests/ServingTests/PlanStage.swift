@@ -1,0 +1,151 @@
+import CachePolicy
+import HLS
+import HTTP
+@testable import Model
+import Posix
+@testable import Serving
+import Routing
+import URISyntax
+
+/// A request in a state of the world: what the plan may ask for, and the answers.
+struct PlanStage {
+    static let now = WallTime(seconds: 2_000_000_000)
+
+    var policy = Policy.media
+    var role: ResourceRole? = .segment
+    var kind: CacheKind?
+    var isReload = false
+    var isShifted = false
+    var fields = Fields()
+    var method = HTTPMethod.get
+    var range = ByteRangeSpec.Request.none
+
+    var isStored = true
+    var hasOtherVariants = false
+    var isPlaylist = false
+    var isComplete = true
+    var total: Int64? = 1_000
+    /// Of the stored response.
+    var head = Fields()
+    /// Seconds since it was stored.
+    var age: Int64 = 100
+
+    var origin = OriginHealth.State.up
+    var hasDown = false
+    var entry = RequestFacts.EntryText.other
+    var isAnothers = false
+    var text = RequestFacts.Text.readable(PlaylistFacts(isLive: false), isShifted: false)
+    var form = RequestFacts.OfflineOutcome.whole
+    var word = RequestFacts.OriginsWord.asked
+    var mayLack = false
+    var name = RequestFacts.Name()
+    var isOfFormerEpoch = false
+    var isLiveSession = false
+    var holdsAsked = true
+    var mayShare = true
+    var failure: RequestFacts.Failure?
+    var reply: RequestFacts.Reply?
+
+    /// A playlist that is stored.
+    static func list(_ change: (inout PlanStage) -> Void = { _ in }) -> PlanStage {
+        var stage = PlanStage(role: .playlist, isPlaylist: true)
+        change(&stage)
+        return stage
+    }
+
+    /// A live playlist with segments of so many seconds.
+    static func live(
+        seconds: Int64 = 6, age: Int64, _ change: (inout PlanStage) -> Void = { _ in }
+    ) -> PlanStage {
+        list { stage in
+            stage.text = .readable(
+                PlaylistFacts(isLive: true, targetDuration: .seconds(seconds)), isShifted: false)
+            stage.age = age
+            change(&stage)
+        }
+    }
+
+    /// A response under a mount, where HTTP's rules lead.
+    static func mounted(
+        _ control: String, age: Int64, request: Fields = Fields(),
+        _ change: (inout PlanStage) -> Void = { _ in }
+    ) -> PlanStage {
+        var stage = PlanStage(
+            policy: .rfc, role: nil, kind: .gateway, fields: request,
+            head: ["Cache-Control": control], age: age)
+        change(&stage)
+        return stage
+    }
+
+    private func resource() throws -> Resource {
+        let url = try AbsoluteURL("https://cdn.test/a")
+        let delivery =
+            isReload ? DeliveryDirectives([QueryItem(rawName: "_HLS_msn", rawValue: "5")]) : nil
+        let session = Session(
+            id: SessionID(1), fields: Fields(), shift: isShifted ? Session.Shift(window: 60) : .none
+        )
+        return Resource(
+            .init(
+                url: url, cacheKey: CacheKey(url: url.text), session: session, role: role,
+                policy: policy, forwardedFields: Fields(), isMounted: kind != nil, kind: kind,
+                live: LiveTerms(delivery: delivery)))
+    }
+
+    var stored: RequestFacts.Stored {
+        if hasOtherVariants { return .otherVariants }
+        guard isStored else { return .nothing }
+        let time = WallTime(seconds: Self.now.seconds - age)
+        let facts = ObjectFacts(
+            head: StoredHead(
+                status: .ok, fields: head, requestTime: time, responseTime: time,
+                finalURL: "https://cdn.test/a", isPlaylist: isPlaylist, kind: kind),
+            generation: 1)
+        return .response(RequestFacts.Response(facts, isComplete: isComplete, total: total))
+    }
+
+    /// What the request leads to, and the facts that were asked for on the way.
+    func outcome() throws -> (plan: RequestPlan, learned: [RequestPlan.Fact], facts: RequestFacts) {
+        let asked = Asked(fields: fields, now: Self.now, isShared: false)
+        var facts = RequestFacts(try resource(), asked, method, range)
+        facts.origin = origin
+        facts.hasDown = hasDown
+        facts.failure = failure
+        facts.reply = reply
+        if failure != nil || reply != nil { facts.stored = stored }
+        var learned: [RequestPlan.Fact] = []
+        while true {
+            let plan = facts.plan
+            guard case .learn(let fact) = plan, !learned.contains(fact) || fact == .playlist,
+                learned.count < 30
+            else { return (plan, learned, facts) }
+            learned.append(fact)
+            answer(fact, &facts)
+        }
+    }
+
+    private func answer(_ fact: RequestPlan.Fact, _ facts: inout RequestFacts) {
+        switch fact {
+        case .stored: facts.stored = stored
+        case .entryText:
+            facts.entry = entry
+            if case .text = entry {
+                facts.resource = facts.resource.changing { $0.role = .json }
+            }
+        case .owner: facts.isAnothers = isAnothers
+        case .playlist:
+            facts.text = text
+            facts.mayLack = mayLack
+        case .offlineForm:
+            // What the exchange does: the list that may stay as it is is planned anew.
+            facts.offline = form
+            facts.failure = nil
+            if form != .whole { facts.text = nil }
+        case .originsWord: facts.originsWord = word
+        case .name: facts.name = name
+        case .epoch: facts.isOfFormerEpoch = isOfFormerEpoch
+        case .stream: facts.isLiveSession = isLiveSession
+        case .bytes: facts.holdsAsked = holdsAsked
+        case .sharing: facts.mayShare = mayShare
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import CachePolicy
+import FuzzSupport
+import HTTP
+import HLS
+@testable import Model
+import Posix
+@testable import Serving
+import Testing
+
+/// What holds of the plan of every request, whatever the facts.
+@Suite struct RandomPlanTests {
+    private func pick<T>(_ choices: inout FuzzedReadings, _ values: [T]) -> T {
+        values[choices.choose(values.count)]
+    }
+
+    private func truth(_ choices: inout FuzzedReadings) -> Bool { choices.choose(2) == 1 }
+
+    private static let controls = [
+        "", "max-age=5", "max-age=600", "no-cache", "must-revalidate, max-age=5",
+        "max-age=5, stale-if-error=50", "max-age=5, stale-while-revalidate=200", "private",
+        "no-store",
+    ]
+    private static let requests: [Fields] = [
+        Fields(), ["Cache-Control": "only-if-cached"], ["Cache-Control": "no-store"],
+        ["Cache-Control": "no-cache"], ["If-Match": "\"v\""],
+        ["Cache-Control": "only-if-cached, max-age=3"], ["Cache-Control": "max-stale"],
+    ]
+
+    private func stage(_ seed: UInt64) -> PlanStage {
+        var choices = FuzzedReadings(seed: seed, count: 96)
+        var stage = PlanStage()
+        stage.policy = pick(&choices, Policy.allCases)
+        stage.kind = pick(&choices, [nil, nil, .gateway, .shared])
+        if stage.kind == nil {
+            stage.role = pick(&choices, [nil, .playlist, .playlist, .segment, .key, .json])
+            stage.isReload = stage.role == .playlist && choices.happens(oneIn: 4)
+            stage.isShifted = choices.happens(oneIn: 4)
+        } else {
+            stage.role = nil
+        }
+        stage.isPlaylist = stage.role == .playlist || choices.happens(oneIn: 3)
+        stage.fields = pick(&choices, Self.requests)
+        stage.method = pick(&choices, [.get, .get, .head])
+        stage.isStored = !choices.happens(oneIn: 5)
+        stage.hasOtherVariants = stage.kind != nil && choices.happens(oneIn: 6)
+        stage.isComplete = !choices.happens(oneIn: 3)
+        stage.total = stage.isComplete ? 1_000 : pick(&choices, [nil, 1_000])
+        stage.head = ["Cache-Control": pick(&choices, Self.controls)]
+        if truth(&choices) { stage.head.append(.etag, "\"v\"") }
+        stage.age = pick(&choices, [0, 1, 4, 10, 19, 24, 100])
+        stage.origin = pick(&choices, [.up, .suspected, .down])
+        stage.hasDown = stage.origin == .down || choices.happens(oneIn: 3)
+        stage.entry = pick(&choices, [.text, .open, .other])
+        stage.isAnothers = choices.happens(oneIn: 4)
+        let isLive = truth(&choices)
+        stage.text =
+            choices.happens(oneIn: 6)
+            ? .unreadable
+            : .readable(
+                PlaylistFacts(isLive: isLive, targetDuration: .seconds(6)),
+                isShifted: stage.isShifted && truth(&choices))
+        stage.form = pick(&choices, RequestFacts.OfflineOutcome.allCases)
+        stage.word = pick(&choices, RequestFacts.OriginsWord.allCases)
+        stage.mayLack = truth(&choices)
+        stage.name = RequestFacts.Name(
+            hasSuccessor: choices.happens(oneIn: 5), isGivenAway: choices.happens(oneIn: 5))
+        stage.isOfFormerEpoch = choices.happens(oneIn: 5)
+        stage.isLiveSession = truth(&choices)
+        stage.holdsAsked = truth(&choices)
+        if stage.policy != .offline, choices.happens(oneIn: 4) {
+            stage.failure = RequestFacts.Failure(
+                allowsStale: truth(&choices), maySearch: choices.happens(oneIn: 5),
+                isOfReload: stage.isReload)
+        }
+        return stage
+    }
+
+    @Test func `what holds of every plan`() throws {
+        var reached: Set<String> = []
+        for seed in 0..<5_000 as Range<UInt64> {
+            let stage = stage(seed)
+            let (plan, learned, facts) = try stage.outcome()
+            reached.insert(plan.name)
+            let told: Comment = "seed \(seed): \(stage) leads to \(plan)"
+            try #require(plan.name.hasPrefix("learn") == false, told)
+            try #require(learned.count < 12, told)
+            if stage.policy == .offline, stage.failure == nil {
+                try #require(!plan.asksOrigin && !learned.contains(.originsWord), told)
+            }
+            let isCachedOnly = RequestDirectives(stage.fields).onlyIfCached
+            if stage.kind != nil, isCachedOnly, stage.failure == nil {
+                try #require(!plan.asksOrigin, told)
+            }
+            guard case .serve(let disposition, _) = plan, let response = facts.response else {
+                continue
+            }
+            if facts.resource.isRewritten(response.facts) {
+                try #require(response.isComplete, told)
+                try #require(stage.text != .unreadable, told)
+            }
+            if disposition == .staleOnError { try requireBound(stage, facts, told) }
+        }
+        #expect(reached.count >= 8, "\(reached)")
+    }
+
+    /// A live list that is longer gone than a player's buffer, or what forbids all stale use, is not
+    /// served stale.
+    private func requireBound(_ stage: PlanStage, _ facts: RequestFacts, _ told: Comment) throws {
+        guard case .readable(let list, let isShifted)? = facts.text, list.isLive else {
+            guard stage.policy == .rfc, stage.kind != nil, facts.text == nil else { return }
+            let control = stage.head.first(.cacheControl) ?? ""
+            try #require(!control.contains("must-revalidate"), told)
+            try #require(!control.contains("no-cache"), told)
+            try #require(!control.contains("stale-if-error") || stage.age <= 55, told)
+            return
+        }
+        // Half a target duration in which it is fresh, and three beyond.
+        try #require(isShifted || stage.age < 21, told)
+    }
+}
