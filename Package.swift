@@ -53,7 +53,7 @@ let package = Package(
         .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
         .systemLibrary(name: "CPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .target(name: "HostNames", dependencies: ["CIDN2", "CPSL"], swiftSettings: strict),
-        .target(name: "URISyntax", dependencies: ["HostNames"], swiftSettings: pure),
+        .target(name: "URISyntax", dependencies: ["Numbers", "HostNames"], swiftSettings: pure),
 
         // Row 1: pure protocols, bytes in and values out; owned descriptors and typed system errors.
         .target(name: "HTTP", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
@@ -91,7 +91,8 @@ let package = Package(
 
         // Row 4: sockets, disk, libcurl.
         .target(
-            name: "HTTPServer", dependencies: ["HTTP", "Posix", "Reactor"], swiftSettings: strict),
+            name: "HTTPServer", dependencies: ["Numbers", "HTTP", "Posix", "Reactor"],
+            swiftSettings: strict),
         .target(
             name: "Store",
             dependencies: [

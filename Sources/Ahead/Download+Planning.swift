@@ -64,7 +64,7 @@ extension Download {
     private static func kind(byName url: AbsoluteURL) -> NamedKind {
         let name = url.lastPathSegment
         guard let dot = name.lastIndex(of: ".") else { return .unknown }
-        let suffix = HTTP.ASCII.lowercased(String(name[name.index(after: dot)...]))
+        let suffix = ASCII.lowercased(String(name[name.index(after: dot)...]))
         if fileExtensions.contains(suffix) { return .file }
         return ["m3u8", "m3u"].contains(suffix) ? .playlist : .unknown
     }

@@ -12,8 +12,8 @@
 // What has come is in the store and nowhere else: a download that is taken up again looks there.
 import HLS
 import HTTP
-package import Library
-package import Lookahead
+import Library
+import Lookahead
 package import Model
 package import Origin
 import Posix
@@ -36,7 +36,7 @@ package final class Download {
         case failed(String)
 
         /// Whether it takes part in what is fetched now, or will by itself.
-        package var isActive: Bool {
+        var isActive: Bool {
             switch self {
             case .paused, .complete, .failed: false
             default: true
@@ -46,32 +46,32 @@ package final class Download {
 
     package let id: SessionID
     package let session: Session
-    package var order: DownloadOrder
+    var order: DownloadOrder
     package unowned let table: DownloadTable
     package var state = State.queued
     package var name: String
-    package var plan = DownloadPlan()
+    var plan = DownloadPlan()
     /// Playlists that are still to be read, in their order.
     var toRead: [ChosenPlaylist] = []
     /// Pieces to be fetched, by their place in the plan, the next one last.
-    package var pending: [Int] = []
+    var pending: [Int] = []
     package var running: [Int: BackgroundFetch] = [:]
     /// Bytes of those under way that were there when they were asked for.
     private(set) var presentBefore: [Int: Int64] = [:]
     /// Bytes of each piece that is there.
-    package var present: [Int: Int64] = [:]
+    var present: [Int: Int64] = [:]
     /// What could not be had, and why.
     package var refused: [Int: String] = [:]
     /// The playlists that were read, with where they are kept.
     package var playlists: [ObjectKey] = []
     /// Bytes that this run brought.
-    package var broughtBytes: Int64 = 0
-    package var goodput = Goodput(halfLife: 3)
+    var broughtBytes: Int64 = 0
+    var goodput = Goodput(halfLife: 3)
     /// What the bytes of the last second are counted against.
     var bytesAtTick: Int64 = 0
     /// Bytes that the rate still allows; may fall below 0.
     var credit: Double = 0
-    package var failuresInARow = 0
+    var failuresInARow = 0
     /// Why it was paused, where nobody asked for that.
     var pauseReason: String?
     /// When what failed is tried again.
@@ -83,7 +83,7 @@ package final class Download {
     /// Whether fetching the entry as a file has failed already.
     var isNoFile = false
     /// Set while this is a proposal for changing another download; told once whether it can be met.
-    package var verdict: ((Verdict) -> Void)?
+    var verdict: ((Verdict) -> Void)?
     /// Tells the replies of this run from those of one that was stopped.
     package var run = 0
     /// What is shown of one that is not running: from its file.
@@ -99,12 +99,12 @@ package final class Download {
 
     /// Figures that outlive a run.
     struct Summary: Sendable, Equatable {
-        package var pieces = 0
+        var pieces = 0
         /// Of these in the store when it was last looked.
-        package var done = 0
+        var done = 0
         package var bytes: Int64 = 0
         package var seconds = 0.0
-        package var labels: [String] = []
+        var labels: [String] = []
 
         /// Below 100, which is for what was checked.
         package var percent: Int64 {
@@ -112,7 +112,7 @@ package final class Download {
         }
     }
 
-    package init(_ order: DownloadOrder, id: SessionID, session: Session, table: DownloadTable) {
+    init(_ order: DownloadOrder, id: SessionID, session: Session, table: DownloadTable) {
         self.order = order
         self.id = id
         self.session = session
@@ -128,7 +128,7 @@ package final class Download {
         begin()
     }
 
-    package func begin() {
+    func begin() {
         guard !plan.pieces.isEmpty else {
             return fail("nothing of the title lies between the times that were given")
         }
@@ -147,7 +147,7 @@ package final class Download {
     }
 
     /// Starts as many pieces as may be; to be called whenever one ends, and now and then.
-    package func pump() {
+    func pump() {
         guard state == .running else { return }
         let most = window
         while running.count < most, let index = pending.last {
@@ -258,7 +258,7 @@ package final class Download {
     }
 
     /// Goes on after a wait, where it stood.
-    package func goOn() {
+    func goOn() {
         retryAt = nil
         guard !plan.pieces.isEmpty, toRead.isEmpty else {
             // Planning broke off: it begins anew when its turn comes.

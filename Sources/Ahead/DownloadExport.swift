@@ -4,6 +4,7 @@ import HLS
 import HTTP
 import Library
 import Model
+import Numbers
 import Routing
 import Store
 import URISyntax
@@ -218,8 +219,7 @@ struct DownloadExport {
         }
         let resource = services.names.resource(url, session, role: role, forwarding: Fields())
         guard let object = services.store.peek(resource.key) else { return nil }
-        var number = String(places.count + 1)
-        number = String(repeating: "0", count: max(0, 5 - number.count)) + number
+        let number = String(places.count + 1, width: 5)
         let shown = role ?? .media
         var file = File(name: "\(number)-\(shown.safeFileName(for: url.lastPathSegment))")
         file.isWhole = object.isComplete

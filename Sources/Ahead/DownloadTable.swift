@@ -286,9 +286,9 @@ package final class DownloadTable {
 /// The time of day where the daemon runs.
 struct LocalTime {
     /// As in 2026-11-21.
-    package let day: String
+    let day: String
     /// Since midnight.
-    package let minute: Int
+    let minute: Int
 
     init(_ time: WallTime) {
         var seconds = time_t(time.seconds)

@@ -1,12 +1,12 @@
 import CachePolicy
 import HLS
 import HTTP
-package import Lookahead
+import Lookahead
 package import Model
 import Origin
 import Reactor
 import Store
-package import URISyntax
+import URISyntax
 
 /// Finds out what an item of a feed is whose name does not tell.
 extension Feed {
@@ -14,7 +14,7 @@ extension Feed {
     private static let firstLook: Int64 = 32_000
 
     /// Brings the first bytes of an item; what they are decides how it is read.
-    package func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
+    func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
         let resource = services.names.resource(url, session, role: nil, forwarding: agent)
         var wanted = BackgroundFetch.Request(resource: resource, range: 0..<Self.firstLook)
         wanted.yields = content != planner.active
@@ -78,7 +78,7 @@ extension Feed {
 
 extension FeedPlan {
     /// The plan of an item that is one media file.
-    package static func file(_ url: AbsoluteURL) -> FeedPlan {
+    static func file(_ url: AbsoluteURL) -> FeedPlan {
         let file = MediaPiece(url, role: .media)
         return FeedPlan(parts: [Part(file, seconds: 0, begins: 0)], rate: nil)
     }

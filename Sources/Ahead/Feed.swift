@@ -1,9 +1,9 @@
 import HLS
-package import HTTP
-package import Library
+import HTTP
+import Library
 package import Lookahead
-package import Model
-package import Origin
+import Model
+import Origin
 import Playlists
 import Posix
 import Reactor
@@ -17,19 +17,19 @@ import URISyntax
 package final class Feed {
     package let name: String
     unowned let driver: LookaheadDriver
-    package var planner: FeedPlanner
-    package let order: FeedOrder
+    var planner: FeedPlanner
+    let order: FeedOrder
     /// Places in the list by the content's number: the first one.
     private var places: [Int: Int] = [:]
     private var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
-    package private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
-    package private(set) var fetches: [AheadID: BackgroundFetch] = [:]
+    private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
+    private(set) var fetches: [AheadID: BackgroundFetch] = [:]
     /// Fetches of the first bytes of items whose names do not tell what they are.
-    package var looks: [Int: BackgroundFetch] = [:]
+    var looks: [Int: BackgroundFetch] = [:]
     private var playedHeight: Int?
     /// What the player sends beside the entries' headers.
-    package private(set) var agent = Fields()
+    private(set) var agent = Fields()
     private var isTicking = false
     package private(set) var isOver = false
     /// False for one that was kept over a restart, until its client shows up again.
@@ -40,7 +40,7 @@ package final class Feed {
     package var services: AheadServices { driver.services }
     package var now: Double { driver.loop.now.inSeconds }
 
-    package init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
+    init(_ name: String, _ order: FeedOrder, driver: LookaheadDriver, agent: Fields) {
         self.name = name
         self.order = order
         self.driver = driver
@@ -70,7 +70,7 @@ package final class Feed {
         services.crashes.begins(.feed, name)
     }
 
-    package func move(to index: Int, _ direction: FeedPlanner.Direction?) {
+    func move(to index: Int, _ direction: FeedPlanner.Direction?) {
         guard pauseReason == nil else { return }
         awake()
         // First, so that the line is free for what is asked for next.
@@ -94,7 +94,7 @@ package final class Feed {
     /// Takes in what a player asked for.
     ///
     /// - Returns: whether this feed sees to it that the player has what comes next.
-    package func heard(_ resource: Resource) -> Bool {
+    func heard(_ resource: Resource) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
             self.agent.set(.userAgent, agent)

@@ -8,6 +8,7 @@ import Model
 import Numbers
 import Store
 import Synchronization
+import URISyntax
 
 /// One for all loops; any thread may use it.
 package final class FeedService: Sendable {

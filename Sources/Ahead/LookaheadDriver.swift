@@ -2,7 +2,7 @@ import CachePolicy
 package import HLS
 package import Lookahead
 import Model
-package import Origin
+import Origin
 import Posix
 import Reactor
 import Routing
@@ -185,7 +185,7 @@ package final class DrawnList: Sendable {
     package let summary: PlaylistSummary
     package let sketch: MediaPicture.Sketch
 
-    package var picture: MediaPicture { sketch.picture(summary) }
+    var picture: MediaPicture { sketch.picture(summary) }
 
     package init(_ summary: PlaylistSummary, _ sketch: MediaPicture.Sketch) {
         self.summary = summary
@@ -206,7 +206,7 @@ extension AheadResult {
     /// - Parameters:
     ///   - end: as it was told.
     ///   - size: the bytes of the piece, where it is a part of its resource.
-    package init(_ end: BackgroundFetch.End, size: Int64?) {
+    init(_ end: BackgroundFetch.End, size: Int64?) {
         let report = end.report
         switch end {
         case .stored: self.init(.stored)
@@ -224,7 +224,7 @@ extension AheadServices {
     ///
     /// With one connection to a host allowed, which is what accounts for one viewer have, the mode
     /// auto leaves it to the player.
-    package func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
+    func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
         if let told = keys.ahead(of: url.origin).lookAhead { return told }
         if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }
         return settings.lookAhead

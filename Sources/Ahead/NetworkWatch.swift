@@ -97,7 +97,7 @@ final class NetworkWatch: ReadinessHandler {
     }
 
     /// Looks which network this is now; another one has its own limit, and is measured anew.
-    package func look() {
+    func look() {
         let now = Self.read()
         guard now.interface != network.interface || now.text != network.text else { return }
         remember()

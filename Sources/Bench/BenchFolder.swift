@@ -20,12 +20,7 @@ final class BenchFolder {
 
     /// Removes a folder and all that is in it; blocks.
     static func remove(_ path: String) {
-        var pid = pid_t()
-        var words: [UnsafeMutablePointer<CChar>?] = ["rm", "-rf", path]
-            .map { (word: String) in strdup(word) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        if posix_spawnp(&pid, "rm", nil, nil, &words, environ) == 0 { waitpid(pid, nil, 0) }
+        _ = try? ChildProgram(["rm", "-rf", path]).waitForEnd()
     }
 
     /// This program.

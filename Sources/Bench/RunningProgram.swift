@@ -3,7 +3,8 @@ import Posix
 
 /// A program that is measured: started, waited for, watched through proc(5), ended by its id.
 final class RunningProgram {
-    let pid: pid_t
+    private let child: ChildProgram
+    var pid: pid_t { child.id }
     /// The port its ready line names.
     let address: SocketAddress
     private var hasEnded = false
@@ -12,12 +13,15 @@ final class RunningProgram {
     init(_ arguments: [String], ready: String) throws {
         var pipes: [CInt] = [0, 0]
         guard pipe(&pipes) == 0 else { throw SystemError("pipe", code: errno) }
+        // Neither this child nor another one shall hold an end.
+        for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(pipes[0]) }
-        pid = try Self.spawn(arguments, output: pipes)
-        close(pipes[1])
+        do {
+            defer { close(pipes[1]) }
+            child = try ChildProgram(arguments, output: pipes[1])
+        }
         guard let address = Self.readAddress(from: pipes[0], after: ready) else {
-            kill(pid, SIGKILL)
-            waitpid(pid, nil, 0)
+            child.end(SIGKILL, within: 10)
             throw BenchError("\(arguments[0]) did not say '\(ready)'")
         }
         self.address = address
@@ -25,7 +29,7 @@ final class RunningProgram {
 
     /// Starts `arguments[0]`, what it says going to the file `output` of a folder; does not wait.
     init(quiet arguments: [String], in folder: String, to address: SocketAddress) throws {
-        pid = try Self.spawnQuiet(arguments, to: "\(folder)/output")
+        child = try Self.spawnQuiet(arguments, to: "\(folder)/output")
         self.address = address
     }
 
@@ -38,48 +42,23 @@ final class RunningProgram {
     static func runToEnd(
         _ arguments: [String], in folder: String, quiet: Bool = false
     ) throws -> CInt {
-        let pid =
+        let child =
             quiet
             ? try spawnQuiet(arguments, to: "/dev/null")
             : try spawnQuiet(arguments, to: "\(folder)/output")
-        var status: CInt = 0
-        waitpid(pid, &status, 0)
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
+        return child.waitForEnd() ?? -1
     }
 
-    private static func spawnQuiet(_ arguments: [String], to path: String) throws -> pid_t {
+    private static func spawnQuiet(_ arguments: [String], to path: String) throws -> ChildProgram {
         let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_APPEND)
-        return try spawn(arguments, output: [file.number], withErrors: true)
+        return try ChildProgram(arguments, output: file.number, errors: file.number)
     }
 
     /// Ends it in good order; blocks until it has, or kills it after ten seconds.
     func end(_ signal: CInt = SIGTERM) {
         guard !hasEnded else { return }
         hasEnded = true
-        kill(pid, signal)
-        let deadline = Monotonic.now() + .seconds(10 as Int64)
-        while waitpid(pid, nil, WNOHANG) == 0 {
-            if Monotonic.now() > deadline { kill(pid, SIGKILL) }
-            usleep(2_000)
-        }
-    }
-
-    private static func spawn(
-        _ arguments: [String], output pipes: [CInt], withErrors: Bool = false
-    ) throws -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, pipes[pipes.count - 1], STDOUT_FILENO)
-        if withErrors { posix_spawn_file_actions_adddup2(&actions, pipes[0], STDERR_FILENO) }
-        for end in pipes { posix_spawn_file_actions_addclose(&actions, end) }
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { (word: String) in strdup(word) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        var pid = pid_t()
-        let code = posix_spawnp(&pid, arguments[0], &actions, nil, &words, environ)
-        guard code == 0 else { throw SystemError("posix_spawn", code: code) }
-        return pid
+        child.end(signal, within: 10)
     }
 
     /// Reads lines until one names the address; nil when the output ends or 20 s pass.

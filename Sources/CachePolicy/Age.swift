@@ -1,6 +1,8 @@
 // Age and lifetime of a stored response (RFC 9111 section 4.2), decoded once from its head.
 import HTTP
+import Numbers
 package import Posix
+import URISyntax
 
 /// What a stored response's fields say about its reuse.
 ///
@@ -68,12 +70,9 @@ package struct ReuseRules: Sendable, Equatable {
     /// what follows a semicolon is left out (RFC 9111 section 5.1).
     private static func statedAge(_ fields: Fields) -> Int64 {
         guard let value = fields.valueBytes(.age) else { return 0 }
-        var digits = value.prefix { $0 != HTTP.ASCII.comma && $0 != HTTP.ASCII.semicolon }
-        while let last = digits.last, HTTP.ASCII.isOWS(last) { digits.removeLast() }
-        guard !digits.isEmpty, digits.allSatisfy(HTTP.ASCII.isDigit) else { return 0 }
-        guard digits.count <= 18 else { return CacheControl.maximumSeconds }
-        let number = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) }
-        return min(number, CacheControl.maximumSeconds)
+        var digits = value.prefix { $0 != ASCII.comma && $0 != ASCII.semicolon }
+        while let last = digits.last, ASCII.isBlank(last) { digits.removeLast() }
+        return DecimalDigits(digits, upTo: CacheControl.maximumSeconds).saturated ?? 0
     }
 
     /// The origination: Date where it can be read, else the arrival.

@@ -3,6 +3,7 @@ package import HLS
 package import HTTP
 import Numbers
 package import Posix
+import URISyntax
 
 /// What the playlist said of itself when it was read.
 package struct PlaylistFacts: Sendable, Equatable {
@@ -182,7 +183,7 @@ package struct RequestDirectives: Sendable {
             asksOrigin =
                 fields.contains(.pragma)
                 && fields.listMembers(.pragma).contains {
-                    HTTP.ASCII.equalIgnoringCase($0, "no-cache")
+                    ASCII.equalIgnoringCase($0, "no-cache")
                 }
             return
         }

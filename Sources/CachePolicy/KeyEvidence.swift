@@ -94,7 +94,10 @@ package struct KeyEvidence: Sendable {
         guard !items.isEmpty, items.count <= Self.mostParameters else { return nil }
         let origin = url.origin.description
         let path = url.pathRange.isEmpty ? [0x2F] : url.bytes[url.pathRange]
-        let place = Self.mix(Self.walk(path.span, from: Self.walk(origin.utf8.span)), 0)
+        var hash = FNV1a()
+        hash.take(origin.utf8.span)
+        hash.take(path.span)
+        let place = Self.mix(hash.value, 0)
         let values = items.map { Value(name: $0.nameText, value: Self.hash($0.raw.span)) }
             .sorted { $0.name == $1.name ? $0.value < $1.value : $0.name < $1.name }
         hasNews = false
@@ -222,38 +225,32 @@ package struct KeyEvidence: Sendable {
     ///
     /// Of a span and not of any sequence, which other modules would walk through witness tables, at
     /// hundreds of instructions a byte.
-    package static func hash(_ bytes: Span<UInt8>) -> UInt64 { mix(walk(bytes), 0) }
+    package static func hash(_ bytes: Span<UInt8>) -> UInt64 {
+        var hash = FNV1a()
+        hash.take(bytes)
+        return mix(hash.value, 0)
+    }
 
     /// As `hash` of the UTF-8 bytes of a text.
     package static func hash(_ text: String) -> UInt64 { hash(text.utf8.span) }
-
-    /// `hash` without the shuffle: what comes next may go on from it.
-    private static func walk(
-        _ bytes: Span<UInt8>, from start: UInt64 = 0xCBF2_9CE4_8422_2325
-    ) -> UInt64 {
-        var value = start
-        for index in bytes.indices { value = (value ^ UInt64(bytes[index])) &* 0x100_0000_01B3 }
-        return value
-    }
 
     /// Of a block of a body: eight bytes a step, since every miss with a query takes one.
     ///
     /// Not kept across restarts.
     package static func digest(_ block: Span<UInt8>) -> UInt64 {
-        var value: UInt64 = 0xCBF2_9CE4_8422_2325
+        var value = FNV1a().value
         var index = 0
         while index &+ 8 <= block.count {
-            var word: UInt64 = 0
-            for byte in 0..<8 { word |= UInt64(block[index &+ byte]) &<< UInt64(8 &* byte) }
-            value = (value ^ word) &* 0x9E37_79B9_7F4A_7C15
+            value = (value ^ EightBytes.load(block, at: index)) &* 0x9E37_79B9_7F4A_7C15
             value ^= value &>> 32
             index &+= 8
         }
+        var hash = FNV1a(from: value)
         while index < block.count {
-            value = (value ^ UInt64(block[index])) &* 0x100_0000_01B3
+            hash.take(block[index])
             index &+= 1
         }
-        return mix(value, UInt64(block.count))
+        return mix(hash.value, UInt64(block.count))
     }
 
     private static func mix(_ a: UInt64, _ b: UInt64) -> UInt64 {

@@ -129,7 +129,7 @@ package struct KeyMaker {
                 bytes.append(contentsOf: item.raw)
             }
         }
-        return PercentEncoding.text(bytes[...])
+        return PercentCoding.text(bytes[...])
     }
 
     private mutating func note(

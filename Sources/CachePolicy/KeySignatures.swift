@@ -1,3 +1,5 @@
+import URISyntax
+
 /// Signatures that common CDNs put into URLs: what they are made of, so that keys can do without.
 ///
 /// A kind counts only where all that makes it up is there and looks as it should: `Expires` alone,
@@ -25,16 +27,16 @@ package enum KeySignatures {
             switch self {
             case .any: return true
             case .digits(let least):
-                return value.count >= least && value.allSatisfy { $0 &- 0x30 < 10 }
+                return value.count >= least && value.allSatisfy(ASCII.isDigit)
             case .hex(let least):
                 return value.count >= least
-                    && value.allSatisfy { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }
+                    && value.allSatisfy(ASCII.isHexDigit)
             case .base64(let least):
                 return value.count >= least && value.allSatisfy(Self.isBase64)
             case .glob(let glob): return glob.matches(value)
             case .akamai: return KeySignatures.akamai.contains { $0.matches(value) }
             case .stamped(let separator, let least):
-                let time = value.prefix { $0 &- 0x30 < 10 }
+                let time = value.prefix(while: ASCII.isDigit)
                 let rest = value[time.endIndex...]
                 return (10...11).contains(time.count) && rest.first == separator
                     && rest.count > least
@@ -42,7 +44,7 @@ package enum KeySignatures {
         }
 
         private static func isBase64(_ byte: UInt8) -> Bool {
-            if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 { return true }
+            if ASCII.isAlphanumeric(byte) { return true }
             return switch byte {
             case 0x2D, 0x5F, 0x3D, 0x2E, 0x7E, 0x25, 0x2B, 0x2F: true
             default: false

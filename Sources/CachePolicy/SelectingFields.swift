@@ -2,6 +2,7 @@
 // 9111 section 4.1).
 package import HTTP
 import Numbers
+import URISyntax
 
 /// The fields that a response names in `Vary`.
 package struct SelectingFields: Sendable, Hashable {
@@ -15,10 +16,10 @@ package struct SelectingFields: Sendable, Hashable {
     /// A body in a content coding depends on what the client accepts, whether the origin says so or
     /// not.
     package init(_ response: Fields) {
-        var named = Set(response.listMembers(.vary).map { HTTP.ASCII.lowercased($0) })
+        var named = Set(response.listMembers(.vary).map { ASCII.lowercased($0) })
         isAny = named.contains("*")
         if let coding = response.first(.contentEncoding),
-            !HTTP.ASCII.equalIgnoringCase(coding, "identity")
+            !ASCII.equalIgnoringCase(coding, "identity")
         {
             named.insert("accept-encoding")
         }
@@ -77,7 +78,7 @@ package struct SelectingFields: Sendable, Hashable {
         init(_ member: String) {
             var kept: [String] = []
             var weight = 1_000
-            for part in HTTP.ASCII.lowercased(member).split(separator: ";") {
+            for part in ASCII.lowercased(member).split(separator: ";") {
                 let trimmed = String(part.filter { $0 != " " && $0 != "\t" })
                 if trimmed.hasPrefix("q="), let read = Self.weight(trimmed.dropFirst(2)) {
                     weight = read
@@ -98,7 +99,7 @@ package struct SelectingFields: Sendable, Hashable {
             else { return nil }
             guard parts.count == 2 else { return whole * 1_000 }
             let digits = parts[1].prefix(3)
-            guard digits.utf8.allSatisfy(HTTP.ASCII.isDigit) else { return nil }
+            guard digits.utf8.allSatisfy(ASCII.isDigit) else { return nil }
             let padded = digits + String(repeating: "0", count: 3 - digits.count)
             return min(1_000, whole * 1_000 + (OutsideNumber.integer(padded, in: 0...999) ?? 0))
         }

@@ -1,6 +1,8 @@
 // The head that is kept with a stored response, and its form on disk.
 package import HTTP
+import Numbers
 package import Posix
+import URISyntax
 
 /// What is known of a stored response besides its body (RFC 9111 section 3.1).
 package struct StoredHead: Sendable, Equatable {
@@ -70,7 +72,7 @@ package struct StoredHead: Sendable, Equatable {
     private static func isAccessControl(_ name: ArraySlice<UInt8>) -> Bool {
         name.count >= accessControl.count
             && name.prefix(accessControl.count).elementsEqual(accessControl) {
-                HTTP.ASCII.lower($0) == $1
+                ASCII.lowercased($0) == $1
             }
     }
 
@@ -135,23 +137,23 @@ package struct StoredHead: Sendable, Equatable {
             1, Int64(status.rawValue), requestTime.nanoseconds, responseTime.nanoseconds,
         ] {
             appendDecimal(number, to: &bytes)
-            bytes.append(HTTP.ASCII.space)
+            bytes.append(ASCII.space)
         }
         if let kind {
             bytes += kind.rawValue.utf8
             bytes.append(0x2D)
         }
         bytes += isPlaylist ? Self.playlist : Self.media
-        bytes.append(HTTP.ASCII.space)
+        bytes.append(ASCII.space)
         bytes += finalURL.utf8
-        bytes.append(HTTP.ASCII.lineFeed)
+        bytes.append(ASCII.lineFeed)
         for index in 0..<fields.count {
             let line = fields.bytes(at: index)
             bytes += line.name
-            bytes.append(HTTP.ASCII.colon)
-            bytes.append(HTTP.ASCII.space)
+            bytes.append(ASCII.colon)
+            bytes.append(ASCII.space)
             bytes += line.value
-            bytes.append(HTTP.ASCII.lineFeed)
+            bytes.append(ASCII.lineFeed)
         }
         return bytes
     }
@@ -170,7 +172,7 @@ package struct StoredHead: Sendable, Equatable {
     ///
     /// The fields share the memory of `bytes`: every hit on what is not open comes through here.
     package init?(encoded bytes: [UInt8]) {
-        let end = bytes.firstIndex(of: HTTP.ASCII.lineFeed) ?? bytes.count
+        let end = bytes.firstIndex(of: ASCII.lineFeed) ?? bytes.count
         var words = Words(rest: bytes[..<end])
         guard words.next() == [0x31], let status = words.number(),
             let status = UInt16(exactly: status), let requested = words.number(),
@@ -204,7 +206,7 @@ package struct StoredHead: Sendable, Equatable {
         var rest: ArraySlice<UInt8>
 
         mutating func next() -> ArraySlice<UInt8>? {
-            guard let space = rest.firstIndex(of: HTTP.ASCII.space), space > rest.startIndex else {
+            guard let space = rest.firstIndex(of: ASCII.space), space > rest.startIndex else {
                 return nil
             }
             defer { rest = rest[(space + 1)...] }
@@ -215,15 +217,8 @@ package struct StoredHead: Sendable, Equatable {
             guard var word = next() else { return nil }
             let isNegative = word.first == 0x2D
             if isNegative { word.removeFirst() }
-            guard !word.isEmpty, word.count <= 19 else { return nil }
-            var number: Int64 = 0
-            for byte in word {
-                let (product, first) = number.multipliedReportingOverflow(by: 10)
-                let (sum, second) = product.addingReportingOverflow(Int64(byte &- 0x30))
-                guard HTTP.ASCII.isDigit(byte), !first, !second else { return nil }
-                number = sum
-            }
-            return isNegative ? -number : number
+            let number = DecimalDigits<Int64>(word, upTo: .max).number
+            return isNegative ? number.map { -$0 } : number
         }
     }
 }

@@ -1,5 +1,7 @@
 // `CDN-Cache-Control`: cache directives as a structured field (RFC 9213, RFC 8941 section 3.2).
 package import HTTP
+import Numbers
+import URISyntax
 
 /// Reads targeted cache directives.
 package enum TargetedDirectives {
@@ -27,7 +29,7 @@ package enum TargetedDirectives {
             addFlag(name, to: &control)
         case .string(let text) where name == "no-cache" || name == "private":
             let names = text.split(separator: ",").map {
-                HTTP.ASCII.lowercased($0.filter { $0 != " " })
+                ASCII.lowercased($0.filter { $0 != " " })
             }
             if name == "private" { control.private = .fields(names) }
             if name == "no-cache" { control.noCache = .fields(names) }
@@ -105,7 +107,7 @@ struct DictionaryReader {
             }
             skipBlanks()
             if next == nil { return found }
-            guard skip(HTTP.ASCII.comma) else { return nil }
+            guard skip(ASCII.comma) else { return nil }
             skipBlanks()
             // A comma at the end announces a member that does not come.
             if next == nil { return nil }
@@ -120,7 +122,7 @@ struct DictionaryReader {
     }
 
     private mutating func skipBlanks() {
-        while let byte = next, HTTP.ASCII.isOWS(byte) { position += 1 }
+        while let byte = next, ASCII.isBlank(byte) { position += 1 }
     }
 
     private mutating func take(while fits: (UInt8) -> Bool) -> ArraySlice<UInt8> {
@@ -132,7 +134,7 @@ struct DictionaryReader {
     private mutating func key() -> String? {
         guard let first = next, (0x61...0x7A).contains(first) || first == 0x2A else { return nil }
         let name = take { byte in
-            (0x61...0x7A).contains(byte) || HTTP.ASCII.isDigit(byte)
+            (0x61...0x7A).contains(byte) || ASCII.isDigit(byte)
                 || [0x5F, 0x2D, 0x2E, 0x2A].contains(byte)
         }
         return String(decoding: name, as: UTF8.self)
@@ -140,8 +142,8 @@ struct DictionaryReader {
 
     /// Parameters say nothing that any directive knows; they only have to be well-formed.
     private mutating func parameters() -> Bool {
-        while skip(HTTP.ASCII.semicolon) {
-            while skip(HTTP.ASCII.space) {}
+        while skip(ASCII.semicolon) {
+            while skip(ASCII.space) {}
             guard key() != nil else { return false }
             if skip(0x3D), item() == nil { return false }
         }
@@ -151,17 +153,17 @@ struct DictionaryReader {
     private mutating func innerList() -> Value? {
         guard skip(0x28) else { return nil }
         while true {
-            while skip(HTTP.ASCII.space) {}
+            while skip(ASCII.space) {}
             if skip(0x29) { return .other }
             guard item() != nil, parameters() else { return nil }
-            guard next == HTTP.ASCII.space || next == 0x29 else { return nil }
+            guard next == ASCII.space || next == 0x29 else { return nil }
         }
     }
 
     private mutating func item() -> Value? {
         guard let first = next else { return nil }
         switch first {
-        case HTTP.ASCII.quote: return string()
+        case ASCII.quote: return string()
         case 0x3A: return byteSequence()
         case 0x3F:
             position += 1
@@ -169,7 +171,7 @@ struct DictionaryReader {
             return skip(0x30) ? .other : nil
         case 0x2D, 0x30...0x39: return number()
         case 0x2A, 0x41...0x5A, 0x61...0x7A:
-            _ = take { HTTP.ASCII.isToken($0) || $0 == HTTP.ASCII.colon || $0 == 0x2F }
+            _ = take { ASCII.isToken($0) || $0 == ASCII.colon || $0 == 0x2F }
             return .other
         default: return nil
         }
@@ -177,13 +179,12 @@ struct DictionaryReader {
 
     private mutating func number() -> Value? {
         let isNegative = skip(0x2D)
-        let digits = take(while: HTTP.ASCII.isDigit)
-        guard !digits.isEmpty, digits.count <= 15 else { return nil }
+        let digits = take(while: ASCII.isDigit)
+        guard digits.count <= 15, let number = DecimalDigits(digits).number else { return nil }
         if skip(0x2E) {
-            let fraction = take(while: HTTP.ASCII.isDigit)
+            let fraction = take(while: ASCII.isDigit)
             return digits.count <= 12 && (1...3).contains(fraction.count) ? .other : nil
         }
-        let number = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) }
         return .integer(isNegative ? -number : number)
     }
 
@@ -193,9 +194,9 @@ struct DictionaryReader {
         while let byte = next {
             position += 1
             switch byte {
-            case HTTP.ASCII.quote: return .string(String(decoding: content, as: UTF8.self))
-            case HTTP.ASCII.backslash:
-                guard let escaped = next, escaped == byte || escaped == HTTP.ASCII.quote else {
+            case ASCII.quote: return .string(String(decoding: content, as: UTF8.self))
+            case ASCII.backslash:
+                guard let escaped = next, escaped == byte || escaped == ASCII.quote else {
                     return nil
                 }
                 position += 1
@@ -210,7 +211,7 @@ struct DictionaryReader {
     private mutating func byteSequence() -> Value? {
         position += 1
         _ = take { byte in
-            HTTP.ASCII.isAlpha(byte) || HTTP.ASCII.isDigit(byte)
+            ASCII.isLetter(byte) || ASCII.isDigit(byte)
                 || [0x2B, 0x2F, 0x3D].contains(byte)
         }
         return skip(0x3A) ? .other : nil

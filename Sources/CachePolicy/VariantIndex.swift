@@ -1,6 +1,7 @@
 // What is kept under a URL's own key when its responses have `Vary`: which fields select, and
 // which variants there are.
 package import HTTP
+import URISyntax
 
 /// The variants of one URL; its form on disk stands where an object's head would.
 package struct VariantIndex: Sendable, Equatable {
@@ -49,7 +50,7 @@ package struct VariantIndex: Sendable, Equatable {
         let languages = response.listMembers(.contentLanguage)
         return Variant(
             mark: mark, tag: EntityTag.parse(response) == nil ? "" : response.first(.etag) ?? "",
-            language: languages.count == 1 ? HTTP.ASCII.lowercased(languages[0]) : "")
+            language: languages.count == 1 ? ASCII.lowercased(languages[0]) : "")
     }
 
     // MARK: On disk

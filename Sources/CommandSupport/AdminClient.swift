@@ -1,8 +1,7 @@
 package import ArgumentParser
-import CCurl
 import FoundationEssentials
 
-/// A blocking client for the daemon's own pages, on libcurl.
+/// A blocking client for the daemon's own pages.
 package struct AdminClient {
     /// Without a slash at its end.
     package let base: String
@@ -11,11 +10,6 @@ package struct AdminClient {
     package init(base: String, token: String?) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.token = token
-    }
-
-    /// Collects the answer's body.
-    private final class Body {
-        var bytes: [UInt8] = []
     }
 
     /// What was wrong, for people, and how to end then.
@@ -33,72 +27,41 @@ package struct AdminClient {
         case failed(Failure)
     }
 
+    /// The most bytes of an answer that are taken: far more than the largest list or export has.
+    private static let longestAnswer = 256 << 20
+
     /// Sends one request; blocks up to two minutes, since a purge reads the whole index.
     package func ask(_ method: String, _ path: String, sending content: [UInt8]? = nil) -> Outcome {
-        guard let easy = curl_easy_init() else {
-            return .failed(Failure(message: "sluice: libcurl fails", code: .failure))
+        var request = BlockingClient.Request(method, base + path)
+        if let token { request.fields = ["Authorization: Bearer \(token)"] }
+        request.content = content
+        request.milliseconds = 120_000
+        do throws(BlockingClient.Failure) {
+            let (answer, bytes) = try BlockingClient().body(
+                of: request, upTo: Self.longestAnswer)
+            return outcome(answer.status, String(decoding: bytes, as: UTF8.self))
+        } catch {
+            let page = "\(method) \(path.prefix { $0 != "?" })"
+            let message =
+                switch error.kind {
+                case .unanswered:
+                    "the daemon at \(base) has not answered \(page) within two minutes; it may "
+                        + "still be at work on it"
+                case .stopped: "the daemon's answer to \(page) is longer than any that is taken"
+                default: "no daemon answers at \(base): \(error.reason)"
+                }
+            let failure = Failure(message: "sluice: " + message, code: ExitCodes.unreachable)
+            return error.kind == .refused ? .refused(failure) : .failed(failure)
         }
-        defer { curl_easy_cleanup(easy) }
-        var fields: UnsafeMutablePointer<curl_slist>?
-        defer { curl_slist_free_all(fields) }
-        if let token { fields = curl_slist_append(fields, "Authorization: Bearer \(token)") }
-        let body = Body()
-        set(easy, method, path, fields, body)
-        if var content {
-            // The size first: libcurl copies as many bytes (CURLOPT_COPYPOSTFIELDS(3)).
-            _ = sluice_curl_set_offset(
-                easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(content.count))
-            content.withUnsafeMutableBytes {
-                _ = sluice_curl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress)
-            }
-            _ = sluice_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, method)
-        }
-        let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
-        guard result == CURLE_OK else {
-            let reason = String(cString: curl_easy_strerror(result))
-            let isLate = result == CURLE_OPERATION_TIMEDOUT && hasConnected(easy)
-            let failure = Failure(
-                message: isLate
-                    ? "sluice: the daemon at \(base) has not answered \(method) "
-                        + "\(path.prefix { $0 != "?" }) within two minutes; it may still be at work on it"
-                    : "sluice: no daemon answers at \(base): \(reason)",
-                code: ExitCodes.unreachable)
-            return result == CURLE_COULDNT_CONNECT ? .refused(failure) : .failed(failure)
-        }
-        let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        var text = String(decoding: body.bytes, as: UTF8.self)
-        if (200..<300).contains(status) { return .answered(text) }
+    }
+
+    private func outcome(_ status: Int, _ body: String) -> Outcome {
+        if (200..<300).contains(status) { return .answered(body) }
+        var text = body
         while text.hasSuffix("\n") { text.removeLast() }
         if status == 401 { text += "; give it with --token or SLUICE_TOKEN" }
         return .failed(
             Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
-    }
-
-    /// Whether a connection was made, so that somebody listens there.
-    private func hasConnected(_ easy: UnsafeMutableRawPointer) -> Bool {
-        sluice_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0
-    }
-
-    private func set(
-        _ easy: UnsafeMutableRawPointer, _ method: String, _ path: String,
-        _ fields: UnsafeMutablePointer<curl_slist>?, _ body: Body
-    ) {
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, base + path)
-        _ = sluice_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, method)
-        // The daemon is on this machine or a known one: no proxy of the environment in between.
-        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, 5)
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 120)
-        _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, fields)
-        sluice_curl_set_write(
-            easy,
-            { bytes, size, count, context in
-                guard let context, let bytes else { return 0 }
-                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                Unmanaged<Body>.fromOpaque(context).takeUnretainedValue().bytes.append(
-                    contentsOf: raw)
-                return size * count
-            }, Unmanaged.passUnretained(body).toOpaque())
     }
 
     /// Sends one request and gives the body of a 2xx; blocks as `ask`.

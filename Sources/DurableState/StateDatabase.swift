@@ -43,7 +43,7 @@ package enum StateFault: Error, Sendable, CustomStringConvertible {
 /// The open database; any thread may use it.
 package final class StateDatabase: Sendable {
     /// The file's name in the cache folder.
-    package static let fileName = "state.sqlite"
+    static let fileName = "state.sqlite"
     /// Of all rows that are read at start.
     private static let mostBytes = 128 << 20
     /// What SQLite keeps beside a database.

@@ -173,7 +173,7 @@ extension StateDatabase {
     }
 
     /// Writes what is queued; blocks until it is on the disk.
-    package func commit() throws(StateFault) {
+    func commit() throws(StateFault) {
         try committing.withLock { _ throws(StateFault) in
             let batch = pending.withLock { $0.takeAll() }
             guard !batch.isEmpty else { return }

@@ -12,13 +12,13 @@ package enum StateValue: Hashable, Sendable {
     case bytes([UInt8])
 
     /// NULL for nil.
-    package static func optional(_ value: Int64?) -> StateValue { value.map(Self.integer) ?? .null }
+    static func optional(_ value: Int64?) -> StateValue { value.map(Self.integer) ?? .null }
 
     /// NULL for nil.
-    package static func optional(_ value: Double?) -> StateValue { value.map(Self.real) ?? .null }
+    static func optional(_ value: Double?) -> StateValue { value.map(Self.real) ?? .null }
 
     /// NULL for nil.
-    package static func optional(_ value: String?) -> StateValue { value.map(Self.text) ?? .null }
+    static func optional(_ value: String?) -> StateValue { value.map(Self.text) ?? .null }
 
     package static func truth(_ value: Bool) -> StateValue { .integer(value ? 1 : 0) }
 
@@ -53,7 +53,7 @@ package struct StateColumn: Sendable {
 
     package static func truth(_ name: String) -> StateColumn { .integer(name, in: 0...1) }
 
-    package static func real(_ name: String, in range: ClosedRange<Double>) -> StateColumn {
+    static func real(_ name: String, in range: ClosedRange<Double>) -> StateColumn {
         StateColumn(name: name, kind: .real(range))
     }
 
@@ -67,7 +67,7 @@ package struct StateColumn: Sendable {
     }
 
     /// The same column, which may also be NULL.
-    package var orNull: StateColumn {
+    var orNull: StateColumn {
         var column = self
         column.mayBeNull = true
         return column
@@ -100,7 +100,7 @@ package struct StateTable: Sendable {
     let delete: String
 
     /// The first `key` columns make the primary key.
-    package init(_ name: String, mostRows: Int, key: Int = 1, _ columns: [StateColumn]) {
+    init(_ name: String, mostRows: Int, key: Int = 1, _ columns: [StateColumn]) {
         self.name = name
         self.columns = columns
         self.mostRows = mostRows
@@ -144,21 +144,21 @@ package struct StateRow: Sendable {
 
     package func integer(_ index: Int) -> Int64 { optionalInteger(index) ?? 0 }
 
-    package func optionalInteger(_ index: Int) -> Int64? {
+    func optionalInteger(_ index: Int) -> Int64? {
         if case .integer(let number) = value(index) { number } else { nil }
     }
 
     package func truth(_ index: Int) -> Bool { integer(index) != 0 }
 
-    package func real(_ index: Int) -> Double { optionalReal(index) ?? 0 }
+    func real(_ index: Int) -> Double { optionalReal(index) ?? 0 }
 
-    package func optionalReal(_ index: Int) -> Double? {
+    func optionalReal(_ index: Int) -> Double? {
         if case .real(let number) = value(index) { number } else { nil }
     }
 
     package func text(_ index: Int) -> String { optionalText(index) ?? "" }
 
-    package func optionalText(_ index: Int) -> String? {
+    func optionalText(_ index: Int) -> String? {
         if case .text(let text) = value(index) { text } else { nil }
     }
 

@@ -157,7 +157,7 @@ private enum KeySystem {
             let isScheme = scheme.utf8.allSatisfy {
                 ASCII.isAlphanumeric($0) || [0x2B, 0x2D, 0x2E].contains($0)
             }
-            guard isScheme, let first = scheme.utf8.first, !(0x30...0x39).contains(first) else {
+            guard isScheme, let first = scheme.utf8.first, !ASCII.isDigit(first) else {
                 return nil
             }
             return scheme.prefix(32).lowercased()

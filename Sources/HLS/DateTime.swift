@@ -73,16 +73,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
     private static func append(
         _ number: Int, _ width: Int, _ end: UInt8, to output: inout [UInt8]
     ) {
-        var unit = 1
-        for _ in 1..<width { unit *= 10 }
-        if 0..<10 * unit ~= number {
-            while unit > 0 {
-                output.append(0x30 + UInt8(truncatingIfNeeded: number / unit % 10))
-                unit /= 10
-            }
-        } else {
-            output.append(contentsOf: String(number).utf8)
-        }
+        appendDecimal(Int64(number), width: width, to: &output)
         output.append(end)
     }
 
@@ -124,10 +115,9 @@ package struct DateTime: Hashable, Comparable, Sendable {
 
         /// Exactly `count` digits.
         mutating func number(_ count: Int) -> Int? {
-            guard bytes.count >= count, bytes.prefix(count).allSatisfy(ASCII.isDigit) else {
-                return nil
-            }
-            let value = bytes.prefix(count).reduce(0) { $0 * 10 + Int($1 - 0x30) }
+            guard bytes.count >= count,
+                let value = DecimalDigits<Int>(bytes.prefix(count), upTo: .max).number
+            else { return nil }
             bytes.removeFirst(count)
             return value
         }
@@ -138,9 +128,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
             let digits = bytes.prefix(while: ASCII.isDigit)
             guard !digits.isEmpty else { return nil }
             bytes.removeFirst(digits.count)
-            return (digits.prefix(3) + [0x30, 0x30]).prefix(3).reduce(0) {
-                $0 * 10 + Int($1 - 0x30)
-            }
+            return DecimalDigits((digits.prefix(3) + [0x30, 0x30]).prefix(3), upTo: 999).number
         }
 
         /// Minutes east of UTC; 0 for `Z` and for nothing.

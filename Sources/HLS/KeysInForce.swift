@@ -1,3 +1,5 @@
+import Numbers
+
 /// The EXT-X-KEY lines in force: the last of each KEYFORMAT since the last METHOD=NONE.
 struct KeysInForce {
     /// KEYFORMATs in force at once at most.
@@ -67,9 +69,7 @@ struct KeysInForce {
     /// (8216bis, 5.2).
     func withIVs(of mediaSequence: Int) -> [[UInt8]] {
         keys.filter(\.usesSequenceNumber).map { key in
-            let digits = String(mediaSequence, radix: 16)
-            let zeros = String(repeating: "0", count: 32 - digits.utf8.count)
-            return key.line + Array(",IV=0x\(zeros)\(digits)".utf8)
+            key.line + Array(",IV=0x\(String(mediaSequence, radix: 16, width: 32))".utf8)
         }
     }
 }

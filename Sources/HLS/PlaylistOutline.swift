@@ -26,9 +26,9 @@ package struct PlaylistOutline: Sendable {
             line = tag.line
             let bytes = tag.attributes.bytes
             attributes = tag.attributes.compactMap { attribute in
-                let name = PercentEncoding.text(bytes[attribute.name])
+                let name = PercentCoding.text(bytes[attribute.name])
                 return name == "URI" || name == "SERVER-URI"
-                    ? nil : (name: name, value: PercentEncoding.text(bytes[attribute.value]))
+                    ? nil : (name: name, value: PercentCoding.text(bytes[attribute.value]))
             }
             url = reference?.url
         }

@@ -1,4 +1,5 @@
 import Numbers
+import URISyntax
 
 /// One range of a `Range` field, before the length of the representation is known (RFC 9110
 /// section 14.1.2).
@@ -70,10 +71,10 @@ package enum ByteRangeSpec: Sendable, Hashable {
     private static func spec(_ member: ArraySlice<UInt8>) -> ByteRangeSpec? {
         guard let dash = member.firstIndex(of: 0x2D) else { return nil }
         let (before, after) = (member[..<dash], member[(dash + 1)...])
-        if before.isEmpty { return DecimalNumber(after).saturated.map { .suffix($0) } }
-        guard let first = DecimalNumber(before).saturated else { return nil }
+        if before.isEmpty { return DecimalDigits(after).saturated.map { .suffix($0) } }
+        guard let first = DecimalDigits(before).saturated else { return nil }
         if after.isEmpty { return .from(first) }
-        guard let last = DecimalNumber(after).saturated, first <= last else { return nil }
+        guard let last = DecimalDigits(after).saturated, first <= last else { return nil }
         return .bounded(first, last)
     }
 

@@ -1,3 +1,6 @@
+import Numbers
+import URISyntax
+
 /// The directives of `Cache-Control` in a request or a response (RFC 9111 section 5.2, RFC 5861,
 /// RFC 8246).
 ///
@@ -163,7 +166,7 @@ private struct Directive {
 
     /// The argument as delta-seconds; nil where it is absent or malformed.
     var seconds: Int64? {
-        guard let argument, !isMalformed, let number = DecimalNumber(argument).saturated else {
+        guard let argument, !isMalformed, let number = DecimalDigits(argument).saturated else {
             return nil
         }
         return min(number, CacheControl.maximumSeconds)

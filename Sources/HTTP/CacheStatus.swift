@@ -1,3 +1,5 @@
+import URISyntax
+
 /// What a cache did with a request: the value of `Cache-Status` (RFC 9211).
 package struct CacheStatus: Sendable, Hashable {
     /// Why a request went forward (RFC 9211 section 2.2).
@@ -92,7 +94,7 @@ package struct CacheStatus: Sendable, Hashable {
 
     /// A token where the text can be one, else a string.
     private static func item(_ text: String) -> String {
-        guard let first = text.utf8.first, ASCII.isAlpha(first) || first == 0x2A,
+        guard let first = text.utf8.first, ASCII.isLetter(first) || first == 0x2A,
             text.utf8.allSatisfy({ ASCII.isToken($0) || $0 == ASCII.colon || $0 == 0x2F })
         else { return string(text) }
         return text

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// An incremental decoder of chunked bodies (RFC 9112 section 7.1), strict where two readers
 /// could disagree.
 ///

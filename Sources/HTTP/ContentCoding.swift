@@ -1,3 +1,5 @@
+import URISyntax
+
 /// Which content codings a client accepts (RFC 9110 section 12.5.3).
 package enum ContentCoding {
     /// Whether the request names gzip, or `*`, with a weight above 0 and not below identity's.

@@ -1,3 +1,6 @@
+import Numbers
+import URISyntax
+
 /// The value of a `Content-Range` field in bytes (RFC 9110 section 14.4).
 package enum ContentRange: Sendable, Hashable {
     /// `bytes first-last/total`; the total is nil for `*`, where it is not known.
@@ -20,7 +23,7 @@ package enum ContentRange: Sendable, Hashable {
         let total = cursor.take { _ in true }
         var length: Int64?
         if total != [0x2A] {
-            guard case .value(let number) = DecimalNumber(total) else { return nil }
+            guard case .value(let number) = DecimalDigits(total) else { return nil }
             length = number
         }
         if range == [0x2A] {
@@ -29,8 +32,8 @@ package enum ContentRange: Sendable, Hashable {
             return
         }
         guard let dash = range.firstIndex(of: 0x2D),
-            case .value(let first) = DecimalNumber(range[..<dash]),
-            case .value(let last) = DecimalNumber(range[(dash + 1)...]),
+            case .value(let first) = DecimalDigits(range[..<dash]),
+            case .value(let last) = DecimalDigits(range[(dash + 1)...]),
             first <= last, last < length ?? Int64.max
         else { return nil }
         self = .satisfied(first: first, last: last, total: length)

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// An entity tag (RFC 9110 section 8.8.3).
 package struct EntityTag: Sendable, Hashable {
     /// What stands between the quotes.

@@ -1,3 +1,5 @@
+import URISyntax
+
 /// A reader of structured field values: tokens, quoted strings, parameters and lists (RFC 9110
 /// section 5.6).
 ///
@@ -31,7 +33,7 @@ struct FieldCursor {
     }
 
     mutating func skipOWS() {
-        while let byte = peek, ASCII.isOWS(byte) { position += 1 }
+        while let byte = peek, ASCII.isBlank(byte) { position += 1 }
     }
 
     /// Reads the bytes of a token; empty where none begins here.

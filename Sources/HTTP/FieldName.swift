@@ -1,3 +1,5 @@
+import URISyntax
+
 /// The name of a field with its lower-case bytes at hand, so that looking it up allocates nothing.
 package struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The spelling used when the name is written.
@@ -10,7 +12,7 @@ package struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral {
     /// A name from any spelling; it is not checked to be a token.
     package init(_ spelling: String) {
         self.spelling = spelling
-        lowercased = spelling.utf8.map(ASCII.lower)
+        lowercased = spelling.utf8.map(ASCII.lowercased)
         lineStart = Array(spelling.utf8) + [ASCII.colon, ASCII.space]
     }
 

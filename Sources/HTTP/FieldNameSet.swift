@@ -1,4 +1,5 @@
 // A fixed set of field names that is asked about every field of every response.
+import URISyntax
 
 /// Names by their length: most fields are told apart by that alone, and none is copied.
 package struct FieldNameSet: Sendable {
@@ -6,7 +7,7 @@ package struct FieldNameSet: Sendable {
 
     /// A set of names in any spelling.
     package init(_ names: [String]) {
-        for name in names.map({ $0.utf8.map(ASCII.lower) }) {
+        for name in names.map({ $0.utf8.map(ASCII.lowercased) }) {
             while namesOfLength.count <= name.count { namesOfLength.append([]) }
             namesOfLength[name.count].append(name)
         }

@@ -49,8 +49,8 @@ extension Fields {
         var start = nameEnd + 1
         var end = line.upperBound
         if bytes[end - 1] == ASCII.carriageReturn { end -= 1 }
-        while start < end, ASCII.isOWS(bytes[start]) { start += 1 }
-        while end > start, ASCII.isOWS(bytes[end - 1]) { end -= 1 }
+        while start < end, ASCII.isBlank(bytes[start]) { start += 1 }
+        while end > start, ASCII.isBlank(bytes[end - 1]) { end -= 1 }
         guard ASCII.areFieldValue(bytes.extracting(start..<end)) else { return nil }
         return Entry(
             nameStart: UInt32(line.lowerBound), nameEnd: UInt32(nameEnd),

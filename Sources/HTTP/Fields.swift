@@ -1,3 +1,5 @@
+import URISyntax
+
 /// The fields of a message in the order they came, duplicates kept (RFC 9110 section 5).
 ///
 /// All names and values lie in one byte storage; a field is four offsets into it. Names compare
@@ -280,7 +282,7 @@ extension Fields {
         let start = Int(entry.nameStart)
         guard Int(entry.nameEnd) - start == name.count else { return false }
         for offset in name.indices
-        where ASCII.lower(storage[start + offset]) != ASCII.lower(name[offset]) {
+        where ASCII.lowercased(storage[start + offset]) != ASCII.lowercased(name[offset]) {
             return false
         }
         return true
@@ -313,7 +315,7 @@ extension Fields: Equatable {
         for index in left.entries.indices {
             let (mine, other) = (left.bytes(at: index), right.bytes(at: index))
             guard mine.value == other.value,
-                mine.name.elementsEqual(other.name, by: { ASCII.lower($0) == ASCII.lower($1) })
+                ASCII.equalIgnoringCase(mine.name.span, other.name.span)
             else { return false }
         }
         return true

@@ -1,3 +1,6 @@
+import Numbers
+import URISyntax
+
 /// Dates of HTTP fields as seconds since 1970-01-01 00:00:00 UTC, leap seconds not counted (RFC
 /// 9110 section 5.6.7).
 package enum HTTPDate {
@@ -17,17 +20,17 @@ package enum HTTPDate {
         // 1970-01-01 was a Thursday.
         bytes.append(contentsOf: weekdays[Int((days + 4) % 7)].utf8.prefix(3))
         bytes.append(contentsOf: ", ".utf8)
-        appendPadded(date.day, width: 2, to: &bytes)
+        appendDecimal(date.day, width: 2, to: &bytes)
         bytes.append(ASCII.space)
         bytes.append(contentsOf: months[Int(date.month - 1)].utf8)
         bytes.append(ASCII.space)
-        appendPadded(date.year, width: 4, to: &bytes)
+        appendDecimal(date.year, width: 4, to: &bytes)
         bytes.append(ASCII.space)
-        appendPadded(time / 3600, width: 2, to: &bytes)
+        appendDecimal(time / 3600, width: 2, to: &bytes)
         bytes.append(ASCII.colon)
-        appendPadded(time / 60 % 60, width: 2, to: &bytes)
+        appendDecimal(time / 60 % 60, width: 2, to: &bytes)
         bytes.append(ASCII.colon)
-        appendPadded(time % 60, width: 2, to: &bytes)
+        appendDecimal(time % 60, width: 2, to: &bytes)
         bytes.append(contentsOf: " GMT".utf8)
         return bytes[...].text
     }
@@ -77,7 +80,7 @@ package enum HTTPDate {
     private static func packed(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt32 {
         var packed: UInt32 = 0
         for index in start..<(start + count) {
-            packed = packed << 8 | UInt32(ASCII.lower(bytes[index]))
+            packed = packed << 8 | UInt32(ASCII.lowercased(bytes[index]))
         }
         return packed
     }
@@ -141,7 +144,7 @@ package enum HTTPDate {
     /// Up to four characters in lower case as one number: dates are read on every hit, and making
     /// text of their parts took a fifth of its time.
     private static func packed(_ bytes: some Collection<UInt8>) -> UInt32 {
-        bytes.reduce(0 as UInt32) { $0 << 8 | UInt32(ASCII.lower($1)) }
+        bytes.reduce(0 as UInt32) { $0 << 8 | UInt32(ASCII.lowercased($1)) }
     }
 
     private static let packedWeekdays = weekdays.map { packed($0.utf8.prefix(3)) }
@@ -161,14 +164,8 @@ package enum HTTPDate {
         bytes.count == 4 && packed(bytes) == packedZone
     }
 
-    /// Reads up to four digits; nil for anything else among them.
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
-        var value: Int64 = 0
-        for byte in bytes {
-            guard ASCII.isDigit(byte) else { return nil }
-            value = value * 10 + Int64(byte &- 0x30)
-        }
-        return bytes.isEmpty ? nil : value
+        DecimalDigits(bytes).number
     }
 
     /// Reads `08:49:37` as seconds of the day.
@@ -188,15 +185,6 @@ package enum HTTPDate {
         let year = thisYear / 100 * 100 + digits
         if year > thisYear + 50 { return year - 100 }
         return year <= thisYear - 50 ? year + 100 : year
-    }
-
-    private static func appendPadded(_ number: Int64, width: Int, to bytes: inout [UInt8]) {
-        var divisor: Int64 = 1
-        for _ in 1..<width { divisor *= 10 }
-        while divisor > 0 {
-            bytes.append(0x30 + UInt8(number / divisor % 10))
-            divisor /= 10
-        }
     }
 
     // MARK: Calendar

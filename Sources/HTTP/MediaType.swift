@@ -1,3 +1,5 @@
+import URISyntax
+
 /// A media type with its parameters (RFC 9110 section 8.3.1).
 package struct MediaType: Sendable, Hashable {
     /// One `name=value` after the type.

@@ -1,5 +1,7 @@
 // What delimits a request's content, and every contradiction that smuggling lives on (RFC 9112
 // sections 3.2, 6.1 and 6.3).
+import Numbers
+import URISyntax
 
 extension Fields {
     /// How the content of a request with these fields is delimited.
@@ -19,7 +21,7 @@ extension Fields {
         guard count(of: .contentLength) == 1 else {
             throw .badRequest("Content-Length is given more than once.")
         }
-        switch DecimalNumber(length) {
+        switch DecimalDigits(length) {
         case .value(let bytes): return .length(bytes)
         case .overflow: throw RequestError(.contentTooLarge, "Content-Length is out of range.")
         case .malformed: throw .badRequest("Content-Length is not a decimal number.")

@@ -162,8 +162,8 @@ package struct RequestParser: Sendable {
         else { throw fieldFault(line, colon, input) }
         var start = colon + 1
         var end = line.upperBound
-        while start < end, ASCII.isOWS(input[start]) { start += 1 }
-        while end > start, ASCII.isOWS(input[end - 1]) { end -= 1 }
+        while start < end, ASCII.isBlank(input[start]) { start += 1 }
+        while end > start, ASCII.isBlank(input[end - 1]) { end -= 1 }
         let base = progress.fieldsStart
         return Fields.Entry(
             nameStart: UInt32(line.lowerBound - base), nameEnd: UInt32(colon - base),
@@ -176,7 +176,7 @@ package struct RequestParser: Sendable {
         guard stop < line.upperBound else {
             return .badRequest("A field line has no colon.")
         }
-        if ASCII.isOWS(input[stop]) {
+        if ASCII.isBlank(input[stop]) {
             return stop == line.lowerBound
                 ? .badRequest("A field line begins with white space.")
                 : .badRequest("White space stands in or after a field name.")

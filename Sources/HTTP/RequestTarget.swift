@@ -1,3 +1,5 @@
+import URISyntax
+
 /// The parts of a request target (RFC 9112 section 3.2), raw.
 ///
 /// A fragment, which no client should send but some do, belongs to neither path nor query.
@@ -109,7 +111,7 @@ struct RequestTarget {
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        ASCII.isAlpha(byte) || ASCII.isDigit(byte) || byte == 0x2D || byte == 0x2E
+        ASCII.isLetter(byte) || ASCII.isDigit(byte) || byte == 0x2D || byte == 0x2E
     }
 }
 

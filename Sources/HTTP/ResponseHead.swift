@@ -1,3 +1,6 @@
+import Numbers
+import URISyntax
+
 /// The status line and fields of a response (RFC 9112 section 4).
 package struct ResponseHead: Sendable, Equatable {
     package var status: HTTPStatus
@@ -97,21 +100,4 @@ extension Fields {
 func appendLineEnd(to bytes: inout [UInt8]) {
     bytes.append(ASCII.carriageReturn)
     bytes.append(ASCII.lineFeed)
-}
-
-/// Writes a number in decimal, without making text of it.
-package func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
-    if number < 0 { bytes.append(0x2D) }
-    let magnitude = number.magnitude
-    // From the last digit on: one division each, by a constant.
-    var digits = InlineArray<20, UInt8>(repeating: 0x30)
-    var first = digits.count - 1
-    var rest = magnitude
-    while rest > 9 {
-        digits[first] = 0x30 + UInt8(rest % 10)
-        rest /= 10
-        first -= 1
-    }
-    digits[first] = 0x30 + UInt8(rest)
-    for index in first..<digits.count { bytes.append(digits[index]) }
 }

@@ -1,3 +1,6 @@
+import Numbers
+import URISyntax
+
 /// Field lines that were checked and written once, to be sent again and again as they are.
 ///
 /// Answers from a store differ from one request to the next in a field or two; checking and writing

@@ -1,6 +1,7 @@
 import HTTP
 import Posix
 import Reactor
+import URISyntax
 
 /// The sending half of a connection: heads, content and framing, as far as the socket has room.
 extension Connection {

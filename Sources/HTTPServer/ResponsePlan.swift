@@ -1,5 +1,6 @@
 // Decides how a response is framed and whether the connection survives it: pure.
 import HTTP
+import Numbers
 
 /// How one response goes on the wire (RFC 9112 sections 6 and 9).
 struct ResponsePlan: Equatable {

@@ -41,8 +41,7 @@ package struct PlayerHints: Sendable, Equatable {
         case "pr": speed = Self.number(value)
         case "br": bitRate = Self.number(value).map { $0 * 1_000 }
         case "nor":
-            nextObject = String(
-                decoding: PercentEncoding.decode(Array(value.utf8)[...]), as: UTF8.self)
+            nextObject = PercentCoding.decode(value)
         case "nrr": nextRange = Self.range(value)
         default: break
         }

@@ -6,6 +6,7 @@ package import Lookahead
 package import Posix
 package import Routing
 package import Upstream
+import URISyntax
 
 /// One table: unit, default and range stand with each setting.
 package struct ProxySettings: Sendable {
@@ -123,6 +124,6 @@ extension ProxySettings {
 
     /// Whether an origin may have a private address.
     package func mayBePrivate(_ host: String) -> Bool {
-        allowsPrivate || privateHosts.contains(HTTP.ASCII.lowercased(host))
+        allowsPrivate || privateHosts.contains(ASCII.lowercased(host))
     }
 }

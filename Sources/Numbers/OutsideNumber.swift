@@ -2,13 +2,15 @@
 ///
 /// Every number from outside is read through a function that takes the range in which it is valid,
 /// so that a reader of the code sees which values later arithmetic has to expect. Text becomes a
-/// number only here, in `HLS.DecimalNumber` and in `HTTP.DecimalNumber`; `Fixtures/tools/numbers`
-/// checks the compiled objects for it.
+/// number only here and in `DecimalDigits`, which reads bytes; `Fixtures/tools/numbers` checks the compiled
+/// objects for it.
+@usableFromInline
 package enum OutsideNumber {
     /// The largest integer that is taken from outside, where no smaller limit is known: 2^53 - 1.
     ///
     /// JavaScript players represent it exactly, and 1,000 of them can be added up in 64 bits.
-    package static let largest = 1 << 53 - 1
+    @inlinable
+    package static var largest: Int { 1 << 53 - 1 }
 
     /// Reads an integer, with a `-` in front where the range has negative numbers.
     ///

@@ -93,7 +93,7 @@ extension Flight {
         guard !machine.isPlaylist, resource.isNamedAsMedia,
             let value = head.fields.valueBytes(.contentType)
         else { return false }
-        let type = value.prefix { $0 != HTTP.ASCII.semicolon && $0 != HTTP.ASCII.space }
+        let type = value.prefix { $0 != ASCII.semicolon && $0 != ASCII.space }
         return (Self.equals(type.prefix(6), Self.video) || Self.equals(type.prefix(6), Self.audio))
             && !Self.equals(type.suffix(7), Self.list)
     }
@@ -104,7 +104,7 @@ extension Flight {
 
     /// Whether bytes are a text in lower case, whatever the case of theirs.
     private static func equals(_ bytes: ArraySlice<UInt8>, _ text: [UInt8]) -> Bool {
-        HTTP.ASCII.equalIgnoringCase(bytes.span, text.span)
+        ASCII.equalIgnoringCase(bytes.span, text.span)
     }
 
     /// Whether an origin says that it answers range requests (RFC 9110 section 14.3).

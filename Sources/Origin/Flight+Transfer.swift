@@ -125,7 +125,7 @@ extension Flight: TransferDelegate {
     private func isCodedAsKnown(_ head: TransferHead) -> Bool {
         let coding = head.fields.first(.contentEncoding) ?? "identity"
         let known = knownHead?.fields.first(.contentEncoding) ?? "identity"
-        return HTTP.ASCII.equalIgnoringCase(coding, known)
+        return ASCII.equalIgnoringCase(coding, known)
     }
 
     private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {

@@ -71,7 +71,7 @@ struct OfflineReading {
 
     /// The multivariant playlist of the session that names a media playlist: among those that were
     /// played last, else among those that the store keeps for the session.
-    package func parent(of url: AbsoluteURL) -> List? {
+    func parent(of url: AbsoluteURL) -> List? {
         let names = { (list: List) in
             list.isMultivariant && list.playlist.references.contains { $0.url == url }
         }
@@ -133,7 +133,7 @@ struct OfflineReading {
     }
 
     /// The lines of those references whose bytes are kept, or can be had.
-    package func presence(of references: [ResourceReference]) -> Set<Int> {
+    func presence(of references: [ResourceReference]) -> Set<Int> {
         let found = sources.store.presence(of: references.map(key))
         var lines: Set<Int> = []
         for (reference, presence) in zip(references, found)
@@ -225,9 +225,9 @@ struct OfflineReading {
 /// The plan of a title, and the readings of its playlists that it was made from.
 struct OfflineTitle: Sendable {
     package let generation: UInt64
-    package var generations: [AbsoluteURL: UInt64] = [:]
+    var generations: [AbsoluteURL: UInt64] = [:]
     /// Playlists that are not kept, and can be had.
-    package var reachable: Set<AbsoluteURL> = []
+    var reachable: Set<AbsoluteURL> = []
     package var plan = OfflinePlan([], lists: [:])
 
     init(generation: UInt64) {

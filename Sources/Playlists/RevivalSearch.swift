@@ -30,8 +30,8 @@ package struct RevivalSearch: Sendable {
     /// A list, all that it names, and whether the URL stands in it as it is.
     package struct Found: Sendable {
         package let list: Resource
-        package let children: [ResourceReference]
-        package let isExact: Bool
+        let children: [ResourceReference]
+        let isExact: Bool
         /// What stands there in place of the URL, where the URL itself does not.
         package var successor: AbsoluteURL?
     }

@@ -15,7 +15,7 @@ package final class UnusableReports: Sendable {
     package init() {}
 
     /// Whether this is the first report about a playlist.
-    package func isFirst(_ playlist: String) -> Bool {
+    func isFirst(_ playlist: String) -> Bool {
         known.withLock { known in
             guard known[playlist] == nil else { return false }
             known[playlist] = true

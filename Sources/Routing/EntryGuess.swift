@@ -51,6 +51,6 @@ package enum EntryGuess {
             return true
         }
         // A file such as favicon.ico is no host: names of files end the path, hosts begin it.
-        return last.utf8.count >= 2 && last.utf8.allSatisfy { !(0x30...0x39).contains($0) }
+        return last.utf8.count >= 2 && !last.utf8.contains(where: ASCII.isDigit)
     }
 }

@@ -12,6 +12,7 @@
 // signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
 // link signed for one role is not valid under the letter of another.
 package import HLS
+import Numbers
 package import URISyntax
 
 /// What a player started from, as a number of 48 bits.
@@ -37,8 +38,7 @@ package struct SessionID: Hashable, Sendable {
 
     /// Twelve hexadecimal digits.
     package var text: String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 12 - digits.count) + digits
+        String(number, radix: 16, width: 12)
     }
 }
 

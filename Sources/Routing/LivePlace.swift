@@ -28,28 +28,15 @@ package enum LivePlace: Hashable, Sendable {
     package func append(to output: inout [UInt8]) {
         switch self {
         case .segment(let number):
-            Self.append(number, to: &output)
+            appendDecimal(Int64(number), to: &output)
         case .part(let number, let index):
-            Self.append(number, to: &output)
+            appendDecimal(Int64(number), to: &output)
             output.append(0x2D)
-            Self.append(index, to: &output)
+            appendDecimal(Int64(index), to: &output)
         case .section(let name):
             output.append(contentsOf: Self.sectionPrefix)
-            let digits = String(name, radix: 16)
-            output.append(contentsOf: repeatElement(0x30, count: 8 - digits.utf8.count))
-            output.append(contentsOf: digits.utf8)
+            output.append(contentsOf: String(name, radix: 16, width: 8).utf8)
         }
-    }
-
-    /// Appends the decimal digits of a number that is not negative.
-    private static func append(_ number: Int, to output: inout [UInt8]) {
-        var rest = number
-        let start = output.count
-        repeat {
-            output.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
-            rest /= 10
-        } while rest > 0
-        output[start...].reverse()
     }
 
     /// Reads a file name in the path of a link; nil for any text that `append` does not write.
@@ -81,8 +68,7 @@ package enum LivePlace: Hashable, Sendable {
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
         // Longer windows count on behind the largest number of a playlist.
-        OutsideNumber.integer(
-            String(decoding: digits, as: UTF8.self), in: 0...OutsideNumber.largest * 4)
+        DecimalDigits(digits, upTo: OutsideNumber.largest * 4).number
     }
 }
 

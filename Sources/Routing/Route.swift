@@ -210,12 +210,12 @@ package struct Router: Sendable {
         let bytes = target.utf8.span
         guard begins(bytes, with: slashHTTP, at: 0) else { return nil }
         var end = slashHTTP.count
-        if end < bytes.count, HTTP.ASCII.lower(bytes[end]) == 0x73 { end += 1 }
+        if end < bytes.count, ASCII.lowercased(bytes[end]) == 0x73 { end += 1 }
         if begins(bytes, with: encodedSlashes, at: end) {
             return Array(PercentCoding.decode(target.dropFirst()).utf8)
         }
         guard begins(bytes, with: colonSlash, at: end) else { return nil }
-        for index in 1..<end where HTTP.ASCII.lower(bytes[index]) != bytes[index] { return nil }
+        for index in 1..<end where ASCII.lowercased(bytes[index]) != bytes[index] { return nil }
         let slash = end + colonSlash.count - 1
         // The second slash, or the first once more where they were collapsed.
         let rest = slash + 1 < bytes.count && bytes[slash + 1] == 0x2F ? slash + 1 : slash
@@ -236,7 +236,7 @@ package struct Router: Sendable {
         guard start + wanted.count <= bytes.count else { return false }
         let wanted = wanted.span
         for index in wanted.indices
-        where HTTP.ASCII.lower(bytes[start + index]) != wanted[index] { return false }
+        where ASCII.lowercased(bytes[start + index]) != wanted[index] { return false }
         return true
     }
 
@@ -322,10 +322,10 @@ package struct Router: Sendable {
     /// What is wrong with a session header, nil if nothing: names are tokens, values hold no line
     /// ends (RFC 9110 section 5), and framing is not the player's to set.
     private static func fault(of header: Entry.Header) -> String? {
-        guard !header.name.isEmpty, header.name.utf8.allSatisfy(HTTP.ASCII.isToken) else {
+        guard !header.name.isEmpty, header.name.utf8.allSatisfy(ASCII.isToken) else {
             return "h_\(header.name.prefix(40)) does not name a header"
         }
-        guard header.value.utf8.allSatisfy(HTTP.ASCII.isFieldValue) else {
+        guard header.value.utf8.allSatisfy(ASCII.isFieldValue) else {
             return "the value of h_\(header.name) holds a control character"
         }
         let framing = [
@@ -333,7 +333,7 @@ package struct Router: Sendable {
             "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect",
             "trailer",
         ]
-        if framing.contains(HTTP.ASCII.lowercased(header.name)) {
+        if framing.contains(ASCII.lowercased(header.name)) {
             return "h_\(header.name) is set by the daemon itself"
         }
         return nil

@@ -23,7 +23,7 @@ package enum Telemetry {
     /// Takes CMCD-Request, CMCD-Object, CMCD-Status and CMCD-Session out.
     package static func strip(_ fields: inout Fields) {
         let names = fields.map(\.name).filter {
-            HTTP.ASCII.lowercased($0).hasPrefix(fieldPrefix)
+            ASCII.lowercased($0).hasPrefix(fieldPrefix)
         }
         for name in names { fields.remove(name) }
     }

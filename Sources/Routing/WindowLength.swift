@@ -1,4 +1,5 @@
 // Lengths of time as people write them into entries: `2h`, `90m`, `1h30m`, `3600`.
+import URISyntax
 
 /// Reads how far a window shall reach back, or how long something shall last.
 package enum WindowLength {
@@ -22,7 +23,7 @@ package enum WindowLength {
         var number: Int?
         var last = Int.max
         for byte in text.utf8 {
-            if (0x30...0x39).contains(byte) {
+            if ASCII.isDigit(byte) {
                 number = (number ?? 0) * 10 + Int(byte - 0x30)
                 guard number ?? 0 <= 100_000_000 else { return nil }
             } else {

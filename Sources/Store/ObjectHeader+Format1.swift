@@ -28,7 +28,7 @@ extension ObjectHeader {
             let head = reader.take(Int(headLength)),
             let spans = reader.spans(Int(spanCount))
         else { return nil }
-        let sum = sha256(Array(bytes[..<reader.offset])).prefix(Self.checksumLength)
+        let sum = SHA256Digest.of(Array(bytes[..<reader.offset])).prefix(Self.checksumLength)
         guard reader.take(Self.checksumLength)?.elementsEqual(sum) == true else { return nil }
         let description = ObjectDescription(
             key: ObjectKey(raw: key), url: String(decoding: url, as: UTF8.self), role: flags[1],

@@ -173,7 +173,7 @@ extension ObjectHeader {
         guard length >= fixedLength, length <= bytes.count else { return false }
         let covered = UnsafeRawBufferPointer(rebasing: bytes[..<(length - checksumLength)])
         return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
-            sha256(covered, into: digest)
+            SHA256Digest.write(of: covered, into: digest)
             return bytes[covered.count..<length].elementsEqual(digest.prefix(checksumLength))
         }
     }

@@ -114,7 +114,7 @@ struct ObjectHeader: Equatable {
             out.append(span.upperBound)
         }
         for sum in sums { out.append(sum) }
-        out.bytes += sha256(out.bytes).prefix(Self.checksumLength)
+        out.bytes += SHA256Digest.of(out.bytes).prefix(Self.checksumLength)
         return Encoded(bytes: out.bytes, isWhole: claimedSpans == spans)
     }
 

@@ -1,4 +1,5 @@
 import GRDB
+import Numbers
 import Posix
 import Retention
 
@@ -95,15 +96,13 @@ extension ObjectIndex {
 
     /// The object whose key starts with some 16 bytes.
     func row(ofName name: UInt128) throws -> IndexRow? {
-        let digits = String(name, radix: 16)
-        let start = String(repeating: "0", count: 32 - digits.count) + digits
+        let start = String(name, radix: 16, width: 32)
         return try fetch("WHERE key >= ? AND key < ? LIMIT 1", [start, start + "g"]).first
     }
 
     /// What retention needs of the objects whose key starts with one byte.
     func keptRows(startingWith byte: UInt8) throws -> [KeptRow] {
-        let digits = String(byte, radix: 16)
-        let start = digits.count == 1 ? "0" + digits : digits
+        let start = String(byte, radix: 16, width: 2)
         return try pool.read { db in
             let statement = try db.cachedStatement(
                 sql: """
@@ -127,8 +126,7 @@ extension ObjectIndex {
 
     /// The objects whose key starts with one byte.
     func rows(startingWith byte: UInt8) throws -> [IndexRow] {
-        let digits = String(byte, radix: 16)
-        let start = digits.count == 1 ? "0" + digits : digits
+        let start = String(byte, radix: 16, width: 2)
         return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
     }
 

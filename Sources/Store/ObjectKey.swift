@@ -1,5 +1,4 @@
 // The name of a stored representation: the SHA-256 digest of a text that the caller chose.
-import COpenSSL
 
 /// 32 bytes that name one object, on disk and in memory.
 package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
@@ -12,7 +11,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         var text = text
         self = text.withUTF8 { bytes in
             withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
-                sha256(UnsafeRawBufferPointer(bytes), into: digest)
+                SHA256Digest.write(of: UnsafeRawBufferPointer(bytes), into: digest)
                 return ObjectKey(raw: UnsafeRawBufferPointer(digest))
             }
         }
@@ -143,24 +142,3 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(words.0)
     }
 }
-
-/// SHA-256 of bytes (FIPS 180-4), through libcrypto.
-package func sha256(_ bytes: [UInt8]) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: 32) { digest, count in
-        bytes.withUnsafeBytes { sha256($0, into: UnsafeMutableRawBufferPointer(digest)) }
-        count = 32
-    }
-}
-
-/// SHA-256 of bytes, into room for 32.
-func sha256(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) {
-    precondition(digest.count >= 32, "a digest has 32 bytes")
-    let start = digest.baseAddress?.assumingMemoryBound(to: UInt8.self)
-    guard EVP_Digest(bytes.baseAddress, bytes.count, start, nil, sha256Method, nil) == 1 else {
-        preconditionFailure("libcrypto has no SHA-256, or no memory for it")
-    }
-}
-
-/// Fetched once, because a fetch costs more than the digest of a small header (EVP_MD_fetch(3)).
-// A fetched method is never changed again, and libcrypto's own threads share it.
-nonisolated(unsafe) private let sha256Method = EVP_MD_fetch(nil, "SHA256", nil)

@@ -43,13 +43,11 @@ final class StoreFolder: Sendable {
     private var cleanPath: String { path + "/clean" }
 
     func newPath(_ generation: UInt64) -> String {
-        let digits = String(generation, radix: 16)
-        return path + "/new/" + digits
+        path + "/new/" + String(generation, radix: 16)
     }
 
     func objectsFolder(of byte: UInt8) -> String {
-        let digits = String(byte, radix: 16)
-        return "\(objectsFolder)/\(digits.count == 1 ? "0" : "")\(digits)"
+        "\(objectsFolder)/\(String(byte, radix: 16, width: 2))"
     }
 
     func objectPath(_ key: ObjectKey) -> String {

@@ -23,11 +23,11 @@ import URISyntax
 
 /// Bound to the keeper's loop.
 final class Recording {
-    package private(set) var order: RecordingOrder
+    private(set) var order: RecordingOrder
     package let session: Session
-    package let services: TimeShiftServices
+    let services: TimeShiftServices
     private let loop: EventLoop
-    package private(set) var followers: [TimeShiftFollower] = []
+    private(set) var followers: [TimeShiftFollower] = []
     /// Keys of what it needs and what was fetched for other titles.
     private var sharedKeys: Set<ObjectKey> = []
     private var pinnedKeys: Set<ObjectKey>?
@@ -171,7 +171,7 @@ final class Recording {
     }
 
     /// Once a second.
-    package func tick() {
+    func tick() {
         switch order.state {
         case .running:
             if sharedKeys.count > (pinnedKeys?.count ?? 0) + 20 { pin() }
@@ -194,7 +194,7 @@ final class Recording {
     // MARK: Ending
 
     /// Fetches what is under way, and ends.
-    package func finish(_ reason: String) {
+    func finish(_ reason: String) {
         guard order.state == .running else { return }
         if order.lists.isEmpty {
             let why = order.reason.isEmpty ? reason : order.reason
@@ -281,7 +281,7 @@ final class Recording {
         followers = []
     }
 
-    package var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
+    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
 
     private func pin() {
         do throws(StateFault) {

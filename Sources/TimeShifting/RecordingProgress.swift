@@ -5,7 +5,7 @@ import Synchronization
 /// How far a recording has come.
 extension Recording {
     /// What is there of each list now.
-    package var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
+    var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
         zip(order.lists, followers).map { chosen, follower in
             let fetched = follower.fetches.stored
             let (shift, gone) = follower.list.state.withLock {

@@ -23,11 +23,11 @@ package final class Recorder {
     private var services: TimeShiftServices { keeper.services }
 
     /// More than this many do not run beside each other.
-    package static let mostRunning = 32
+    static let mostRunning = 32
     /// More than this many that are over are not told of; the oldest go first.
     private static let mostOver = 1_000
 
-    package init(_ keeper: TimeShiftKeeper) {
+    init(_ keeper: TimeShiftKeeper) {
         self.keeper = keeper
     }
 
@@ -59,7 +59,7 @@ package final class Recorder {
         running = [:]
     }
 
-    package func tick() {
+    func tick() {
         for recording in Array(running.values) { recording.tick() }
     }
 

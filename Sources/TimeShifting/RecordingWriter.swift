@@ -83,8 +83,8 @@ extension Recording {
         package let url: AbsoluteURL
         package let bytes: [UInt8]
         package let segments: Int
-        package let lost: Int
-        package let seconds: Double
+        let lost: Int
+        let seconds: Double
     }
 
     /// Reads every list as a film; blocks on the disk.

@@ -16,7 +16,7 @@ final class TimeShiftFetches {
     package struct Piece: Hashable {
         package let url: AbsoluteURL
         package let role: ResourceRole
-        package let range: SubRange?
+        let range: SubRange?
         /// The segment that it was wanted for first.
         package let number: Int
     }
@@ -29,7 +29,7 @@ final class TimeShiftFetches {
     /// Told when a piece is stored, nil, or its fetch has failed; it is tried again then for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
     /// The bytes of what has come so far.
-    package private(set) var fetchedBytes: Int64 = 0
+    private(set) var fetchedBytes: Int64 = 0
     /// Numbers of the segments that are there.
     package private(set) var stored: Set<Int> = []
 
@@ -56,13 +56,13 @@ final class TimeShiftFetches {
     }
 
     /// Whether everything that was wanted has come or was given up.
-    package var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
+    var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
 
     /// Wants every segment of the origin's window that was not wanted before.
     ///
     /// At first also what left it just now: players' reloads may have moved it before this began, and
     /// origins hold on to segments for a while.
-    package func want(_ shift: TimeShift) {
+    func want(_ shift: TimeShift) {
         let start = next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         guard let last = shift.segments.last?.number, start <= last else { return }
         for number in start...last {

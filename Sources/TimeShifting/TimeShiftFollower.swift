@@ -13,7 +13,7 @@ import Upstream
 final class TimeShiftFollower {
     package let list: ShiftedList
     package let resource: Resource
-    package let fetches: TimeShiftFetches
+    let fetches: TimeShiftFetches
     private let services: TimeShiftServices
     private let loop: EventLoop
     private var timer: TimerID?
@@ -22,7 +22,7 @@ final class TimeShiftFollower {
 
     /// Whether the segments are fetched, and not only their list.
     var bringsSegments = true
-    package private(set) var hasEnded = false
+    private(set) var hasEnded = false
     /// True for a playlist that was complete when it was first read, or is none of segments.
     private(set) var hasNoWindow = false
     package private(set) var failure: ProxyFailure?
@@ -108,7 +108,7 @@ final class TimeShiftFollower {
     }
 
     /// Reloads no more; what is under way comes to its end.
-    package func finish() {
+    func finish() {
         isStopped = true
         if let timer { loop.cancel(timer) }
     }

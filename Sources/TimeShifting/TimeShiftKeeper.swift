@@ -1,6 +1,6 @@
 // Looks after longer windows while nobody asks for them: goes on with their lists for a while,
 // saves them, checks them against the store, and lets go what fell out of them.
-package import HLS
+import HLS
 package import HTTP
 package import Library
 import Logging
@@ -79,7 +79,7 @@ package final class TimeShiftThread: Sendable {
     }
 
     /// Lets go what has fallen out of a window.
-    package func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         guard !segments.isEmpty else { return }
         onKeeper { $0.drop(segments, of: list) }
     }

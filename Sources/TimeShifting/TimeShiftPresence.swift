@@ -50,7 +50,7 @@ extension TimeShiftTable {
 extension ShiftedList {
     /// A segment that left the origin's window is looked for this many segments longer: its fetch
     /// may be under way.
-    package static let grace = 8
+    static let grace = 8
 
     /// Looks for segments that have left the origin's window since the last look; some file opens.
     ///

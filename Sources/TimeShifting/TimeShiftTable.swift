@@ -4,7 +4,7 @@
 // origin's windows are merged into it as they come, whoever asked for them: a player, or the
 // `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
 package import HLS
-package import Library
+import Library
 package import Logging
 package import Model
 package import Posix
@@ -18,7 +18,7 @@ package import URISyntax
 /// Any thread may use it. A list that was not used for long is kept on disk only.
 package final class TimeShiftTable: Sendable {
     private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
-    package let windows: TimeShiftFiles
+    let windows: TimeShiftFiles
     private let recorded: TimeShiftFiles
     package let store: ObjectStore
     package let names: ResourceNames
@@ -54,7 +54,7 @@ package final class TimeShiftTable: Sendable {
     }
 
     /// Where a session's snapshots are kept; those of recordings last.
-    package func files(of session: Session) -> TimeShiftFiles {
+    func files(of session: Session) -> TimeShiftFiles {
         session.shift.recording == nil ? windows : recorded
     }
 
@@ -86,7 +86,7 @@ package final class TimeShiftTable: Sendable {
     package var all: [ShiftedList] { lists.withLock { Array($0.values) } }
 
     /// The rendition of the same session that is the farthest, for a list to keep in step with.
-    package func sibling(of list: ShiftedList) -> TimeShift? {
+    func sibling(of list: ShiftedList) -> TimeShift? {
         let others = all.filter { $0.session.id == list.session.id && $0 !== list }
         return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
             (left.epoch, left.segments.last?.number ?? 0)
@@ -117,7 +117,7 @@ package final class ShiftedList: Sendable {
         /// The stored object that was merged last.
         package var generation: UInt64 = 0
         /// True for a playlist with no window to extend: multivariant, or complete when first seen.
-        package var isOther = false
+        var isOther = false
         /// True for a media playlist that was complete when first seen.
         package var isComplete = false
         /// Numbers of segments that have left the origin's window and were not found kept yet.
@@ -127,10 +127,10 @@ package final class ShiftedList: Sendable {
         /// Segments before this number were looked at when they left the window.
         var lookedTo = 0
         /// True while nothing was merged into what a former run had saved.
-        package var isRestored = false
+        var isRestored = false
         /// True while the keeper looks after it.
         var isFollowed = false
-        package var lastAsked: Monotonic?
+        var lastAsked: Monotonic?
         /// When it was saved last, and whether it has changed since.
         var savedAt: Monotonic?
         var isUnsaved = false
@@ -165,10 +165,10 @@ package final class ShiftedList: Sendable {
 
     /// What a merge has brought.
     package struct Outcome: Sendable {
-        package var relation = TimeShift.Relation.unchanged
+        var relation = TimeShift.Relation.unchanged
         /// Segments that fell out at the far end.
-        package var dropped: [TimeShiftSegment] = []
-        package var missed = 0
+        var dropped: [TimeShiftSegment] = []
+        var missed = 0
         /// False for a playlist that has no window.
         package var isShifted = true
     }

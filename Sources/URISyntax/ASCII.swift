@@ -1,8 +1,20 @@
-/// Byte classes of US-ASCII, so that parsers never touch `Character`.
+/// Named bytes and byte classes of US-ASCII, so that parsers never touch `Character`.
 ///
 /// `@usableFromInline` on the type matters: without it calls from other modules stay calls.
 @usableFromInline
 package enum ASCII {
+    @inlinable package static var tab: UInt8 { 0x09 }
+    @inlinable package static var lineFeed: UInt8 { 0x0A }
+    @inlinable package static var carriageReturn: UInt8 { 0x0D }
+    @inlinable package static var space: UInt8 { 0x20 }
+    @inlinable package static var quote: UInt8 { 0x22 }
+    @inlinable package static var percent: UInt8 { 0x25 }
+    @inlinable package static var comma: UInt8 { 0x2C }
+    @inlinable package static var colon: UInt8 { 0x3A }
+    @inlinable package static var semicolon: UInt8 { 0x3B }
+    @inlinable package static var equals: UInt8 { 0x3D }
+    @inlinable package static var backslash: UInt8 { 0x5C }
+
     @inlinable
     package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
@@ -14,20 +26,27 @@ package enum ASCII {
         isDigit(byte) || isLetter(byte)
     }
 
+    /// Whether the byte is a hexadecimal digit of either case.
+    @inlinable
+    package static func isHexDigit(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (byte | 0x20) &- 0x61 < 6
+    }
+
     /// C0 controls and DEL; these never stand in a URL.
     @inlinable
     package static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
-    /// Space and horizontal tab.
+    /// Space and horizontal tab; HTTP calls them optional white space (RFC 9110 section 5.6.3).
     @inlinable
     package static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
+    /// The byte with `A` to `Z` turned into `a` to `z`; every other byte as it is.
     @inlinable
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
-    /// The value of a hexadecimal digit, or nil.
+    /// The value of a hexadecimal digit of either case, or nil.
     @inlinable
     package static func hexValue(_ byte: UInt8) -> UInt8? {
         if isDigit(byte) { return byte &- 0x30 }
@@ -40,5 +59,29 @@ package enum ASCII {
     package static func hexDigit(_ value: UInt8) -> UInt8 {
         let nibble = value & 0x0F
         return nibble < 10 ? 0x30 &+ nibble : 0x37 &+ nibble
+    }
+
+    /// The text with ASCII letters in lower case, other characters as they are.
+    @inlinable
+    package static func lowercased(_ text: some StringProtocol) -> String {
+        // Names are in lower case already, more often than not.
+        guard text.utf8.contains(where: { lowercased($0) != $0 }) else { return String(text) }
+        return String(decoding: text.utf8.map { lowercased($0) }, as: UTF8.self)
+    }
+
+    /// Whether the two byte sequences are the same but for the case of ASCII letters.
+    @inlinable
+    package static func equalIgnoringCase(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+        guard left.count == right.count else { return false }
+        for index in left.indices where lowercased(left[index]) != lowercased(right[index]) {
+            return false
+        }
+        return true
+    }
+
+    /// Whether the two texts are the same but for the case of ASCII letters.
+    @inlinable
+    package static func equalIgnoringCase(_ left: String, _ right: String) -> Bool {
+        equalIgnoringCase(left.utf8.span, right.utf8.span)
     }
 }

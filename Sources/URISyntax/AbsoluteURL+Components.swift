@@ -1,7 +1,7 @@
 /// The components of an absolute URL, as given unless said otherwise.
 extension AbsoluteURL {
     /// The URL as given, without its fragment; bytes that are not UTF-8 appear as `%XX`.
-    package var text: String { PercentEncoding.text(bytes[...]) }
+    package var text: String { PercentCoding.text(bytes[...]) }
 
     /// Where the user information stands in `bytes`, without its `@`.
     package var userinfoRange: Range<Int>? {
@@ -38,7 +38,7 @@ extension AbsoluteURL {
     package var host: String {
         let range =
             hasIPv6Host ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
-        return PercentEncoding.text(bytes[range]).lowercased()
+        return PercentCoding.text(bytes[range]).lowercased()
     }
 
     /// The host as it is asked of the DNS: ASCII lower case, `xn--` labels for other scripts.
@@ -60,15 +60,15 @@ extension AbsoluteURL {
     package var explicitPort: UInt16? { layout.hostEnd + 1 < layout.pathStart ? port : nil }
 
     /// `user:password` as given, escapes included; nil without user information.
-    package var userinfo: String? { userinfoRange.map { PercentEncoding.text(bytes[$0]) } }
+    package var userinfo: String? { userinfoRange.map { PercentCoding.text(bytes[$0]) } }
 
     /// The path; `/` where the URL has none.
     package var path: String {
-        pathRange.isEmpty ? "/" : PercentEncoding.text(bytes[pathRange])
+        pathRange.isEmpty ? "/" : PercentCoding.text(bytes[pathRange])
     }
 
     /// The query without its `?`; nil without one.
-    package var query: String? { queryRange.map { PercentEncoding.text(bytes[$0]) } }
+    package var query: String? { queryRange.map { PercentCoding.text(bytes[$0]) } }
 
     /// What stands behind the last dot of the file name, in lower case; empty without one.
     package var nameExtension: String {
@@ -77,7 +77,7 @@ extension AbsoluteURL {
         var start = name.upperBound
         while start > name.lowerBound, span[start &- 1] != 0x2E { start &-= 1 }
         guard start > name.lowerBound else { return "" }
-        let text = PercentEncoding.text(bytes[start..<name.upperBound])
+        let text = PercentCoding.text(bytes[start..<name.upperBound])
         for index in start..<name.upperBound where ASCII.lowercased(span[index]) != span[index] {
             return String(decoding: text.utf8.map(ASCII.lowercased), as: UTF8.self)
         }
@@ -87,7 +87,7 @@ extension AbsoluteURL {
     /// Path and query; starts with `/`.
     package var pathAndQuery: String {
         (pathRange.isEmpty ? "/" : "")
-            + PercentEncoding.text(bytes[Int(layout.pathStart)...])
+            + PercentCoding.text(bytes[Int(layout.pathStart)...])
     }
 
     /// Where the last path segment stands in `bytes`; empty behind a final slash.
@@ -100,7 +100,7 @@ extension AbsoluteURL {
     }
 
     /// The file name: what stands behind the path's last slash, undecoded; may be empty.
-    package var lastPathSegment: String { PercentEncoding.text(bytes[lastPathSegmentRange]) }
+    package var lastPathSegment: String { PercentCoding.text(bytes[lastPathSegmentRange]) }
 
     /// Scheme, host and effective port.
     package var origin: Origin { Origin(scheme: scheme, host: asciiHost, port: port) }

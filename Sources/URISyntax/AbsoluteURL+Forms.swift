@@ -21,7 +21,7 @@ extension AbsoluteURL {
         output.append(contentsOf: (hasIPv6Host ? "[" + asciiHost + "]" : asciiHost).utf8)
         if let explicitPort { output.append(contentsOf: (":" + String(explicitPort)).utf8) }
         if pathRange.isEmpty { output.append(0x2F) }
-        PercentEncoding.appendRequestForm(of: bytes[Int(layout.pathStart)...], to: &output)
+        PercentCoding.appendRequestForm(of: bytes[Int(layout.pathStart)...], to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 
@@ -117,7 +117,7 @@ extension AbsoluteURL {
 
     private static func printable(_ bytes: ArraySlice<UInt8>) -> String {
         var output: [UInt8] = []
-        PercentEncoding.appendRequestForm(of: bytes, to: &output)
+        PercentCoding.appendRequestForm(of: bytes, to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 

@@ -1,3 +1,5 @@
+import Numbers
+
 /// An `http` or `https` URL that the daemon may ask for, kept byte for byte as it was given.
 ///
 /// Parsing checks and cuts; it changes nothing but that a fragment is dropped. Two URLs are equal
@@ -108,7 +110,7 @@ package struct AbsoluteURL: Sendable {
             guard let bracket = bytes[start..<end].firstIndex(of: 0x5D),
                 HostSyntax.isIPv6(bytes[start + 1..<bracket]),
                 bracket + 1 == end || bytes[bracket + 1] == 0x3A
-            else { throw .invalidHost(PercentEncoding.text(bytes[start..<end])) }
+            else { throw .invalidHost(PercentCoding.text(bytes[start..<end])) }
             return bracket + 1
         }
         var index = start
@@ -118,7 +120,7 @@ package struct AbsoluteURL: Sendable {
             index += 1
         }
         if !isASCIIName, HostSyntax.asciiName(bytes[start..<index]) == nil {
-            throw .invalidHost(PercentEncoding.text(bytes[start..<index]))
+            throw .invalidHost(PercentCoding.text(bytes[start..<index]))
         }
         return index
     }
@@ -128,15 +130,9 @@ package struct AbsoluteURL: Sendable {
         _ bytes: [UInt8], from start: Int, to end: Int
     ) throws(URIError) -> UInt16? {
         guard start + 1 < end else { return nil }
-        var value = 0
-        for index in start + 1..<end {
-            guard ASCII.isDigit(bytes[index]), value <= 65_535 else {
-                throw .portOutOfRange(PercentEncoding.text(bytes[start + 1..<end]))
-            }
-            value = value * 10 + Int(bytes[index] - 0x30)
-        }
-        guard value > 0, let port = UInt16(exactly: value) else {
-            throw .portOutOfRange(PercentEncoding.text(bytes[start + 1..<end]))
+        let digits = bytes[start + 1..<end]
+        guard let port = DecimalDigits<UInt16>(digits, upTo: .max).number, port > 0 else {
+            throw .portOutOfRange(PercentCoding.text(digits))
         }
         return port
     }

@@ -1,4 +1,5 @@
 import HostNames
+import Numbers
 
 /// What may stand as a host, and its one spelling for comparisons.
 enum HostSyntax {
@@ -19,7 +20,7 @@ enum HostSyntax {
                 groups += 2
                 break
             }
-            guard (1...4).contains(group.count), group.allSatisfy({ ASCII.hexValue($0) != nil })
+            guard (1...4).contains(group.count), group.allSatisfy(ASCII.isHexDigit)
             else { return false }
             groups += 1
             index = end
@@ -40,8 +41,7 @@ enum HostSyntax {
         let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
         return parts.count == 4
             && parts.allSatisfy { part in
-                (1...3).contains(part.count) && part.allSatisfy(ASCII.isDigit)
-                    && part.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
+                part.count <= 3 && DecimalDigits<UInt8>(part, upTo: .max).number != nil
             }
     }
 
@@ -65,8 +65,8 @@ enum HostSyntax {
             if ASCII.lowercased(span[index]) != span[index] { isLower = false }
         }
         if isName {
-            if isLower { return PercentEncoding.text(bytes) }
-            return PercentEncoding.text(bytes.map(ASCII.lowercased)[...])
+            if isLower { return PercentCoding.text(bytes) }
+            return PercentCoding.text(bytes.map(ASCII.lowercased)[...])
         }
         // ASCII that is no name stays none: the mapping must not turn it into one.
         guard let text = String(validating: bytes, as: UTF8.self),

@@ -250,7 +250,7 @@ private struct Word {
     /// Letters, digits, `-` and `_`.
     @inline(__always)
     static func isNameByte(_ byte: UInt8) -> Bool {
-        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == 0x2D || byte == 0x5F
+        ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x5F
     }
 
     /// The high bit of each byte that is no letter, no digit, not `-` and not `_`.

@@ -89,17 +89,17 @@ extension URIReference {
 
     /// The text of a component; bytes that are not UTF-8 appear as `%XX`.
     package func text(of component: Range<Int>) -> String {
-        PercentEncoding.text(bytes[component])
+        PercentCoding.text(bytes[component])
     }
 
     /// The whole reference as text; bytes that are not UTF-8 appear as `%XX`.
-    package var text: String { PercentEncoding.text(bytes[...]) }
+    package var text: String { PercentCoding.text(bytes[...]) }
 
     /// The reference with blanks, controls and bytes above 0x7E percent-encoded, the rest as given.
     package var requestForm: String {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
-        PercentEncoding.appendRequestForm(of: bytes, to: &output)
+        PercentCoding.appendRequestForm(of: bytes, to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 

@@ -100,7 +100,7 @@ package final class URLResolver: Sendable {
         scan: while count < end {
             let byte = span[count]
             // Letters and digits, which is nearly all, need no further look.
-            if (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 {
+            if ASCII.isAlphanumeric(byte) {
                 count &+= 1
                 continue
             }

@@ -1,6 +1,7 @@
 // Gathers the lines that libcurl hands over into response heads.
 import HTTP
 import Numbers
+import URISyntax
 
 /// One head after another: interim ones, redirects, the final one; then trailers, left out.
 ///
@@ -143,8 +144,10 @@ struct HeadParser {
         guard let major = digits.first, digits.allSatisfy({ $0 <= 9 }) else { return false }
         version = HTTPVersion(major: major, minor: digits.count > 1 ? digits[1] : 0)
         let code = rest[(blank + 1)...].prefix(3)
-        guard code.count == 3, code.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return false }
-        status = HTTPStatus(rawValue: code.reduce(0) { $0 * 10 + UInt16($1 - 0x30) })
+        guard code.count == 3, let number = DecimalDigits<UInt16>(code, upTo: 999).number else {
+            return false
+        }
+        status = HTTPStatus(rawValue: number)
         return status.rawValue >= 100
     }
 }

@@ -102,7 +102,7 @@ extension CurlEasy {
         for name in [FieldName.host, .contentLength, .expect] { fields.remove(name) }
         if !isTransparent { fields.remove(.acceptEncoding) }
         if let userinfo = hop.url.userinfo, !fields.contains(.authorization) {
-            let plain = PercentEncoding.decode(Array(userinfo.utf8)[...])
+            let plain = PercentCoding.decode(Array(userinfo.utf8)[...])
             let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
             fields.append(.authorization, "Basic " + base64(pair))
         }

@@ -183,11 +183,12 @@ struct RequestBodyTests {
                 exchange.onCancel = { record.note("cancelled") }
                 while case .bytes = body?.next() {}
                 body?.wake = { _ in record.note("more") }
+                record.note("asked")
             }
         }
         let client = server.client()
         client.write("PUT / HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nsome")
-        usleep(20_000)
+        #expect(eventually { record.count("asked") == 1 })
         client.close()
         #expect(eventually { record.count("cancelled") == 1 })
         #expect(record.count("more") == 0)

@@ -11,7 +11,7 @@ import URISyntax
                 var value = [UInt8](repeating: 0xC3, count: 19)
                 value[place] = byte
                 #expect(
-                    HTTP.ASCII.areFieldValue(value.span) == HTTP.ASCII.isFieldValue(byte),
+                    ASCII.areFieldValue(value.span) == ASCII.isFieldValue(byte),
                     "\(byte) at \(place)")
             }
         }
@@ -21,7 +21,7 @@ import URISyntax
         for first in UInt8.min...UInt8.max {
             for second in UInt8.min...UInt8.max {
                 let word = [first, second, 0x20, 0x7E, 0x80, 0xFF, second, first]
-                let found = HTTP.ASCII.controls(in: EightBytes.load(word.span, at: 0))
+                let found = ASCII.controls(in: EightBytes.load(word.span, at: 0))
                 for (place, byte) in word.enumerated() {
                     let isControl = byte < 0x20 || byte == 0x7F
                     if (found >> UInt64(8 * place + 7)) & 1 == (isControl ? 1 : 0) { continue }

@@ -1,5 +1,6 @@
 import HTTP
 import Testing
+import URISyntax
 
 struct `Request head` {
     @Test(

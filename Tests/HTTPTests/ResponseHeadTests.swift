@@ -92,11 +92,4 @@ struct `Response head` {
         }
         #expect(lines == before)
     }
-
-    @Test(arguments: [Int64.min, -10, -1, 0, 9, 10, 99, 100, .max])
-    func `a number is written in decimal`(number: Int64) {
-        var bytes: [UInt8] = []
-        appendDecimal(number, to: &bytes)
-        #expect(String(decoding: bytes, as: UTF8.self) == "\(number)")
-    }
 }

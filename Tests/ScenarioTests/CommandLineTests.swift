@@ -57,6 +57,16 @@ extension Stories.CommandLineTests {
     }
 
     @Test
+    func `stats prints texts with commas, quotes and braces as they are`() throws {
+        let story = try Story()
+        let figures =
+            #"{"version":"1","reason":"slow, then \"calm\" {2}","p":{"a":1.5},"none":null}"#
+        story.cdn.put("/api/stats", Array(figures.utf8))
+        let lines = try sluice("stats", "--daemon", story.cdn.url("/")).stdout
+        #expect(lines == "version 1\nreason slow, then \"calm\" {2}\np.a 1.5\nnone null\n")
+    }
+
+    @Test
     func `stats, purge and clear ask the daemon`() throws {
         let story = try Story()
         let daemon = story.daemon.baseURL

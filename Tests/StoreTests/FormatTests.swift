@@ -30,7 +30,7 @@ import Testing
             out.append(span.lowerBound)
             out.append(span.upperBound)
         }
-        out.bytes += sha256(out.bytes).prefix(16)
+        out.bytes += SHA256Digest.of(out.bytes).prefix(16)
         out.bytes += [UInt8](repeating: 0, count: 4096 - out.bytes.count)
         out.bytes += body(0..<total)
         return out.bytes

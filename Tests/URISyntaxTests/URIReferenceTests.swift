@@ -47,7 +47,7 @@ import URISyntax
         ("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz%41", "%zzA"), ("%e9", "\u{FFFD}"),
     ])
     func `well-formed escapes are decoded and others kept`(text: String, decoded: String) {
-        let bytes = PercentEncoding.decode(Array(text.utf8)[...])
+        let bytes = PercentCoding.decode(Array(text.utf8)[...])
         #expect(String(decoding: bytes, as: UTF8.self) == decoded)
     }
 }

@@ -145,7 +145,7 @@ final class Harness: Sendable {
             let client = try? UpstreamClient(loop: loop, configuration: configuration)
             if let client { made.client.withLock { $0 = LoopBound(client, to: loop) } }
         }
-        while made.client.withLock({ $0 == nil }) { usleep(200) }
+        comesTrue { made.client.withLock { $0 != nil } }
         client = try #require(made.client.withLock { $0 })
     }
 

@@ -97,13 +97,16 @@ import Upstream
             $0.respond(body: $0.body); return .keep
         }
         let harness = try Harness()
-        let pipe = BytePipe()
-        let wanted = Mutex(false)
+        // So small that what was written fills it until it was taken.
+        let pipe = BytePipe(capacity: 1)
+        let wanted = Mutex(false), taken = Mutex(false)
         pipe.whenWanted { wanted.withLock { $0 = true } }
         let probe = harness.start(try request(origin.url(), "PUT", pipe, length: 6))
         #expect(comesTrue { wanted.withLock { $0 } })
-        _ = [UInt8]([1, 2, 3]).withUnsafeBytes { pipe.write($0) {} }
-        usleep(50_000)
+        _ = [UInt8]([1, 2, 3]).withUnsafeBytes { bytes in
+            pipe.write(bytes) { taken.withLock { $0 = true } }
+        }
+        #expect(comesTrue { taken.withLock { $0 } })
         write([4, 5, 6], to: pipe)
         #expect(probe.wait().body == [1, 2, 3, 4, 5, 6])
         harness.stop()

@@ -48,7 +48,7 @@ package struct AttributeList: Sequence, Sendable {
 
     /// The text of the first value of this name, without quotes.
     package func text(of name: String) -> String? {
-        bytes(of: name).map { PercentEncoding.text($0) }
+        bytes(of: name).map { PercentCoding.text($0) }
     }
 
     /// Whether the first value of this name is `value`, quoted or not.

@@ -32,17 +32,7 @@ enum DecimalNumber {
 
     /// A decimal-integer of RFC 8216, 4.2: 0 to 2^64 - 1.
     private static func decimalInteger(_ bytes: ArraySlice<UInt8>) -> UInt64? {
-        var value: UInt64 = 0
-        var hasDigits = false
-        for byte in trimmed(bytes) {
-            guard ASCII.isDigit(byte) else { return nil }
-            let (product, isTooLarge) = value.multipliedReportingOverflow(by: 10)
-            let (sum, overflows) = product.addingReportingOverflow(UInt64(byte &- 0x30))
-            if isTooLarge || overflows { return nil }
-            value = sum
-            hasDigits = true
-        }
-        return hasDigits ? value : nil
+        DecimalDigits(trimmed(bytes), upTo: .max).number
     }
 
     /// A decimal number of seconds, negative ones included; nil where it is none.

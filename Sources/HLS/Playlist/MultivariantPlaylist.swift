@@ -69,7 +69,7 @@ package struct MultivariantPlaylist: Sendable {
         /// The group of a type of renditions (`AUDIO`, `VIDEO` ...); nil where it is no quoted string.
         package func group(_ type: String) -> String? {
             guard let attribute = attributes.first(type), attribute.isQuoted else { return nil }
-            return PercentEncoding.text(attributes.bytes[attribute.value])
+            return PercentCoding.text(attributes.bytes[attribute.value])
         }
     }
 

@@ -88,7 +88,7 @@ package struct Playlist: Sendable {
     }
 
     /// The text of a range; bytes that are not UTF-8 appear as `%XX`.
-    package func text(_ range: Range<Int>) -> String { PercentEncoding.text(source[range]) }
+    package func text(_ range: Range<Int>) -> String { PercentCoding.text(source[range]) }
 
     init(
         _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content, start: StartPoint?,

@@ -28,7 +28,7 @@ extension PlaylistPass {
             guard let bytes = parameters[Array(name.utf8)] else {
                 throw .missingQueryParameter(line: line.number, name: name)
             }
-            let value = PercentEncoding.text(bytes[...])
+            let value = PercentCoding.text(bytes[...])
             try define(name, as: value, line)
             return writeDefinition(name, value)
         } else {
@@ -43,9 +43,9 @@ extension PlaylistPass {
     private func expanded(
         _ value: ArraySlice<UInt8>, _ line: TagLine
     ) throws(PlaylistError) -> String {
-        guard Variables.mayOccur(in: value) else { return PercentEncoding.text(value) }
+        guard Variables.mayOccur(in: value) else { return PercentCoding.text(value) }
         switch variables.expand(value) {
-        case .text(let text): return PercentEncoding.text(text[...])
+        case .text(let text): return PercentCoding.text(text[...])
         case .undefined(let name):
             throw .undefinedVariable(line: line.number, tag: Tag.Name.define.rawValue, name: name)
         case .tooLong: throw Self.tooLong(line)
@@ -74,7 +74,7 @@ extension PlaylistPass {
             output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
             for byte in value.utf8 {
                 if byte == 0x22 || ASCII.isControl(byte) {
-                    PercentEncoding.append(byte, to: &output)
+                    PercentCoding.append(byte, to: &output)
                 } else {
                     output.append(byte)
                 }

@@ -58,7 +58,7 @@ extension PlaylistPass {
             if ASCII.isAlphanumeric(byte) || byte == 0x2E || byte == 0x2D {
                 name.append(byte)
             } else {
-                PercentEncoding.append(byte, to: &name)
+                PercentCoding.append(byte, to: &name)
             }
         }
         do throws(URIError) {

@@ -119,7 +119,7 @@ extension PlaylistPass {
             discontinuitySequence = value
         case .endList: summary.hasEndList = true
         case .playlistType:
-            let text = PercentEncoding.text(DecimalNumber.trimmed(body[line.value]))
+            let text = PercentCoding.text(DecimalNumber.trimmed(body[line.value]))
             summary.playlistType = PlaylistSummary.PlaylistType(rawValue: text)
         case .iFramesOnly: summary.isIFramesOnly = true
         case .imagesOnly: isImagesOnly = true

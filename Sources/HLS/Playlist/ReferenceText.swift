@@ -28,7 +28,7 @@ enum ReferenceText {
             shown.replaceSubrange(userinfo, with: "***".utf8)
         }
         var output: [UInt8] = []
-        PercentEncoding.appendRequestForm(of: shown.prefix(80), to: &output)
+        PercentCoding.appendRequestForm(of: shown.prefix(80), to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 }

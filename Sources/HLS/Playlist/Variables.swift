@@ -59,9 +59,9 @@ struct Variables {
         var values: [[UInt8]: [UInt8]] = [:]
         for argument in url.bytes[query].split(separator: 0x26) {
             guard let equals = argument.firstIndex(of: 0x3D) else { continue }
-            let name = PercentEncoding.decode(argument[..<equals])
+            let name = PercentCoding.decode(argument[..<equals])
             guard values[name] == nil else { continue }
-            values[name] = PercentEncoding.decode(argument[(equals + 1)...])
+            values[name] = PercentCoding.decode(argument[(equals + 1)...])
         }
         return values
     }

@@ -89,7 +89,7 @@ struct PlaylistWriter: PlaylistSink {
         output.removeSubrange(start...)
         for byte in replacement {
             if byte == 0x22 || ASCII.isControl(byte) {
-                PercentEncoding.append(byte, to: &output)
+                PercentCoding.append(byte, to: &output)
             } else {
                 output.append(byte)
             }

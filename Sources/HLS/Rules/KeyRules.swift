@@ -45,7 +45,7 @@ enum KeyRules {
                 text.starts(with: "0x".utf8) || text.starts(with: "0X".utf8)
             let digits = text.dropFirst(2)
             if !isHex || !(1...32 ~= digits.count)
-                || !digits.allSatisfy({ ASCII.hexValue($0) != nil })
+                || !digits.allSatisfy(ASCII.isHexDigit)
             {
                 findings.add(use.line, use.name, "IV is no hexadecimal number of 128 bits")
             }

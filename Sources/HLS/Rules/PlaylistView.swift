@@ -12,7 +12,7 @@ struct PlaylistView {
 
         var attributes: AttributeList { AttributeList(bytes, in: value) }
         var valueBytes: ArraySlice<UInt8> { bytes[value] }
-        var text: String { PercentEncoding.text(valueBytes) }
+        var text: String { PercentCoding.text(valueBytes) }
 
         func integer(_ name: String) -> Int? {
             attributes.bytes(of: name).flatMap(DecimalNumber.integer)

@@ -1,3 +1,4 @@
+import Numbers
 import URISyntax
 
 /// Writes the longer window, as players get it.
@@ -176,8 +177,6 @@ struct TimeShiftWriter {
         let parts = duration.components
         let milliseconds = parts.attoseconds / 1_000_000_000_000_000
         guard milliseconds > 0 else { return "\(parts.seconds)" }
-        let digits = String(milliseconds)
-        let zeros = String(repeating: "0", count: 3 - digits.utf8.count)
-        return "\(parts.seconds).\(zeros)\(digits)"
+        return "\(parts.seconds).\(String(milliseconds, width: 3))"
     }
 }

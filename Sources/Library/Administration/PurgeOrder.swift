@@ -22,7 +22,7 @@ package struct PurgeOrder: Equatable, Sendable {
     /// What is stored later does not concern it.
     package let given: WallTime
 
-    package init(_ subject: Subject, given: WallTime = .now()) {
+    init(_ subject: Subject, given: WallTime = .now()) {
         self.subject = subject
         self.given = given
     }
@@ -55,7 +55,7 @@ extension PurgeOrder {
     }
 
     /// Nil where the record names nothing.
-    package init?(_ record: PurgeRecord) {
+    init?(_ record: PurgeRecord) {
         switch record.kind {
         case .url: subject = .texts(Set(record.items))
         case .title:

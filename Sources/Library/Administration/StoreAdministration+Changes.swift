@@ -99,7 +99,7 @@ extension StoreAdministration {
     }
 
     /// Whether a stored URL's host is this one, with or without its port.
-    package static func isHost(_ host: String, of url: String) -> Bool {
+    static func isHost(_ host: String, of url: String) -> Bool {
         guard let authority = authority(of: url) else { return false }
         if authority == host { return true }
         guard authority.hasPrefix(host) else { return false }
@@ -108,7 +108,7 @@ extension StoreAdministration {
     }
 
     /// Host and explicit port of a stored URL, which is normalised and in lower case there.
-    package static func authority(of url: String) -> Substring? {
+    static func authority(of url: String) -> Substring? {
         guard let start = url.firstRange(of: "://") else { return nil }
         return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
     }

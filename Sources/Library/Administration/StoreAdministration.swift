@@ -28,7 +28,7 @@ package final class StoreAdministration: Sendable {
     package let allowance: StoreConfiguration?
     package let origin: OriginURL
     let verification: StoreVerification
-    package let purging: StorePurge
+    let purging: StorePurge
 
     package var store: ObjectStore { catalogue.store }
 

@@ -7,7 +7,7 @@ import Store
 /// A place in the listing, which stays right when titles come and go.
 package struct TitlePlace: Sendable, Comparable {
     /// Later use comes earlier in the listing.
-    package let lastUsed: WallTime
+    let lastUsed: WallTime
     package let title: UInt64
 
     package static func < (left: TitlePlace, right: TitlePlace) -> Bool {
@@ -18,7 +18,7 @@ package struct TitlePlace: Sendable, Comparable {
 
 extension TitlePlace {
     /// As `text` gave it; nil for anything else.
-    package init?(_ text: String) {
+    init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2,
             let nanoseconds = OutsideNumber.integer(parts[0], in: 0...Int64.max),

@@ -12,7 +12,7 @@ import Synchronization
 /// The counts; pure.
 package struct CrashCounts: Sendable, Equatable {
     /// An item that ran for this long did not bring the daemon down.
-    package static let probation = Interval.seconds(60 as Int64)
+    static let probation = Interval.seconds(60 as Int64)
     /// So many crashes in a row are enough.
     package static let most = 2
     /// More items are not counted.
@@ -27,10 +27,10 @@ package struct CrashCounts: Sendable, Equatable {
     private var former: [String: Int] = [:]
     private var trials: [String: Trial] = [:]
 
-    package init() {}
+    init() {}
 
     /// Reads what the former run left: what was on probation then has one crash more.
-    package init(_ records: [CrashRecord]) {
+    init(_ records: [CrashRecord]) {
         for record in records.prefix(Self.mostItems) {
             let crashes = record.crashes + (record.isRunning ? 1 : 0)
             former[record.item] = min(Self.most, max(0, crashes))

@@ -26,10 +26,10 @@ package struct DownloadOrder: Sendable, Equatable {
 
     package var url: AbsoluteURL
     /// Request headers of the session.
-    package var headers: [Entry.Header] = []
+    var headers: [Entry.Header] = []
     package var variants = Variants.best
-    package var audio = Languages.standard
-    package var subtitles = Languages.standard
+    var audio = Languages.standard
+    var subtitles = Languages.standard
     /// Seconds of playing time where it begins and ends; nil for the title's own.
     package var from: Double?
     package var to: Double?
@@ -95,8 +95,7 @@ package struct DownloadOrder: Sendable, Equatable {
         case "all": self[keyPath: place] = .all
         default:
             let isTag = value.utf8.allSatisfy { byte in
-                byte == 0x2D || byte >= 0x80 || (0x30...0x39).contains(byte)
-                    || (0x41...0x5A).contains(byte & 0xDF)
+                byte == 0x2D || byte >= 0x80 || ASCII.isAlphanumeric(byte)
             }
             guard isTag, !value.isEmpty, value.utf8.count <= 64 else {
                 return "a language is a tag such as en or pt-BR, not '\(value)'"

@@ -138,7 +138,7 @@ package struct DownloadPlan: Sendable {
     package static let part: Int64 = 4 << 20
 
     /// A file of more than 256 GiB has larger parts: its length is what an origin says.
-    package static let mostParts: Int64 = 65_536
+    static let mostParts: Int64 = 65_536
 
     /// Brings the pieces of all playlists into the order of playing, so that what has come can be
     /// played from its start.

@@ -142,7 +142,7 @@ package struct FeedOrder: Sendable {
 
     private static func isField(_ name: String, _ value: String) -> Bool {
         !name.isEmpty && name.utf8.count <= 256 && value.utf8.count <= 8_192
-            && name.utf8.allSatisfy(HTTP.ASCII.isToken)
+            && name.utf8.allSatisfy(ASCII.isToken)
             && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 

@@ -1,7 +1,7 @@
 // A title: what a player started from, with all that was fetched for it.
 package import HLS
 package import Model
-package import Posix
+import Posix
 package import Routing
 package import Store
 package import URISyntax
@@ -26,16 +26,16 @@ package struct Title: Sendable {
     /// The key of the entry's object; nil when it is not kept.
     package var entryKey: ObjectKey?
     package var kind: Kind
-    package var isPinned: Bool
+    var isPinned: Bool
     /// Objects that were fetched for it, and the bytes that they take on the disk.
-    package var objects: Int
+    var objects: Int
     package var bytes: Int64
     /// Bytes of objects that it needs and that were fetched for other titles.
     package var sharedBytes: Int64
     /// The keys of those objects.
     package var sharedKeys: [ObjectKey]
     /// When anything of it was last used; nil when nothing is kept.
-    package var lastUsed: WallTime?
+    var lastUsed: WallTime?
     package var variants: [TitleVariant]
 
     /// The best kept of its variant streams, or else of all it has; nil for loose parts.

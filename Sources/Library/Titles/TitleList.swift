@@ -44,7 +44,7 @@ package struct TitleList: Sendable, Equatable {
     ///   - variables: those of the multivariant playlist that named it.
     ///   - limits: what a playlist may cost.
     /// - Throws: `PlaylistError` for what is no playlist, or too large a one.
-    package init(
+    init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
         limits: PlaylistLimits = .standard
     ) throws(PlaylistError) {

@@ -26,7 +26,7 @@ package enum TitleName {
     /// where it says none.
     package static func announced(in list: MultivariantPlaylist) -> String? {
         for data in list.sessionData {
-            guard let id = data.dataID.map(HTTP.ASCII.lowercased),
+            guard let id = data.dataID.map(ASCII.lowercased),
                 id == "title" || id.hasSuffix(".title"), let value = data.value
             else { continue }
             let name = cleaned(value)
@@ -55,7 +55,7 @@ package enum TitleName {
     private static func split(_ file: String) -> (stem: String, ending: String) {
         guard let dot = file.lastIndex(of: "."), dot != file.startIndex else { return (file, "") }
         return (
-            String(file[..<dot]), HTTP.ASCII.lowercased(String(file[file.index(after: dot)...]))
+            String(file[..<dot]), ASCII.lowercased(String(file[file.index(after: dot)...]))
         )
     }
 
@@ -67,7 +67,7 @@ package enum TitleName {
     ]
 
     private static func isGeneric(_ part: String) -> Bool {
-        let lower = HTTP.ASCII.lowercased(part)
+        let lower = ASCII.lowercased(part)
         if lower.contains("=") || generic.contains(lower) { return true }
         // `.ism` and `.smil` stand in the path of what is packaged on request.
         let (stem, _) = split(lower)

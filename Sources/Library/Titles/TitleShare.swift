@@ -11,7 +11,7 @@ package struct KeptBytes: Sendable, Equatable {
     /// The present ranges; they need not be filled in for a complete resource.
     package var spans: SpanSet
 
-    package init(isComplete: Bool, total: Int64?, spans: SpanSet = SpanSet()) {
+    init(isComplete: Bool, total: Int64?, spans: SpanSet = SpanSet()) {
         self.isComplete = isComplete
         self.total = total
         self.spans = spans
@@ -62,7 +62,7 @@ package struct TitleVariant: Sendable, Equatable {
     }
 
     /// One of which not even the playlist is kept.
-    package init(unknown child: TitleChild) {
+    init(unknown child: TitleChild) {
         self.init(kind: child.kind, label: child.label, bandwidth: child.bandwidth)
     }
 
@@ -77,7 +77,7 @@ package struct TitleVariant: Sendable, Equatable {
     }
 
     /// A file without playlist.
-    package init(file: KeptBytes, label: String) {
+    init(file: KeptBytes, label: String) {
         self.init(kind: .file, label: label, bandwidth: nil)
         share = file.share(of: nil)
         isWhole = file.isComplete
@@ -89,7 +89,7 @@ package struct TitleVariant: Sendable, Equatable {
     ///   - child: what named it.
     ///   - list: its playlist.
     ///   - kept: what is there of a piece's resource; nil for nothing.
-    package init(
+    init(
         _ child: TitleChild, list: TitleList, kept: (TitlePiece) -> KeptBytes?
     ) {
         self.init(kind: child.kind, label: child.label, bandwidth: child.bandwidth)

@@ -54,15 +54,15 @@ package final class KeyTable: Sendable {
 
     package struct State: Sendable {
         package var settings: KeySettings
-        package var evidence = KeyEvidence()
-        package var vetoes = KeyVetoes()
+        var evidence = KeyEvidence()
+        var vetoes = KeyVetoes()
         /// Which URL a key's object was fetched from, as a digest.
         package var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
         /// Which URL brought which bytes under a merged key, as digests.
         package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
             capacity: 8_192)
         /// Why what came last for a key was not kept.
-        package var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
+        var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
         fileprivate var answers: [Question: InForce] = [:]
         /// The last of them for each place.
         fileprivate var latest: [Latest] = []

@@ -29,10 +29,10 @@ package struct EpochTable: Sendable {
 
     /// When a reading was asked for and when it came.
     package struct Times: Sendable {
-        package let requested: WallTime
+        let requested: WallTime
         package let received: WallTime
 
-        package init(requested: WallTime, received: WallTime) {
+        init(requested: WallTime, received: WallTime) {
             self.requested = requested
             self.received = received
         }
@@ -47,12 +47,12 @@ package struct EpochTable: Sendable {
         package var targetDuration = Interval.seconds(6)
         /// When segments of the last window begin, in milliseconds since 1970, by number; of one
         /// only after a restart.
-        package var dates: [Int: Int] = [:]
-        package var discontinuitySequence = 0
+        var dates: [Int: Int] = [:]
+        var discontinuitySequence = 0
         /// When the last reading came.
         package var received = WallTime(nanoseconds: 0)
         /// The initialization sections of the last window, with the names that their paths show.
-        package var sections: [LiveSection] = []
+        var sections: [LiveSection] = []
     }
 
     /// What is known of one name.
@@ -91,7 +91,7 @@ package struct EpochTable: Sendable {
     static let mostLeft = 2_048
 
     /// The most names that are known; one more, and all are forgotten.
-    package static let mostNames = 131_072
+    static let mostNames = 131_072
 
     /// The most lists that are known; the one that was read longest ago goes first.
     package static let mostLists = 1_024
@@ -123,7 +123,7 @@ package struct EpochTable: Sendable {
     package func relation(of list: ObjectKey) -> Relation? { readings[list]?.relation }
 
     /// The last window's names with their keys, where rules have not changed since.
-    package func knownNames(of list: ObjectKey, version: UInt64) -> WindowNames {
+    func knownNames(of list: ObjectKey, version: UInt64) -> WindowNames {
         guard let reading = readings[list], reading.keyVersion == version else {
             return WindowNames()
         }
@@ -131,7 +131,7 @@ package struct EpochTable: Sendable {
     }
 
     /// Whether this reading was taken in already.
-    package func knows(_ list: ObjectKey, generation: UInt64) -> Bool {
+    func knows(_ list: ObjectKey, generation: UInt64) -> Bool {
         readings[list]?.generation == generation
     }
 

@@ -167,9 +167,9 @@ package final class LiveMemory: Sendable {
         package let generation: UInt64
         package let times: EpochTable.Times
         /// Of the rules that keys are made by.
-        package let keyVersion: UInt64
+        let keyVersion: UInt64
 
-        package init(
+        init(
             list: ObjectKey, generation: UInt64, times: EpochTable.Times, keyVersion: UInt64
         ) {
             self.list = list
@@ -180,7 +180,7 @@ package final class LiveMemory: Sendable {
     }
 
     /// Whether the list in this state was read already.
-    package func knows(_ place: Place) -> Bool {
+    func knows(_ place: Place) -> Bool {
         state.withLock { $0.epochs.knows(place.list, generation: place.generation) }
     }
 

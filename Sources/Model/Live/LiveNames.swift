@@ -1,5 +1,6 @@
 // What the paths of links into live lists say: which list, and where in it. Pure.
 package import HLS
+import Numbers
 package import Routing
 package import Store
 package import URISyntax
@@ -12,22 +13,20 @@ package struct LiveSection: Hashable, Sendable {
     package var name: UInt32
 
     /// The most sections of a list whose names are kept; others are named by what they are now.
-    package static let mostKept = 256
+    static let mostKept = 256
 
     /// A name that is the same for as long as only host and query of the URL change.
     package static func name(of url: AbsoluteURL, _ range: SubRange?) -> UInt32 {
-        // FNV-1a over 64 bits, folded.
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        func take(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        for byte in url.bytes[url.pathRange] { take(byte) }
+        var hash = FNV1a()
+        for byte in url.bytes[url.pathRange] { hash.take(byte) }
         if let range {
             for number in [range.offset, range.length] {
                 for shift in stride(from: 0, to: 64, by: 8) {
-                    take(UInt8(truncatingIfNeeded: number >> shift))
+                    hash.take(UInt8(truncatingIfNeeded: number >> shift))
                 }
             }
         }
-        return UInt32(truncatingIfNeeded: hash ^ hash >> 32)
+        return UInt32(truncatingIfNeeded: hash.value ^ hash.value >> 32)
     }
 
     /// The names of the sections of a reading.
@@ -97,7 +96,7 @@ extension LivePlace {
 package struct LiveNames {
     package let list: (name: UInt64, epoch: Epoch)
     /// The names of initialization sections by the number that they are listed at.
-    package let sections: [Int: UInt32]
+    let sections: [Int: UInt32]
 
     /// The place of a reference in the list; nil where its link is that of its URL.
     package func place(of reference: ResourceReference) -> LivePlace? {

@@ -2,7 +2,7 @@
 // at which sequence. Pure.
 package import HLS
 package import Routing
-package import URISyntax
+import URISyntax
 
 /// A live media playlist as the epochs of its names see it.
 package struct LiveReading {
@@ -19,12 +19,12 @@ package struct LiveReading {
         /// Whether only a part of the resource is meant, so that many places share the name.
         package let isShared: Bool
         /// Whether EXT-X-PRELOAD-HINT announces it.
-        package let isHint: Bool
+        let isHint: Bool
         /// Where it stands, as the path of its link says; nil where the link is that of its URL.
         package var position: LivePlace?
 
         /// Whether EXT-X-MAP names it.
-        package var isSection: Bool { role == .initialization && !isHint && position != nil }
+        var isSection: Bool { role == .initialization && !isHint && position != nil }
     }
 
     /// A resource that grows by parts that are byte ranges of it (8216bis 4.4.4.9).
@@ -37,12 +37,12 @@ package struct LiveReading {
 
     package let summary: PlaylistSummary
     package let names: [Name]
-    package let containers: [AbsoluteURL: Container]
+    let containers: [AbsoluteURL: Container]
     /// When segments begin, in milliseconds since 1970, by their numbers; without those before the
     /// first that is dated.
-    package let dates: [Int: Int]
+    let dates: [Int: Int]
     /// The initialization sections that EXT-X-MAP names.
-    package let sections: [LiveSection]
+    let sections: [LiveSection]
 
     /// Reads a media playlist; nil for one that never was a live one.
     ///
@@ -53,7 +53,7 @@ package struct LiveReading {
     ///     no more, and that nothing is announced.
     ///   - options: what is known of it beside its text.
     /// - Throws: what rewriting it would throw.
-    package init?(
+    init?(
         _ text: [UInt8], base: AbsoluteURL, wasLive: Bool = false,
         options: PlaylistReading
     ) throws(PlaylistError) {

@@ -1,7 +1,7 @@
 // The names of one window of a live list with their keys; the next window has nearly the same.
 package import HLS
 package import Store
-package import URISyntax
+import URISyntax
 
 /// Names in the order of their list, one as often as it stands there.
 package struct WindowNames: Sendable {
@@ -10,7 +10,7 @@ package struct WindowNames: Sendable {
     /// Of each name's URL.
     private var digests: [UInt32] = []
 
-    package init() {}
+    init() {}
 
     /// The names of a reading.
     ///
@@ -18,7 +18,7 @@ package struct WindowNames: Sendable {
     ///   - reading: what the list says.
     ///   - known: the window before.
     ///   - key: makes the key of a name that was not in that.
-    package init(
+    init(
         _ reading: LiveReading, known: WindowNames,
         key: (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
@@ -59,7 +59,7 @@ package struct WindowNames: Sendable {
         /// names that are new; not for all of them being new.
         private let most: Int
 
-        package init(in names: WindowNames) {
+        init(in names: WindowNames) {
             self.names = names
             most = 8 * names.keys.count + 1_024
         }

@@ -1,7 +1,7 @@
 // Titles of which only the head is kept: so many segments from the start; the rest is passed
 // through, or left to the player and the origin.
 package import HLS
-package import HTTP
+import HTTP
 
 /// Marks the links of one playlist that lead behind the head.
 package struct KeptHead {
@@ -56,7 +56,7 @@ package struct KeptHead {
     }
 
     /// Whether a request is for what is not kept.
-    package static func isUnkept(_ request: RequestHead) -> Bool {
+    static func isUnkept(_ request: RequestHead) -> Bool {
         request.targetContains(markBytes)
             && request.queryItems.contains { $0.rawName == "keep" && $0.rawValue == "0" }
     }

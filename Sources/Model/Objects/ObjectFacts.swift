@@ -243,7 +243,7 @@ package final class RewrittenBudget: Sendable {
     }
 
     /// The playlist, counted; nil where there is no room.
-    package func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
+    func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
         let size = playlist.bytes.count
         guard used.add(size, ordering: .relaxed).newValue <= limit else {
             giveBack(size)

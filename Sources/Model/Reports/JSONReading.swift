@@ -1,4 +1,7 @@
-// Reads JSON texts that clients of the API send (RFC 8259); bounded in depth, blind to nothing.
+// Reads JSON texts that clients of the API send (RFC 8259), with a limit to their depth.
+//
+// Not Foundation's decoder: that loses the order of members and the place of a fault, and takes seven times
+// as long for values of any shape (decision 19).
 import Numbers
 
 /// Why a text is no JSON.

@@ -1,5 +1,7 @@
-// JSON texts of the daemon's own pages (RFC 8259), written without a library: a few kinds of
-// value, members in the order given.
+// JSON texts of the daemon's own pages (RFC 8259).
+//
+// Not Foundation's encoder: members stay in the order given, which it cannot promise (decision 19).
+import Numbers
 
 /// A value to be written.
 package indirect enum JSONValue: Sendable, Equatable {
@@ -88,8 +90,7 @@ package indirect enum JSONValue: Sendable, Equatable {
             case "\t": output += "\\t"
             // Control characters, and the line ends of JavaScript that are none of JSON.
             case "\u{0}"..."\u{1F}", "\u{7F}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                output += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                output += "\\u" + String(scalar.value, radix: 16, width: 4)
             default: output.unicodeScalars.append(scalar)
             }
         }

@@ -24,7 +24,7 @@ package struct OriginAllowance: Sendable {
         package var requests: Int64 = 24
         /// New bytes that pay for another request.
         var bytesPerRequest: Int64 = 64 << 10
-        package var repeatedBytes: Int64 = 1 << 20
+        var repeatedBytes: Int64 = 1 << 20
         /// Bytes received again that each new byte allows.
         var repeatedPerNewByte: Int64 = 2
 
@@ -46,9 +46,9 @@ package struct OriginAllowance: Sendable {
     /// Requests sent, redirects included.
     package private(set) var requests: Int64 = 0
     /// Bytes that were received for the first time.
-    package private(set) var newBytes: Int64 = 0
+    private(set) var newBytes: Int64 = 0
     /// Bytes that had been received before.
-    package private(set) var repeatedBytes: Int64 = 0
+    private(set) var repeatedBytes: Int64 = 0
     /// Attempts that failed since the last new byte.
     package private(set) var failuresInARow = 0
     /// When the last new byte came, or the request began.

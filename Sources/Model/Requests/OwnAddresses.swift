@@ -19,7 +19,7 @@ package final class OwnAddresses: Sendable {
     /// Names, besides loopback ones, that a `Host` field may carry; lower case, without port.
     private let hostNames: Set<String>
     /// Names this run in requests to origins.
-    package let loopMark: String
+    let loopMark: String
 
     package init(hostNames: Set<String>) {
         self.hostNames = hostNames
@@ -45,7 +45,7 @@ package final class OwnAddresses: Sendable {
     /// Others mean that a name was bent to our address by somebody else (DNS rebinding). Any port
     /// counts, since a tunnel or another proxy may stand before us, and nobody can bend these names.
     package func contains(host: String) -> Bool {
-        let host = HTTP.ASCII.lowercased(host)
+        let host = ASCII.lowercased(host)
         var name = host[...]
         if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
             name = host[..<colon]

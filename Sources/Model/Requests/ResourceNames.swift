@@ -56,7 +56,7 @@ package final class ResourceNames: Sendable {
 
     /// The key of what a playlist names, in the epoch that its name is in now, and what live lists
     /// say of it.
-    package func currentKey(
+    func currentKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?
     ) -> (key: CacheKey, terms: LiveTerms) {
         var key = cacheKey(url, session: session, role: role)

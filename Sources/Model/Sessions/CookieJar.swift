@@ -96,7 +96,7 @@ package struct CookieJar {
         for part in parts.dropFirst() {
             let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let value = sides.count > 1 ? trimmed(sides[1]) : ""
-            switch HTTP.ASCII.lowercased(trimmed(sides[0])) {
+            switch ASCII.lowercased(trimmed(sides[0])) {
             case "domain":
                 guard take(domain: value, into: &cookie, host: url.asciiHost) else { return nil }
             case "path" where value.hasPrefix("/"): cookie.path = value
@@ -112,7 +112,7 @@ package struct CookieJar {
 
     /// Whether a cookie keeps what its name promises (RFC 6265bis section 4.1.3).
     private static func isOfItsPrefix(_ cookie: Cookie) -> Bool {
-        let name = HTTP.ASCII.lowercased(cookie.name)
+        let name = ASCII.lowercased(cookie.name)
         if name.hasPrefix("__secure-") { return cookie.isSecure }
         guard name.hasPrefix("__host-") else { return true }
         return cookie.isSecure && cookie.isHostOnly && cookie.path == "/"
@@ -125,7 +125,7 @@ package struct CookieJar {
 
     /// A domain must cover the host that sets it, and must not be a public suffix.
     private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
-        let domain = HTTP.ASCII.lowercased(
+        let domain = ASCII.lowercased(
             domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
         // Without a domain, and on a host that is itself a public suffix, it is a host-only cookie.
         if domain.isEmpty || (domain == host && PublicSuffix.contains(domain)) { return true }

@@ -3,6 +3,7 @@ package import DurableState
 package import HLS
 package import HTTP
 package import Routing
+import Store
 import Synchronization
 package import URISyntax
 
@@ -35,7 +36,7 @@ package final class Session: Sendable {
     /// Headers given at entry, sent with every request of the session.
     package let fields: Fields
     /// True when responses may differ by who asks: credentials were given at entry.
-    package let hasCredentials: Bool
+    let hasCredentials: Bool
     package let shift: Shift
     /// Whether its lists reach farther back than the origin's; asked several times for a hit.
     package let isShifted: Bool
@@ -78,7 +79,7 @@ package final class Session: Sendable {
     /// are shared.
     ///
     /// Credentials may make a playlist its viewer's own; user information counts by its digest.
-    package func viewer(of url: AbsoluteURL) -> String? {
+    func viewer(of url: AbsoluteURL) -> String? {
         var viewer = hasCredentials || shift.recording != nil ? id.text : ""
         if let userinfo = url.userinfo {
             viewer += SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text

@@ -25,14 +25,3 @@ package struct Signer: Sendable {
         return CRYPTO_memcmp(left, right, left.count) == 0
     }
 }
-
-/// SHA-256 (FIPS 180-4).
-package enum SHA256Digest {
-    /// The 32 bytes of the digest.
-    package static func of(_ text: String) -> [UInt8] { of(Array(text.utf8)) }
-
-    /// The 32 bytes of the digest.
-    package static func of(_ bytes: [UInt8]) -> [UInt8] {
-        sha256(bytes)
-    }
-}

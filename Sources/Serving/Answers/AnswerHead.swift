@@ -4,6 +4,7 @@ import HLS
 import HTTP
 import Model
 import Posix
+import URISyntax
 
 /// The fields that browsers need on every answer of a proxy that stands between origins.
 enum CrossOrigin {
@@ -183,7 +184,7 @@ struct AnswerHead {
         fields.reserve(lines: 12, bytes: 512)
         if resource.isMounted {
             for (name, value) in facts.head.fields
-            where !Self.replaced.contains(HTTP.ASCII.lowercased(name)) {
+            where !Self.replaced.contains(ASCII.lowercased(name)) {
                 fields.append(name, value)
             }
         } else if let control = facts.head.fields.combined(.cacheControl) {

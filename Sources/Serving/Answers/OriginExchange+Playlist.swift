@@ -8,6 +8,7 @@ import Playlists
 import Reactor
 import Store
 import TimeShifting
+import URISyntax
 
 /// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
 extension OriginExchange {

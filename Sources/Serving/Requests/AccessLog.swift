@@ -20,8 +20,8 @@
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
 import Glibc
-package import Model
-package import Posix
+import Model
+import Posix
 import Reactor
 import Synchronization
 
@@ -48,7 +48,7 @@ package final class AccessLog: Sendable {
     ///   - path: a file that is appended to and made where it is missing, or `-` for standard output.
     ///   - counters: where lines that are left out are counted.
     /// - Throws: `SystemError` where the file cannot be opened.
-    package init(path: String, counters: Counters) throws(SystemError) {
+    init(path: String, counters: Counters) throws(SystemError) {
         self.path = path
         self.counters = counters
         file = Mutex(try Self.open(path))

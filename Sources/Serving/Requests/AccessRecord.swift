@@ -4,6 +4,7 @@ import HLS
 import HTTP
 import HTTPServer
 import Model
+import Numbers
 import Posix
 import Routing
 import Store
@@ -89,8 +90,7 @@ final class AccessRecord: ExchangeRecord {
 
     /// A number of thousandths as a decimal fraction.
     private static func decimals(_ thousandths: Int64) -> String {
-        let rest = String(thousandths % 1_000)
-        return "\(thousandths / 1_000).\(String(repeating: "0", count: 3 - rest.count))\(rest)"
+        "\(thousandths / 1_000).\(String(thousandths % 1_000, width: 3))"
     }
 }
 

@@ -109,7 +109,7 @@ extension CachingProxy {
 
     /// Playlists are read here and rewritten, so that HTTP's rules are not all there is to them.
     private static func isNamedAsPlaylist(_ url: AbsoluteURL) -> Bool {
-        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        let name = ASCII.lowercased(url.lastPathSegment)
         return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
     }
 

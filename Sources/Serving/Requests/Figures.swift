@@ -102,25 +102,29 @@ struct Figures {
         Self.ratio(counters.value(of: .bytesFromStore), counters.value(of: .bytesToPlayers))
     }
 
-    /// With three decimals; nil where nothing was counted.
+    /// Nil where nothing was counted.
     private static func ratio(_ part: Int64, _ whole: Int64) -> Double? {
-        guard whole > 0 else { return nil }
-        return (Double(min(part, whole)) / Double(whole) * 1_000).rounded() / 1_000
+        whole > 0 ? Double(min(part, whole)) / Double(whole) : nil
     }
 
     /// One flat object; names are those of the metrics.
     var json: String {
-        var parts = ["\"version\":\"\(status.version)\""]
-        parts.append("\"hit_ratio\":\(hitRatio.map { "\($0)" } ?? "null")")
-        parts.append("\"byte_hit_ratio\":\(byteHitRatio.map { "\($0)" } ?? "null")")
-        parts += Counters.Name.allCases.map { "\"\($0.label)\":\(counters.value(of: $0))" }
-        parts += gauges.map { "\"\($0.name)\":\($0.value)" }
-        parts.append("\"ahead_limit_reason\":\"\(concurrency.reason)\"")
-        let lanes = Lane.allCases.map { "\"\($0.name)\":\(upstream.waiting[$0.rawValue])" }
-        parts.append("\"waiting_by_lane\":{\(lanes.joined(separator: ","))}")
-        let times = counters.firstBytePercentiles.map { "\"\($0.name)\":\($0.milliseconds)" }
-        parts.append("\"first_byte_ms\":{\(times.joined(separator: ","))}")
-        return "{\(parts.joined(separator: ","))}\n"
+        var members: [JSONValue.Member] = [
+            .init("version", .text(status.version)), .init("hit_ratio", .optional(hitRatio)),
+            .init("byte_hit_ratio", .optional(byteHitRatio)),
+        ]
+        members += Counters.Name.allCases.map { .init($0.label, .number(counters.value(of: $0))) }
+        members += gauges.map { .init($0.name, .number($0.value)) }
+        members.append(.init("ahead_limit_reason", .text("\(concurrency.reason)")))
+        let lanes = Lane.allCases.map { lane in
+            JSONValue.Member(lane.name, .number(Int64(upstream.waiting[lane.rawValue])))
+        }
+        members.append(.init("waiting_by_lane", .object(lanes)))
+        let times = counters.firstBytePercentiles.map { percentile in
+            JSONValue.Member(percentile.name, .fraction(percentile.milliseconds))
+        }
+        members.append(.init("first_byte_ms", .object(times)))
+        return JSONValue.object(members).encoded + "\n"
     }
 
     /// Prometheus text exposition format 0.0.4.

@@ -3,14 +3,14 @@ package import Ahead
 package import Library
 package import Logging
 package import Model
-package import Origin
+import Origin
 import Playlists
 package import Posix
 package import Reactor
 package import Routing
 package import Store
 import Synchronization
-package import TimeShifting
+import TimeShifting
 package import Upstream
 
 /// The shared part of the proxy: immutable, or guarded inside.
@@ -26,7 +26,7 @@ package final class ProxyCore: Sendable {
     package let sessions: SessionTable
     /// Key rules and policies by origin.
     package let keys: KeyTable
-    package let flights: Flights
+    let flights: Flights
     /// True when others than the user of this machine can reach the daemon.
     package let isShared: Bool
     /// Nil where requests are not logged.
@@ -67,7 +67,7 @@ package final class ProxyCore: Sendable {
     package let crashes: CrashHistory
     let timeShift: TimeShiftTable
     /// Goes on with what is watched later, and records.
-    package let keeper: TimeShiftThread
+    let keeper: TimeShiftThread
     let rewritten: RewrittenBudget
     /// Starts the upstream loop; blocks until it runs.
     package init(

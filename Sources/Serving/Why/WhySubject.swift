@@ -73,7 +73,7 @@ struct WhySubject {
     }
 
     private static func role(ofEntry url: AbsoluteURL) -> ResourceRole? {
-        let name = HTTP.ASCII.lowercased(url.lastPathSegment)
+        let name = ASCII.lowercased(url.lastPathSegment)
         return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u") ? .playlist : nil
     }
 

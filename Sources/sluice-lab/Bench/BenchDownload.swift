@@ -4,6 +4,7 @@ import Glibc
 import HTTP
 import Lookahead
 import Posix
+import URISyntax
 
 /// `sluice-lab bench download`: how fast a title comes over shaped links, by controller of concurrency.
 struct BenchDownloadCommand: ParsableCommand {

@@ -1,16 +1,12 @@
 // Timed requests of the virtual players of `sluice-lab bench`.
-import CCurl
+import CommandSupport
 import Posix
 
 /// A client that keeps its connection from request to request, as players do.
 ///
 /// Blocking; for one thread.
 final class BenchConnection {
-    private let easy: UnsafeMutableRawPointer?
-
-    init() { easy = curl_easy_init() }
-
-    deinit { if let easy { curl_easy_cleanup(easy) } }
+    private let client = BlockingClient()
 
     /// Blocks until the body is whole, broken off or failed.
     ///
@@ -24,27 +20,19 @@ final class BenchConnection {
         _ url: String, enough: Int = .max, until end: Monotonic? = nil,
         isWanted: @escaping () -> Bool = { true }
     ) -> BenchFetch? {
-        guard let easy else { return nil }
         let fetch = BenchFetch(enough: enough, isWanted: isWanted)
-        curl_easy_reset(easy)
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, url)
-        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
+        var request = BlockingClient.Request("GET", url)
+        request.failsOnErrorStatus = true
         // Later rather than sooner, by a clock that is coarser than ours.
-        let limit = end.map { ($0 - .now()).nanoseconds / 1_000_000 + 3 } ?? 120_000
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT_MS, CLong(max(1, limit)))
-        _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
-        sluice_curl_set_write(
-            easy,
-            { bytes, size, count, context in
-                guard let context, let bytes else { return 0 }
-                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                let fetch = Unmanaged<BenchFetch>.fromOpaque(context).takeUnretainedValue()
-                return fetch.take(raw) ? raw.count : 0
-            }, Unmanaged.passUnretained(fetch).toOpaque())
-        let result = withExtendedLifetime(fetch) { curl_easy_perform(easy) }
-        let isCut = result == CURLE_WRITE_ERROR || result == CURLE_OPERATION_TIMEDOUT
-        guard result == CURLE_OK || (isCut && !isWanted()) else { return nil }
-        fetch.end(isWhole: result == CURLE_OK)
+        request.milliseconds = end.map { Int(($0 - .now()).nanoseconds / 1_000_000) + 3 } ?? 120_000
+        do throws(BlockingClient.Failure) {
+            _ = try client.perform(request) { fetch.take($0) }
+            fetch.end(isWhole: true)
+        } catch {
+            let isCut = [.stopped, .unanswered, .unconnected].contains(error.kind)
+            guard isCut, !isWanted() else { return nil }
+            fetch.end(isWhole: false)
+        }
         return fetch
     }
 }

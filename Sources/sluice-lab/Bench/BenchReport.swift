@@ -1,4 +1,5 @@
 // What `sluice-lab bench` prints: a table for people and records, and a plot of it.
+import Numbers
 
 /// A table in Markdown.
 struct BenchTable {
@@ -78,15 +79,14 @@ enum Figure {
         guard value < 100 else { return String(Int(value.rounded())) }
         let hundredths = Int((value * 100).rounded())
         let rest = hundredths % 100
-        return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
+        return "\(hundredths / 100).\(String(rest, width: 2))"
     }
 
     /// With three digits behind the point.
     static func thousandths(_ value: Double) -> String {
         guard value.isFinite else { return "" }
         let count = Int((value * 1_000).rounded())
-        let rest = String(count % 1_000)
-        return "\(count / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
+        return "\(count / 1_000).\(String(count % 1_000, width: 3))"
     }
 
     /// The one in the middle; 0 of none.

@@ -7,7 +7,7 @@ import Posix
 
 /// A program that the stand started; ended with it.
 final class BenchProgram {
-    private let pid: pid_t
+    private let child: ChildProgram
     /// `http://127.0.0.1:8080`, as its first line says.
     let base: String
 
@@ -19,33 +19,19 @@ final class BenchProgram {
         guard pipe(&ends) == 0 else { throw commandFailure("no pipe could be made") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[0]) }
-        let started = Self.spawn(arguments, output: ends[1])
+        let started = try? ChildProgram(arguments, output: ends[1])
         close(ends[1])
         guard let started else { throw commandFailure("\(arguments[0]) cannot be started") }
-        pid = started
+        child = started
         guard let base = Self.readBase(ends[0]) else {
-            kill(pid, SIGKILL)
-            waitpid(pid, nil, 0)
+            child.end(SIGKILL, within: 10)
             throw commandFailure("\(arguments[0]) did not say where it listens")
         }
         self.base = base
     }
 
     deinit {
-        kill(pid, SIGKILL)
-        waitpid(pid, nil, 0)
-    }
-
-    private static func spawn(_ arguments: [String], output: CInt) -> pid_t? {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        var pid = pid_t()
-        return posix_spawnp(&pid, arguments[0], &actions, nil, &words, environ) == 0 ? pid : nil
+        child.end(SIGKILL, within: 10)
     }
 
     private static func readBase(_ pipe: CInt) -> String? {

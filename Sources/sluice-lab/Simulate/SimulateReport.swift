@@ -1,4 +1,5 @@
 // What `sluice-lab simulate` found, as a table and as JSON.
+import Numbers
 import Retention
 import RetentionLab
 
@@ -85,9 +86,8 @@ struct SimulationReport {
     }
 
     private static func fraction(_ ratio: Double) -> String {
-        let digits = String(Int((ratio * 10_000).rounded()) % 10_000)
-        let zeros = String(repeating: "0", count: 4 - digits.count)
-        return ratio >= 0.99995 ? "1" : "0.\(zeros)\(digits)"
+        let digits = Int((ratio * 10_000).rounded()) % 10_000
+        return ratio >= 0.99995 ? "1" : "0.\(String(digits, width: 4))"
     }
 
     /// File names are bytes that someone chose.

@@ -2,6 +2,7 @@
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
+import Model
 
 /// How to reach the daemon.
 struct DaemonOptions: ParsableArguments {
@@ -47,7 +48,12 @@ struct StatsCommand: ParsableCommand {
             print(text, terminator: "")
             return
         }
-        // The object is flat but for two small ones, whose figures take the outer name in front.
-        print(StatsTable(json: text).lines.joined(separator: "\n"))
+        do throws(JSONFault) {
+            // The object is flat but for two small ones, whose figures take the outer name in front.
+            print(try StatsTable(json: text).lines.joined(separator: "\n"))
+        } catch {
+            throw commandFailure(
+                "the daemon's figures cannot be read; is it of another version? \(error)")
+        }
     }
 }

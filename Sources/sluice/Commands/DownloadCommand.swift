@@ -4,6 +4,7 @@ import ArgumentParser
 import Glibc
 import HTTP
 import Posix
+import URISyntax
 
 /// `sluice download`: orders, watches and steers downloads of the daemon.
 struct DownloadCommand: ParsableCommand {

@@ -1,10 +1,10 @@
 import CommandSupport
 import ArgumentParser
-import CCurl
 import FoundationEssentials
 import Glibc
 import HTTP
 import Posix
+import URISyntax
 
 /// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
 struct ExportCommand: ParsableCommand {
@@ -92,18 +92,7 @@ struct ExportCommand: ParsableCommand {
         if withSubtitles { command += ["-map", "0:s", "-c:s", format.subtitleCodec] }
         command += ["-c:v", "copy", "-c:a", "copy"]
         if format == .mp4 { command += ["-movflags", "+faststart"] }
-        return succeeds(command + [target])
-    }
-
-    private static func succeeds(_ arguments: [String]) -> Bool {
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-        words.append(nil)
-        defer { for word in words { free(word) } }
-        var pid = pid_t()
-        guard posix_spawnp(&pid, arguments[0], nil, nil, &words, environ) == 0 else { return false }
-        var status: CInt = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        return status == 0
+        return (try? ChildProgram(command + [target]))?.waitForEnd() == 0
     }
 }
 
@@ -151,8 +140,10 @@ private struct Export: Decodable {
     }
 
     /// Writes them; the bytes that were written.
-    func write(to folder: String, _ client: AdminClient) throws -> Int64 {
+    func write(to folder: String, _ daemon: AdminClient) throws -> Int64 {
         try makeFolder(folder)
+        // One for all files, so that they come over one connection.
+        let client = BlockingClient()
         var bytes: Int64 = 0
         for file in files {
             guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
@@ -164,7 +155,7 @@ private struct Export: Decodable {
                 bytes += Int64(text.utf8.count)
                 continue
             }
-            let fetch = try FileFetch(path: path, client: client)
+            let fetch = try FileFetch(path: path, daemon, client)
             if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
             for range in file.ranges where range.count == 2 {
                 try fetch.get(file.source, from: range[0], to: range[1])
@@ -178,13 +169,15 @@ private struct Export: Decodable {
 /// Fetches a resource of the daemon into a file.
 private final class FileFetch {
     private let path: String
-    private let client: AdminClient
+    private let daemon: AdminClient
+    private let client: BlockingClient
     private let file: OwnedDescriptor
     private var offset: Int64 = 0
     private(set) var bytes: Int64 = 0
 
-    init(path: String, client: AdminClient) throws {
+    init(path: String, _ daemon: AdminClient, _ client: BlockingClient) throws {
         self.path = path
+        self.daemon = daemon
         self.client = client
         file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL)
     }
@@ -193,31 +186,22 @@ private final class FileFetch {
     ///
     /// - Throws: `ExitCode` after having said what was wrong.
     func get(_ source: String, from start: Int64, to end: Int64?) throws {
-        guard let easy = curl_easy_init() else { throw commandFailure("libcurl fails") }
-        defer { curl_easy_cleanup(easy) }
         offset = start
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, client.base + source)
-        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1)
-        if let end { _ = sluice_curl_set_string(easy, CURLOPT_RANGE, "\(start)-\(end - 1)") }
-        sluice_curl_set_write(
-            easy,
-            { bytes, size, count, context in
-                guard let context, let bytes else { return 0 }
-                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                return Unmanaged<FileFetch>.fromOpaque(context).takeUnretainedValue().take(raw)
-            }, Unmanaged.passUnretained(self).toOpaque())
-        let result = curl_easy_perform(easy)
-        guard result == CURLE_OK else {
-            let reason = String(cString: curl_easy_strerror(result))
-            throw commandFailure("\(path) cannot be fetched or written: \(reason)")
+        var request = BlockingClient.Request("GET", daemon.base + source)
+        request.failsOnErrorStatus = true
+        request.range = end.map { start...max(start, $0 - 1) }
+        request.stallSeconds = 120
+        do throws(BlockingClient.Failure) {
+            _ = try client.perform(request) { self.take($0) }
+        } catch {
+            throw commandFailure("\(path) cannot be fetched or written: \(error.reason)")
         }
     }
 
-    private func take(_ raw: UnsafeRawBufferPointer) -> Int {
-        guard (try? writeAll(raw, to: file.number, at: offset)) != nil else { return 0 }
+    private func take(_ raw: UnsafeRawBufferPointer) -> Bool {
+        guard (try? writeAll(raw, to: file.number, at: offset)) != nil else { return false }
         offset += Int64(raw.count)
         bytes += Int64(raw.count)
-        return raw.count
+        return true
     }
 }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import HTTP
 import Numbers
+import URISyntax
 
 /// `sluice feed`: gives the daemon a list, and follows where its viewer is.
 struct FeedCommand: ParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTP
+import URISyntax
 
 /// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
 struct KeysCommand: ParsableCommand {

@@ -4,6 +4,7 @@ import HTTP
 import Library
 import Model
 import Serving
+import URISyntax
 
 /// `sluice ls`: the titles that are kept.
 struct LsCommand: ParsableCommand {

@@ -1,6 +1,7 @@
 import CommandSupport
 import ArgumentParser
 import HTTP
+import URISyntax
 
 /// `sluice pin` and `sluice unpin`.
 struct PinCommand: ParsableCommand {

@@ -2,6 +2,7 @@ import CommandSupport
 import ArgumentParser
 import Glibc
 import HTTP
+import URISyntax
 
 /// `sluice purge` and `sluice clear`: forget what is stored.
 struct PurgeCommand: ParsableCommand {

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import HTTP
 import Routing
+import URISyntax
 
 /// `sluice record`: keeps a live stream, which the daemon then plays as a film.
 struct RecordCommand: ParsableCommand {

@@ -1,28 +1,24 @@
+import Model
+
 /// The figures as lines of `name value`, in the daemon's order.
 struct StatsTable {
     let lines: [String]
 
-    /// Reads the object of /api/stats: values are numbers, texts, or objects of numbers.
-    init(json: String) {
-        var lines: [String] = []
-        var outer = ""
-        var rest = json[...]
-        while let open = rest.firstIndex(of: "\"") {
-            rest = rest[rest.index(after: open)...]
-            guard let close = rest.firstIndex(of: "\"") else { break }
-            let name = String(rest[..<close])
-            rest = rest[rest.index(after: close)...].dropFirst()
-            if rest.first == "{" {
-                outer = name + "."
-                continue
+    /// Reads the object of /api/stats: values are numbers, texts, or objects of those.
+    ///
+    /// - Throws: `JSONFault` where that is no JSON.
+    init(json: String) throws(JSONFault) {
+        lines = Self.lines(of: try JSONValue(parsing: Array(json.utf8)), under: "")
+    }
+
+    private static func lines(of value: JSONValue, under outer: String) -> [String] {
+        guard case .object(let members) = value else { return [] }
+        return members.flatMap { member in
+            switch member.value {
+            case .object: lines(of: member.value, under: "\(outer)\(member.name).")
+            case .text(let text): ["\(outer)\(member.name) \(text)"]
+            default: ["\(outer)\(member.name) \(member.value.encoded)"]
             }
-            let end = rest.firstIndex { $0 == "," || $0 == "}" } ?? rest.endIndex
-            let value = rest[..<end].filter { $0 != "\"" }
-            lines.append("\(outer)\(name) \(value)")
-            let closesInner = end < rest.endIndex && rest[end] == "}"
-            rest = rest[end...]
-            if closesInner { outer = "" }
         }
-        self.lines = lines
     }
 }

@@ -61,7 +61,7 @@ struct URLCommand: ParsableCommand {
         for byte in text[path...].utf8 {
             // Not URI characters (RFC 3986 appendix A); brackets are common in queries and do work.
             if byte <= 0x20 || byte >= 0x7F || "\"<>\\^`{|}".utf8.contains(byte) {
-                PercentEncoding.append(byte, to: &bytes)
+                PercentCoding.append(byte, to: &bytes)
             } else {
                 bytes.append(byte)
             }

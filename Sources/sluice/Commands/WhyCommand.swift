@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTP
+import URISyntax
 
 /// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
 struct WhyCommand: ParsableCommand {

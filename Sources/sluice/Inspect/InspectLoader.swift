@@ -1,6 +1,5 @@
-// Gets playlists for `sluice inspect`: from an origin by libcurl, or from files.
+// Gets playlists for `sluice inspect`: from an origin, or from files.
 import CommandSupport
-import CCurl
 import Glibc
 import HLS
 import HTTP
@@ -23,17 +22,11 @@ struct InspectLoader {
     /// Whether URLs at `fileHost` are paths of files.
     var readsFiles = false
 
-    /// What arrived, bounded.
-    private final class Body {
-        var bytes: [UInt8] = []
-        var isTooLong = false
-    }
-
     /// The playlist at a URL and the URL it came from in the end.
     func load(_ url: AbsoluteURL) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
         if let file = files[url.text] { return Self.read(file).map { ($0, url) } }
         if readsFiles, url.host == Self.fileHost {
-            let path = PercentEncoding.decode(url.bytes[url.pathRange])
+            let path = PercentCoding.decode(url.bytes[url.pathRange])
             return Self.read(String(decoding: path, as: UTF8.self)).map { ($0, url) }
         }
         return fetch(url)
@@ -60,7 +53,7 @@ struct InspectLoader {
         for byte in path.utf8 {
             // What would begin a query, a fragment or an escape.
             if [0x25, 0x3F, 0x23].contains(byte) || byte < 0x20 {
-                PercentEncoding.append(byte, to: &bytes)
+                PercentCoding.append(byte, to: &bytes)
             } else {
                 bytes.append(byte)
             }
@@ -90,60 +83,31 @@ struct InspectLoader {
     private func fetch(
         _ url: AbsoluteURL
     ) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
-        guard let easy = curl_easy_init() else {
-            return .failure(InspectFailure(text: "libcurl does not start"))
+        do throws(BlockingClient.Failure) {
+            let (answer, body) = try BlockingClient().body(
+                of: request(url), upTo: PlaylistLimits.standard.byteCount)
+            guard answer.status == 200 else {
+                return .failure(InspectFailure(text: "the origin answered \(answer.status)"))
+            }
+            return .success((body, answer.url.flatMap { try? AbsoluteURL($0) } ?? url))
+        } catch {
+            let text =
+                error.kind == .stopped
+                ? "is longer than any playlist that is taken" : error.reason
+            return .failure(InspectFailure(text: text))
         }
-        defer { curl_easy_cleanup(easy) }
-        var list: UnsafeMutablePointer<curl_slist>?
-        for line in fields { list = curl_slist_append(list, line) }
-        defer { curl_slist_free_all(list) }
-        setOptions(of: easy, url)
-        _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, list)
-        let body = Body()
-        sluice_curl_set_write(
-            easy,
-            { bytes, size, count, context in
-                guard let context, let bytes else { return 0 }
-                let body = Unmanaged<Body>.fromOpaque(context).takeUnretainedValue()
-                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                body.bytes.append(contentsOf: raw)
-                body.isTooLong = body.bytes.count > PlaylistLimits.standard.byteCount
-                return body.isTooLong ? 0 : size * count
-            }, Unmanaged.passUnretained(body).toOpaque())
-        let result = withExtendedLifetime(body) { curl_easy_perform(easy) }
-        if body.isTooLong {
-            return .failure(InspectFailure(text: "is longer than any playlist that is taken"))
-        }
-        guard result == CURLE_OK else {
-            return .failure(InspectFailure(text: String(cString: curl_easy_strerror(result))))
-        }
-        let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        guard status == 200 else {
-            return .failure(InspectFailure(text: "the origin answered \(status)"))
-        }
-        let final = sluice_curl_info_string(easy, CURLINFO_EFFECTIVE_URL).flatMap {
-            try? AbsoluteURL(String(cString: $0))
-        }
-        return .success((body.bytes, final ?? url))
     }
 
-    private func setOptions(of easy: UnsafeMutableRawPointer, _ url: AbsoluteURL) {
-        _ = sluice_curl_set_string(easy, CURLOPT_URL, url.requestForm)
-        _ = sluice_curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
-        _ = sluice_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
-        _ = sluice_curl_set_string(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
-        _ = sluice_curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 1)
-        _ = sluice_curl_set_long(easy, CURLOPT_MAXREDIRS, 10)
-        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
-        _ = sluice_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "")
-        _ = sluice_curl_set_string(easy, CURLOPT_USERAGENT, "sluice/\(sluiceVersion)")
-        _ = sluice_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
-        _ = sluice_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, 10)
-        _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT, 30)
-        guard let userinfo = url.userinfo else { return }
+    private func request(_ url: AbsoluteURL) -> BlockingClient.Request {
+        var request = BlockingClient.Request("GET", url.requestForm)
+        request.fields = fields
+        request.followsRedirects = true
+        request.decodesContent = true
+        request.userAgent = "sluice/\(sluiceVersion)"
+        request.connectSeconds = 10
+        request.milliseconds = 30_000
         // requestForm leaves it out.
-        let plain = PercentEncoding.decode(Array(userinfo.utf8)[...])
-        _ = sluice_curl_set_string(
-            easy, CURLOPT_USERPWD, String(decoding: plain, as: UTF8.self))
+        request.credentials = url.userinfo.map { PercentCoding.decode($0) }
+        return request
     }
 }

@@ -1,4 +1,5 @@
 import HLS
+import Numbers
 import URISyntax
 
 /// The text of `sluice inspect`: a tree by indentation.
@@ -111,9 +112,7 @@ struct InspectReport {
     static func seconds(_ duration: Duration) -> String {
         let parts = duration.components
         let milliseconds = abs(parts.attoseconds / 1_000_000_000_000_000)
-        let digits = String(milliseconds)
-        let fraction = String(repeating: "0", count: 3 - digits.utf8.count) + digits
-        return "\(parts.seconds).\(fraction) s"
+        return "\(parts.seconds).\(String(milliseconds, width: 3)) s"
     }
 
     /// How a playlist names another: its kind and what tells it from others.

@@ -1,9 +1,35 @@
-/// Percent-encoding (RFC 3986 section 2.1) of bytes under a given set of allowed ones.
+/// Percent-encoding (RFC 3986 section 2.1) of bytes and of text.
+@usableFromInline
 package enum PercentCoding {
+    /// Appends `byte` as `%XX`.
+    package static func append(_ byte: UInt8, to output: inout [UInt8]) {
+        output.append(0x25)
+        output.append(ASCII.hexDigit(byte >> 4))
+        output.append(ASCII.hexDigit(byte))
+    }
+
+    /// Encodes what cannot stand in a request line: blanks, controls and bytes above 0x7E.
+    ///
+    /// Everything else, existing escapes included, is copied as it is.
+    package static func appendRequestForm(
+        of bytes: some Sequence<UInt8>, to output: inout [UInt8]
+    ) {
+        for byte in bytes {
+            if byte <= 0x20 || byte >= 0x7F {
+                append(byte, to: &output)
+            } else {
+                output.append(byte)
+            }
+        }
+    }
+
+    // MARK: Sets of bytes
+
     /// A set of ASCII bytes that need no encoding.
+    @usableFromInline
     package struct Allowed: Sendable, Hashable {
-        private let low: UInt64
-        private let high: UInt64
+        @usableFromInline let low: UInt64
+        @usableFromInline let high: UInt64
 
         /// The set of the ASCII characters in `characters`; others are left out.
         package init(_ characters: String) {
@@ -22,6 +48,7 @@ package enum PercentCoding {
         }
 
         /// Whether the byte is in the set.
+        @inlinable
         package func contains(_ byte: UInt8) -> Bool {
             if byte < 64 { return (low >> UInt64(byte)) & 1 == 1 }
             return byte < 128 && (high >> UInt64(byte & 63)) & 1 == 1
@@ -60,12 +87,10 @@ package enum PercentCoding {
             if allowed.contains(byte) {
                 encoded.append(byte)
             } else {
-                encoded.append(ASCII.percent)
-                encoded.append(upperHexDigit(byte >> 4))
-                encoded.append(upperHexDigit(byte & 15))
+                append(byte, to: &encoded)
             }
         }
-        return encoded[...].text
+        return String(decoding: encoded, as: UTF8.self)
     }
 
     /// The text as a name or value inside a query.
@@ -73,70 +98,83 @@ package enum PercentCoding {
         encode(text, allowed: .queryComponent)
     }
 
-    /// The bytes that percent-encoded text stands for.
-    ///
-    /// - Parameters:
-    ///   - text: What to decode.
-    ///   - strict: Whether a `%` without two hexadecimal digits makes the text malformed; else it
-    ///     stands for itself.
-    ///   - plusAsSpace: Whether `+` stands for a space, as in HTML forms.
-    /// - Returns: The bytes; nil where `strict` and malformed.
-    package static func decodeBytes(
-        _ text: some StringProtocol, strict: Bool = false, plusAsSpace: Bool = false
-    ) -> [UInt8]? {
-        decodeBytes(of: String(text).utf8.span, strict: strict, plusAsSpace)
+    // MARK: Decoding
+
+    /// The bytes that percent-encoded ones stand for; a `%` that starts no escape stays as it is.
+    package static func decode(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        decode(bytes.span, plusAsSpace: false)
     }
 
-    private static func decodeBytes(
-        of source: Span<UInt8>, strict: Bool, _ plusAsSpace: Bool
-    ) -> [UInt8]? {
+    private static func decode(_ source: Span<UInt8>, plusAsSpace: Bool) -> [UInt8] {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(source.count)
         var index = 0
         while index < source.count {
             let byte = source[index]
             index += 1
-            if byte == 0x2B, plusAsSpace {
-                decoded.append(ASCII.space)
-                continue
-            }
-            guard byte == ASCII.percent else {
-                decoded.append(byte)
-                continue
-            }
-            guard index + 1 < source.count, let high = ASCII.hexValue(source[index]),
+            if byte == ASCII.percent, index + 1 < source.count,
+                let high = ASCII.hexValue(source[index]),
                 let low = ASCII.hexValue(source[index + 1])
-            else {
-                if strict { return nil }
-                decoded.append(byte)
-                continue
+            {
+                decoded.append(high << 4 | low)
+                index += 2
+            } else {
+                decoded.append(byte == 0x2B && plusAsSpace ? ASCII.space : byte)
             }
-            decoded.append(high << 4 | low)
-            index += 2
         }
         return decoded
     }
 
     /// The text that percent-encoded text stands for: a malformed escape stands for itself, and
     /// what is not UTF-8 becomes U+FFFD.
+    ///
+    /// - Parameters:
+    ///   - text: what to decode.
+    ///   - plusAsSpace: whether `+` stands for a space, as in HTML forms.
+    /// - Returns: the text.
+    @inlinable
     package static func decode(_ text: some StringProtocol, plusAsSpace: Bool = false) -> String {
-        let text = String(text)
+        decodeText(String(text), plusAsSpace: plusAsSpace)
+    }
+
+    @usableFromInline
+    package static func decodeText(_ text: String, plusAsSpace: Bool) -> String {
         let source = text.utf8.span
         var index = 0
         while index < source.count, source[index] != ASCII.percent, source[index] != 0x2B {
             index += 1
         }
         guard index < source.count else { return text }
-        return (decodeBytes(of: source, strict: false, plusAsSpace) ?? [])[...].text
+        return String(decoding: decode(source, plusAsSpace: plusAsSpace), as: UTF8.self)
     }
 
-    /// The text that percent-encoded text stands for; nil where an escape is malformed or the
-    /// bytes are not UTF-8.
-    package static func decodeStrictly(_ text: some StringProtocol) -> String? {
-        decodeBytes(text, strict: true).flatMap { String(validating: $0, as: UTF8.self) }
+    // MARK: Texts
+
+    /// Bytes as text: valid UTF-8 as it is, every other byte as `%XX`, so that nothing is lost.
+    package static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        if let valid = try? UTF8Span(validating: bytes.span) { return String(copying: valid) }
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count + 16)
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            let length = utf8SequenceLength(bytes[index...])
+            if length == 0 {
+                append(bytes[index], to: &output)
+                index += 1
+            } else {
+                output.append(contentsOf: bytes[index..<index + length])
+                index += length
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
     }
 
-    private static func upperHexDigit(_ value: UInt8) -> UInt8 {
-        value < 10 ? 0x30 + value : 0x41 + value - 10
+    /// Length of the well-formed UTF-8 sequence at the start of `bytes`, or 0.
+    private static func utf8SequenceLength(_ bytes: ArraySlice<UInt8>) -> Int {
+        guard let first = bytes.first else { return 0 }
+        if first < 0x80 { return 1 }
+        let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
+        guard bytes.count >= length else { return 0 }
+        return String(validating: bytes.prefix(length), as: UTF8.self) == nil ? 0 : length
     }
 }

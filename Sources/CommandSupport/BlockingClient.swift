@@ -1,0 +1,186 @@
+import CCurl
+
+/// The blocking HTTP client of the commands, on libcurl; keeps its connection from request to request.
+///
+/// For one thread at a time. No proxy of the environment is used: what commands ask is the daemon, an
+/// origin that the user named, or the sample CDN.
+package final class BlockingClient {
+    /// One request and how long it may take.
+    package struct Request {
+        package var url: String
+        package var method: String
+        /// Header lines.
+        package var fields: [String] = []
+        package var content: [UInt8]?
+        /// The first and the last byte of what is asked for.
+        package var range: ClosedRange<Int64>?
+        /// User and password as libcurl takes them.
+        package var credentials: String?
+        package var userAgent: String?
+        /// Whether up to ten redirects are followed.
+        package var followsRedirects = false
+        /// Whether content codings are asked for and undone.
+        package var decodesContent = false
+        /// Whether a status of 400 or more is a failure, with nothing of its body delivered.
+        package var failsOnErrorStatus = false
+        /// Seconds until a connection has to be there.
+        package var connectSeconds = 5
+        /// Milliseconds that the whole may take; nil for no limit.
+        package var milliseconds: Int?
+        /// Seconds without a byte after which it is given up; nil for no limit.
+        package var stallSeconds: Int?
+
+        package init(_ method: String = "GET", _ url: String) {
+            self.method = method
+            self.url = url
+        }
+    }
+
+    /// What was answered, but for the body.
+    package struct Answer {
+        package let status: Int
+        /// Where it came from in the end; nil where libcurl does not say.
+        package let url: String?
+    }
+
+    /// Why there is no whole answer.
+    package struct Failure: Error {
+        package enum Kind {
+            /// Nobody listens at the address.
+            case refused
+            /// The time was over, after a connection was made.
+            case unanswered
+            /// The time was over, and no connection was made.
+            case unconnected
+            /// The receiver took no more.
+            case stopped
+            case other
+        }
+
+        package let kind: Kind
+        /// libcurl's words for it.
+        package let reason: String
+    }
+
+    /// Takes pieces of a body; false ends the transfer.
+    private final class Receiver {
+        let take: (UnsafeRawBufferPointer) -> Bool
+        init(_ take: @escaping (UnsafeRawBufferPointer) -> Bool) { self.take = take }
+    }
+
+    private let easy: UnsafeMutableRawPointer?
+
+    package init() { easy = curl_easy_init() }
+
+    deinit { if let easy { curl_easy_cleanup(easy) } }
+
+    /// Sends one request; blocks until the body is whole, refused or failed.
+    ///
+    /// - Parameters:
+    ///   - request: what to send.
+    ///   - take: given each piece of the body; false ends the transfer.
+    /// - Returns: what was answered.
+    /// - Throws: where no whole answer came.
+    package func perform(
+        _ request: Request, take: @escaping (UnsafeRawBufferPointer) -> Bool
+    ) throws(Failure) -> Answer {
+        guard let easy else { throw Failure(kind: .other, reason: "libcurl does not start") }
+        var fields: UnsafeMutablePointer<curl_slist>?
+        for line in request.fields { fields = curl_slist_append(fields, line) }
+        defer { curl_slist_free_all(fields) }
+        curl_easy_reset(easy)
+        Self.set(easy, request)
+        _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, fields)
+        let receiver = Receiver(take)
+        sluice_curl_set_write(
+            easy,
+            { bytes, size, count, context in
+                guard let context, let bytes else { return 0 }
+                let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                let receiver = Unmanaged<Receiver>.fromOpaque(context).takeUnretainedValue()
+                return receiver.take(raw) ? raw.count : 0
+            }, Unmanaged.passUnretained(receiver).toOpaque())
+        let result = withExtendedLifetime(receiver) { curl_easy_perform(easy) }
+        guard result == CURLE_OK else { throw Self.failure(easy, result) }
+        return Answer(
+            status: sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE),
+            url: sluice_curl_info_string(easy, CURLINFO_EFFECTIVE_URL).map { String(cString: $0) })
+    }
+
+    /// As above; collects the body.
+    ///
+    /// - Parameters:
+    ///   - request: what to send.
+    ///   - limit: the most bytes that are taken; more of them are a failure of the kind `stopped`.
+    /// - Returns: what was answered, and its body.
+    /// - Throws: where no whole answer came.
+    package func body(
+        of request: Request, upTo limit: Int
+    ) throws(Failure) -> (answer: Answer, bytes: [UInt8]) {
+        var bytes: [UInt8] = []
+        let answer = try perform(request) { piece in
+            guard piece.count <= limit - bytes.count else { return false }
+            bytes.append(contentsOf: piece)
+            return true
+        }
+        return (answer, bytes)
+    }
+
+    private static func set(_ easy: UnsafeMutableRawPointer, _ request: Request) {
+        _ = sluice_curl_set_string(easy, CURLOPT_URL, request.url)
+        _ = sluice_curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
+        _ = sluice_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+        _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
+        _ = sluice_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        if request.followsRedirects {
+            _ = sluice_curl_set_string(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+            _ = sluice_curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 1)
+            _ = sluice_curl_set_long(easy, CURLOPT_MAXREDIRS, 10)
+        }
+        if request.decodesContent { _ = sluice_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "") }
+        if request.failsOnErrorStatus { _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1) }
+        if let range = request.range {
+            let text = "\(range.lowerBound)-\(range.upperBound)"
+            _ = sluice_curl_set_string(easy, CURLOPT_RANGE, text)
+        }
+        if let userAgent = request.userAgent {
+            _ = sluice_curl_set_string(easy, CURLOPT_USERAGENT, userAgent)
+        }
+        if let credentials = request.credentials {
+            _ = sluice_curl_set_string(easy, CURLOPT_USERPWD, credentials)
+        }
+        if var content = request.content {
+            // The size first: libcurl copies as many bytes (CURLOPT_COPYPOSTFIELDS(3)).
+            _ = sluice_curl_set_offset(
+                easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(content.count))
+            content.withUnsafeMutableBytes {
+                _ = sluice_curl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress)
+            }
+        }
+        _ = sluice_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, request.method)
+        setLimits(easy, request)
+    }
+
+    private static func setLimits(_ easy: UnsafeMutableRawPointer, _ request: Request) {
+        _ = sluice_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, request.connectSeconds)
+        if let milliseconds = request.milliseconds {
+            _ = sluice_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, milliseconds))
+        }
+        if let stallSeconds = request.stallSeconds {
+            _ = sluice_curl_set_long(easy, CURLOPT_LOW_SPEED_LIMIT, 1)
+            _ = sluice_curl_set_long(easy, CURLOPT_LOW_SPEED_TIME, stallSeconds)
+        }
+    }
+
+    private static func failure(_ easy: UnsafeMutableRawPointer, _ result: CURLcode) -> Failure {
+        let kind: Failure.Kind =
+            switch result {
+            case CURLE_COULDNT_CONNECT: .refused
+            case CURLE_WRITE_ERROR: .stopped
+            case CURLE_OPERATION_TIMEDOUT:
+                sluice_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 ? .unanswered : .unconnected
+            default: .other
+            }
+        return Failure(kind: kind, reason: String(cString: curl_easy_strerror(result)))
+    }
+}

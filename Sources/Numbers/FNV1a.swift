@@ -1,0 +1,18 @@
+/// The hash FNV-1a with 64 bits (Fowler, Noll, Vo), for names and for tables that compare what they find.
+@usableFromInline
+package struct FNV1a {
+    /// The hash of all bytes that were taken.
+    @usableFromInline package var value: UInt64
+
+    /// Starts a hash, or goes on from another value.
+    @inlinable
+    package init(from value: UInt64 = 0xCBF2_9CE4_8422_2325) { self.value = value }
+
+    @inlinable
+    package mutating func take(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
+
+    @inlinable
+    package mutating func take(_ bytes: Span<UInt8>) {
+        for index in bytes.indices { take(bytes[index]) }
+    }
+}

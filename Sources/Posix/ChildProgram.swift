@@ -1,0 +1,51 @@
+// Starts other programs and waits for them: ffmpeg of `sluice export`, and what the measuring programs run.
+import Glibc
+
+/// A program that this process started (posix_spawn(3)); `end` or `waitForEnd` has to be called.
+package struct ChildProgram {
+    package let id: CInt
+
+    /// Starts `arguments[0]`, looked up in PATH, with this process's environment.
+    ///
+    /// - Parameters:
+    ///   - arguments: the program and its arguments.
+    ///   - output: what becomes its standard output; nil for this process's own.
+    ///   - errors: what becomes its standard error; nil for this process's own.
+    /// - Throws: where it cannot be started, for instance since there is none of that name.
+    package init(
+        _ arguments: [String], output: CInt? = nil, errors: CInt? = nil
+    ) throws(SystemError) {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let output { posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) }
+        if let errors { posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO) }
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { (word: String) in strdup(word) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var id = pid_t()
+        let code = posix_spawnp(&id, arguments[0], &actions, nil, &words, environ)
+        guard code == 0 else { throw SystemError("posix_spawn", code: code, subject: arguments[0]) }
+        self.id = id
+    }
+
+    /// Blocks until it has ended.
+    ///
+    /// - Returns: its exit status; nil where a signal ended it.
+    @discardableResult
+    package func waitForEnd() -> CInt? {
+        var status: CInt = 0
+        while waitpid(id, &status, 0) < 0, errno == EINTR {}
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
+    }
+
+    /// Sends a signal; blocks until it has ended, and kills it where it has not after a time.
+    package func end(_ signal: CInt, within seconds: Int64) {
+        kill(id, signal)
+        let deadline = Monotonic.now() + .seconds(seconds)
+        while waitpid(id, nil, WNOHANG) == 0 {
+            if Monotonic.now() > deadline { kill(id, SIGKILL) }
+            usleep(2_000)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import COpenSSL
+
+/// SHA-256 (FIPS 180-4), through libcrypto.
+package enum SHA256Digest {
+    /// The 32 bytes of the digest of the UTF-8 bytes of a text.
+    package static func of(_ text: String) -> [UInt8] { of(Array(text.utf8)) }
+
+    /// The 32 bytes of the digest.
+    package static func of(_ bytes: [UInt8]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 32) { digest, count in
+            bytes.withUnsafeBytes { write(of: $0, into: UnsafeMutableRawBufferPointer(digest)) }
+            count = 32
+        }
+    }
+
+    /// Writes the digest of bytes into room for 32.
+    static func write(
+        of bytes: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer
+    ) {
+        precondition(digest.count >= 32, "a digest has 32 bytes")
+        let start = digest.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        guard EVP_Digest(bytes.baseAddress, bytes.count, start, nil, method, nil) == 1 else {
+            preconditionFailure("libcrypto has no SHA-256, or no memory for it")
+        }
+    }
+
+    /// Fetched once, because a fetch costs more than the digest of a small header (EVP_MD_fetch(3)).
+    // A fetched method is never changed again, and libcrypto's own threads share it.
+    nonisolated(unsafe) private static let method = EVP_MD_fetch(nil, "SHA256", nil)
+}

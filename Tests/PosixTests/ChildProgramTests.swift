@@ -1,0 +1,31 @@
+import Glibc
+import Posix
+import Testing
+
+@Suite struct ChildProgramTests {
+    @Test func `the status of a program that ended is told, and nil where a signal ended it`()
+        throws
+    {
+        #expect(try ChildProgram(["true"]).waitForEnd() == 0)
+        #expect(try ChildProgram(["sh", "-c", "exit 7"]).waitForEnd() == 7)
+        #expect(try ChildProgram(["sh", "-c", "kill -9 $$"]).waitForEnd() == nil)
+    }
+
+    @Test func `a program that does not exist is named in the error`() {
+        #expect(throws: SystemError("posix_spawn", code: ENOENT, subject: "no-such-program")) {
+            try ChildProgram(["no-such-program"])
+        }
+    }
+
+    @Test func `a program that ignores a signal is killed when its time is over`() throws {
+        var ends: [CInt] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        let script = "trap '' TERM; echo ready; exec sleep 600"
+        let child = try ChildProgram(["sh", "-c", script], output: ends[1])
+        var byte: UInt8 = 0
+        #expect(read(ends[0], &byte, 1) == 1)
+        child.end(SIGTERM, within: 1)
+        #expect(kill(child.id, 0) == -1 && errno == ESRCH)
+    }
+}
