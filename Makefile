@@ -15,6 +15,8 @@ SECONDS ?= 600
 SEED ?= 1
 TEST_FLAGS ?=
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
+# What is run under the sanitizer, and nothing else is built for it.
+tsan tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,Scenario
 TOOLS := Fixtures/tools
 PAGES := Sources/sluice/sluice.docc
 
@@ -93,7 +95,7 @@ options: build
 	@cp .build/options.md $(PAGES)/Using/Options.md
 
 tsan:
-	@$(TOOLS)/tsan $(SWIFT) test $(TSAN)
+	@$(TOOLS)/tsan $(SWIFT) $(TSAN)
 
 lint:
 	@$(TOOLS)/lint $(SWIFT)

@@ -2,7 +2,9 @@
 import ArgumentParser
 
 /// Listening.
-struct ListeningOptions: ParsableArguments {
+package struct ListeningOptions: ParsableArguments {
+    package init() {}
+
     @Option(
         help:
             "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1."
@@ -52,7 +54,9 @@ struct ListeningOptions: ParsableArguments {
 }
 
 /// Cache.
-struct StorageOptions: ParsableArguments {
+package struct StorageOptions: ParsableArguments {
+    package init() {}
+
     @Option(help: "Folder of the cache. Default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
     var cacheDir: String?
 
@@ -93,7 +97,9 @@ struct StorageOptions: ParsableArguments {
 }
 
 /// Origins and mounts.
-struct OriginOptions: ParsableArguments {
+package struct OriginOptions: ParsableArguments {
+    package init() {}
+
     @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
     var allowPrivate = false
 
@@ -145,7 +151,9 @@ struct OriginOptions: ParsableArguments {
 }
 
 /// Ahead of players, and downloads.
-struct AheadOptions: ParsableArguments {
+package struct AheadOptions: ParsableArguments {
+    package init() {}
+
     @Option(
         help:
             "How far to fetch ahead of players: off, auto (as far as the line's speed makes it worth while; off with --host-limit 1) or 1 to 600 seconds; default auto."
@@ -208,7 +216,9 @@ struct AheadOptions: ParsableArguments {
 }
 
 /// Players.
-struct PlayerOptions: ParsableArguments {
+package struct PlayerOptions: ParsableArguments {
+    package init() {}
+
     @Option(
         help:
             "How fast stored media is sent: off (as fast as players take it), line (as fast as the line to its origin was seen to be, so that adaptive players do not take the store for the line) or bytes per second, 10KB...1TB; default off."
@@ -236,7 +246,9 @@ struct PlayerOptions: ParsableArguments {
 }
 
 /// Logs and configuration.
-struct LogOptions: ParsableArguments {
+package struct LogOptions: ParsableArguments {
+    package init() {}
+
     @Option(help: "trace, debug, info, notice, warning, error or critical; default notice.")
     var logLevel: String?
 

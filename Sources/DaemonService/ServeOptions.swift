@@ -1,18 +1,29 @@
-import ArgumentParser
-
 /// The daemon's options as flags.
+///
+/// A plain value, and the commands hold its groups themselves: a debug build of ArgumentParser checks
+/// a group five times for each group around it, which was most of the daemon's start.
 ///
 /// Every one of them is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
 /// key of the JSON file, in falling order of precedence.
-package struct ServeOptions: ParsableArguments {
-    @OptionGroup(title: "Listening") var listening: ListeningOptions
-    @OptionGroup(title: "Cache") var storage: StorageOptions
-    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
-    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
-    @OptionGroup(title: "Players") var players: PlayerOptions
-    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
+package struct ServeOptions {
+    let listening: ListeningOptions
+    let storage: StorageOptions
+    let origins: OriginOptions
+    let ahead: AheadOptions
+    let players: PlayerOptions
+    let logs: LogOptions
 
-    package init() {}
+    package init(
+        listening: ListeningOptions, storage: StorageOptions, origins: OriginOptions,
+        ahead: AheadOptions, players: PlayerOptions, logs: LogOptions
+    ) {
+        self.listening = listening
+        self.storage = storage
+        self.origins = origins
+        self.ahead = ahead
+        self.players = players
+        self.logs = logs
+    }
 
     /// The path of the configuration file.
     package var config: String? { logs.config }

@@ -16,12 +16,33 @@ package final class ChildProcess: Sendable {
         var exit: Exit?
         var output: [UInt8] = []
         var errors: [UInt8] = []
-        var openPipes = 2
+        /// The reading ends of its outputs; nil once they are closed.
+        var outputPipe: Int32?
+        var errorPipe: Int32?
+        var openPipes: Int { (outputPipe == nil ? 0 : 1) + (errorPipe == nil ? 0 : 1) }
+
+        /// Takes what is there to read of an output, a megabyte or so at most; nil at its end.
+        mutating func takeAvailable(_ kind: Output) -> [UInt8]? {
+            guard let descriptor = kind == .standard ? outputPipe : errorPipe else { return nil }
+            var taken: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+            while true {
+                let count = buffer.withUnsafeMutableBytes {
+                    read(descriptor, $0.baseAddress, $0.count)
+                }
+                if count > 0 { taken += buffer[..<count] }
+                if count < 0 && errno == EINTR { continue }
+                if count > 0 && taken.count < 1 << 20 { continue }
+                if kind == .standard { output += taken } else { errors += taken }
+                return count == 0 && taken.isEmpty ? nil : taken
+            }
+        }
     }
 
     /// Its process id.
     package let pid: Int32
     private let state = Mutex(State())
+    private let onOutput: @Sendable (Output, [UInt8]) -> Void
 
     /// Held while pipes are made and a child is started, so that no child of another thread can
     /// inherit a writing end before it is marked close-on-exec and keep that pipe open.
@@ -45,17 +66,26 @@ package final class ChildProcess: Sendable {
             return (pid, output.read, errors.read)
         }
         pid = started
+        self.onOutput = onOutput
+        state.withLock { ($0.outputPipe, $0.errorPipe) = (output, errors) }
         let watched = started
         let threads =
-            startDetachedThread { self.collect(output, .standard, onOutput) }
-            && startDetachedThread { self.collect(errors, .error, onOutput) }
+            startDetachedThread { self.collect(output, .standard) }
+            && startDetachedThread { self.collect(errors, .error) }
             && startDetachedThread { self.reap(watched) }
         guard threads else { throw CDNError(call: "pthread_create", code: EAGAIN) }
     }
 
-    /// What it wrote so far.
-    package var standardOutput: [UInt8] { state.withLock { $0.output } }
-    package var standardError: [UInt8] { state.withLock { $0.errors } }
+    /// All that it has written, also what the collecting thread has not read yet: who has seen an
+    /// effect of the process finds the line that it wrote before.
+    package var standardOutput: [UInt8] {
+        collectAvailable(.standard)
+        return state.withLock { $0.output }
+    }
+    package var standardError: [UInt8] {
+        collectAvailable(.error)
+        return state.withLock { $0.errors }
+    }
 
     /// How it ended; nil while it runs.
     package var exit: Exit? { state.withLock { $0.exit } }
@@ -87,22 +117,24 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    private func collect(
-        _ descriptor: Int32, _ kind: Output, _ onOutput: (Output, [UInt8]) -> Void
-    ) {
-        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
-        while true {
-            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { break }
-            let piece = Array(buffer[..<count])
-            state.withLock {
-                if kind == .standard { $0.output += piece } else { $0.errors += piece }
-            }
-            onOutput(kind, piece)
+    /// Collects an output to its end, and closes it.
+    private func collect(_ descriptor: Int32, _ kind: Output) {
+        repeat {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            while poll(&waiting, 1, -1) < 0 && errno == EINTR {}
+        } while collectAvailable(kind)
+        state.withLock {
+            close(descriptor)
+            if kind == .standard { $0.outputPipe = nil } else { $0.errorPipe = nil }
         }
-        close(descriptor)
-        state.withLock { $0.openPipes -= 1 }
+    }
+
+    /// Collects what can be read without waiting; false at the end of the output.
+    @discardableResult
+    private func collectAvailable(_ kind: Output) -> Bool {
+        guard let piece = state.withLock({ $0.takeAvailable(kind) }) else { return false }
+        if !piece.isEmpty { onOutput(kind, piece) }
+        return true
     }
 
     private func reap(_ pid: Int32) {
@@ -125,6 +157,7 @@ package final class ChildProcess: Sendable {
             var ends: [Int32] = [0, 0]
             guard pipe(&ends) == 0 else { throw CDNError(call: "pipe") }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
             (read, write) = (ends[0], ends[1])
         }
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import Bench
 
 /// The bench as people run it: the smallest run through the program, and its answers to wrong words.
-@Suite struct BenchStories {
+@Suite(.tags(.crowded), .grouped) struct BenchStories {
     private func bench(_ arguments: [String]) throws -> Tool.Result {
         try Tool.run([Tool.built("Bench")] + arguments, within: .seconds(240))
     }

@@ -105,6 +105,21 @@ struct ScenarioSupportTests {
         #expect(failure?.transcript.contains("no such option") == true)
     }
 
+    @Test func `what a process wrote before something that is seen is there as well`() throws {
+        let folder = try TemporaryFolder()
+        let gate = Barrier("the collecting thread may go on")
+        let script = "echo first >&2; until [ -e $0/go ]; do :; done; echo second >&2; echo done"
+        let child = try ChildProcess(["sh", "-c", script, folder.path]) { output, piece in
+            guard output == .error, piece.starts(with: Array("first".utf8)) else { return }
+            _ = folder.makeFolder("go")
+            try? gate.wait()
+        }
+        let isDone = eventually { child.standardOutput == Array("done\n".utf8) }
+        #expect(isDone)
+        #expect(child.standardError == Array("first\nsecond\n".utf8))
+        gate.arrive()
+    }
+
     @Test func `a killed process says so`() throws {
         let child = try ChildProcess(["sleep", "60"])
         child.kill(SIGKILL)

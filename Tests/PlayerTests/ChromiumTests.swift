@@ -4,7 +4,9 @@ import ScenarioSupport
 import Testing
 
 /// Beside the other players: much of its time it waits for the clock of the media.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Tool.exists("chromium"), "needs chromium"))
+@Suite(
+    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .enabled(if: Tool.exists("chromium"), "needs chromium"))
 struct ChromiumTests {
     @Test func `Chromium plays every stream to its end, also with the origin gone`() throws {
         let stage = try Stage()

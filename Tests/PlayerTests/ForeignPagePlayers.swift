@@ -3,7 +3,9 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Tool.exists("chromium"), "needs chromium"))
+@Suite(
+    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .enabled(if: Tool.exists("chromium"), "needs chromium"))
 struct ForeignPagePlayers {
     @Test func `Chromium lets a foreign page read nothing of a private network`() throws {
         let stage = try Stage()

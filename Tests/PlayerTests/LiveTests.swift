@@ -4,7 +4,9 @@ import ScenarioSupport
 import Testing
 
 /// Beside the other players: most of its time it waits.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
+@Suite(
+    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
 struct LiveTests {
     @Test func `ffmpeg watches a sliding window to its end`() throws {
         let stage = try Stage()

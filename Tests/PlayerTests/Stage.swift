@@ -4,8 +4,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Players that decode as fast as they can, one after the other: each keeps the cores busy.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+/// Players that play real streams through the daemon, one at a time in a runner.
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped)
 struct Players {}
 
 /// The bundled streams, one of every kind the daemon must carry.

@@ -109,3 +109,9 @@ func realPath(_ path: String) -> String? {
     defer { free(resolved) }
     return String(cString: resolved)
 }
+
+/// Whether both arrays hold the same bytes; `==` takes a generic call for each of them when it is not
+/// optimised.
+package func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+    one == other
+}

@@ -5,7 +5,7 @@ import Testing
 
 /// Players that hang up: the origin is left alone soon, unless the bytes are as good as there.
 extension Stories {
-    @Suite struct AbandonTests {
+    @Suite(.tags(.timed)) struct AbandonTests {
         @Test func `the fetch ends within a second of the only player's leaving`() throws {
             let story = try Story()
             let path = segment("left", 20_000_000)

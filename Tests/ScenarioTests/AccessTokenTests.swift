@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of the access token: it opens the daemon, and leaves it on no way.
 extension Stories {
-    @Suite struct AccessTokenTests {}
+    @Suite(.tags(.timed)) struct AccessTokenTests {}
 }
 
 extension Stories.AccessTokenTests {

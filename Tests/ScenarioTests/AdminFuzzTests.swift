@@ -5,7 +5,7 @@ import Testing
 /// Random requests to the daemon's own pages, by seed: each is answered or refused in words, and the
 /// daemon goes on.
 extension Stories {
-    @Suite struct AdminFuzzTests {}
+    @Suite(.tags(.timed)) struct AdminFuzzTests {}
 }
 
 extension Stories.AdminFuzzTests {

@@ -5,7 +5,7 @@ import Testing
 
 /// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
 extension Stories {
-    @Suite struct AdministrationTests {}
+    @Suite(.tags(.crowded)) struct AdministrationTests {}
 }
 
 extension Story {

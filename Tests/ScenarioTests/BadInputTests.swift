@@ -6,7 +6,7 @@ import Testing
 ///
 /// The answer says whose fault it is, nothing wrong is kept, and the daemon goes on.
 extension Stories {
-    @Suite struct BadInputTests {}
+    @Suite(.tags(.crowded)) struct BadInputTests {}
 }
 
 extension Stories.BadInputTests {

@@ -6,7 +6,7 @@ import Testing
 /// What one player request may cost an origin that misbehaves for good: requests, connections and
 /// slots.
 extension Stories {
-    @Suite struct BoundsTests {
+    @Suite(.tags(.timed)) struct BoundsTests {
         /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same
         /// byte.
         static let cut: Behaviour = "wronglength=100&norange=1"

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of clearing: it is over at once, whatever is stored, and a kill changes nothing of that.
 extension Stories {
-    @Suite struct ClearStories {}
+    @Suite(.tags(.timed)) struct ClearStories {}
 }
 
 extension Stories.ClearStories {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of the program itself: commands, exit codes and settings.
 extension Stories {
-    @Suite struct CommandLineTests {}
+    @Suite(.tags(.crowded)) struct CommandLineTests {}
 }
 
 /// Runs `sluice` with arguments to its end.

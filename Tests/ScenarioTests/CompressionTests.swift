@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of playlists that leave compressed for players that ask for it.
 extension Stories {
-    @Suite struct CompressionTests {}
+    @Suite(.tags(.timed)) struct CompressionTests {}
 }
 
 extension Stories.CompressionTests {

@@ -5,7 +5,7 @@ import Testing
 /// Our own conformance cases, out of `Fixtures/http/conformance`: what the public suite of HTTP
 /// caches does not touch.
 extension Stories {
-    @Suite struct ConformanceTests {}
+    @Suite(.tags(.crowded)) struct ConformanceTests {}
 }
 
 /// One case of a file.

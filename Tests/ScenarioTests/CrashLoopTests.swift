@@ -5,7 +5,7 @@ import Testing
 
 /// What ran in two crashes in a row starts paused, and a person takes it up again.
 extension Stories {
-    @Suite struct CrashLoopTests {
+    @Suite(.tags(.timed)) struct CrashLoopTests {
         /// A download that never ends by itself.
         private func held(_ stage: DownloadStage) throws -> String {
             let url = stage.title()
@@ -27,7 +27,7 @@ extension Stories {
             #expect(try runs(stage, id), "one crash is no loop")
             try stage.story.restart(SIGKILL)
             #expect(try stage.wait(id, for: "paused")["reason"].contains("crashed 2 times"))
-            #expect(stage.story.daemon.standardError.contains("starts paused"))
+            #expect(eventually { stage.story.daemon.standardError.contains("starts paused") })
             let program = try DaemonProcess.builtBinary()
             let list = try Tool.run(
                 [program, "download", "list", "--daemon", stage.story.daemon.baseURL])

@@ -7,7 +7,7 @@ import Testing
 ///
 /// `Fixtures/tools/crash` runs it for as long as one likes; here it takes about two minutes.
 extension Stories {
-    @Suite struct CrashTests {
+    @Suite(.tags(.crowded, .threads)) struct CrashTests {
         @Test(arguments: 0..<CrashSettings.rounds)
         func `no kill at any instant leaves a wrong byte or an orphan`(round: Int) throws {
             let seed = CrashSettings.seed &+ UInt64(round)

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of pages: a browser player on another site asks the daemon.
 extension Stories {
-    @Suite struct CrossOriginTests {}
+    @Suite(.tags(.crowded)) struct CrossOriginTests {}
 }
 
 extension Stories.CrossOriginTests {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of a system that lets the daemon open few files and sockets.
 extension Stories {
-    @Suite struct DescriptorLimitTests {}
+    @Suite(.tags(.timed)) struct DescriptorLimitTests {}
 }
 
 extension Stories.DescriptorLimitTests {

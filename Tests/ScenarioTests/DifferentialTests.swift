@@ -7,7 +7,7 @@ import Testing
 /// `SLUICE_DIFFERENTIAL_SECONDS` says how long to go on, `SLUICE_DIFFERENTIAL_SEED` with which run to
 /// begin; `make differential` sets both. A failure prints the run with as few actions as still fail.
 extension Stories {
-    @Suite(.timeLimit(.minutes(60)))
+    @Suite(.tags(.timed), .timeLimit(.minutes(60)))
     struct DifferentialTests {
         @Test
         func `every answer is one of a version that the origin had`() throws {

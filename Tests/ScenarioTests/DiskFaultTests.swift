@@ -32,7 +32,9 @@ struct DiskFault: Sendable, CustomTestStringConvertible {
 }
 
 extension Stories {
-    @Suite(.enabled(if: Tool.cCompiler != nil, "faults are made by a library that is built here"))
+    @Suite(
+        .tags(.crowded),
+        .enabled(if: Tool.cCompiler != nil, "faults are made by a library that is built here"))
     struct DiskFaultTests {
         @Test(arguments: DiskFault.all)
         func `whatever the disk refuses, players get every byte`(fault: DiskFault) throws {

@@ -6,7 +6,7 @@ import Testing
 /// A cache folder that is not what it should be: moved, torn apart, read-only, somebody else's, or
 /// from the future. A clear message, no damage, and where the daemon runs the player plays.
 extension Stories {
-    @Suite struct DiskFolderTests {
+    @Suite(.tags(.timed)) struct DiskFolderTests {
         @Test func `a folder moved away under the daemon stops no player`() throws {
             let folder = try TemporaryFolder()
             let (path, elsewhere) = (folder.makeFolder("cache"), folder.file("moved"))

@@ -5,7 +5,7 @@ import Testing
 /// What speaks against many transfers at once, and another network: under the shipped program, with
 /// the kernel's files replaced in a name space of its own.
 extension Stories {
-    @Suite(.enabled(if: geteuid() == 0, "name spaces need root"))
+    @Suite(.tags(.timed), .enabled(if: geteuid() == 0, "name spaces need root"))
     struct DownloadSurroundings {
         @Test(arguments: [
             ("memory", "some avg10=50.00 avg60=1.00 avg300=1.00 total=5", 2, "memory is short"),

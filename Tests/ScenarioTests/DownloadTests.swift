@@ -5,7 +5,7 @@ import Testing
 
 /// Downloads, as whoever orders them sees them.
 extension Stories {
-    @Suite(.serialized) struct Downloads {}
+    @Suite(.tags(.timed, .threads), .serialized) struct Downloads {}
 }
 
 /// A daemon, titles of synthetic bytes, and orders.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of entries: every way in which a person or a program may name what is to be played.
 extension Stories {
-    @Suite struct EntryTests {}
+    @Suite(.tags(.crowded)) struct EntryTests {}
 }
 
 extension Stories.EntryTests {

@@ -8,7 +8,7 @@ import Testing
 private let isRoot = geteuid() == 0
 
 extension Stories {
-    @Suite struct EvictionTests {
+    @Suite(.tags(.timed, .threads)) struct EvictionTests {
         @Test func `the cache keeps to its size and the oldest go first`() throws {
             let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
             let paths = (0..<30).map { segment("seg\($0)", 500_000) }

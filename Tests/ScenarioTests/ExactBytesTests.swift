@@ -5,7 +5,7 @@ import Testing
 
 /// Bodies and statuses under odd origins and small caches: right and whole, or visibly broken.
 extension Stories {
-    struct ExactBytesTests {
+    @Suite(.tags(.timed)) struct ExactBytesTests {
         @Test(arguments: ["1MB", "2MB"], [OriginTraits.Validator.strong, .date, .weak, .none])
         func `a coded body that outgrows the cache arrives whole through a mount`(
             cacheSize: String, validator: OriginTraits.Validator

@@ -4,7 +4,7 @@ import Testing
 
 /// Orders and positions that no feed can take: each is refused with what is wrong, and harms nothing.
 extension Stories {
-    @Suite struct FeedBadInputTests {
+    @Suite(.tags(.crowded)) struct FeedBadInputTests {
         @Test func `orders that make no sense are refused with what is wrong`() throws {
             let feed = try ShownFeed(items: 1)
             let orders = [

@@ -3,7 +3,7 @@ import Testing
 
 /// The stand of feeds in arithmetic: what it finds, and what it refuses.
 extension Stories {
-    @Suite struct FeedBenchTests {
+    @Suite(.tags(.timed)) struct FeedBenchTests {
         private func bench(_ arguments: [String]) throws -> Tool.Result {
             try Tool.run([try Tool.built("sluice-lab"), "bench", "feed"] + arguments)
         }

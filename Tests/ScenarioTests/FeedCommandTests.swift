@@ -4,7 +4,7 @@ import Testing
 
 /// `sluice feed`: the same feeds from a file, with the viewer's place from standard input.
 extension Stories {
-    @Suite struct FeedCommandTests {
+    @Suite(.tags(.timed)) struct FeedCommandTests {
         /// Runs the command on a list of URLs, with these lines as its input.
         private func run(
             _ feed: ShownFeed, _ arguments: [String] = [], input: [String], list: String? = nil

@@ -5,7 +5,7 @@ import Testing
 
 /// Feeds while the CDN or the disk fails: clear answers, nothing wedged, and what was got is kept.
 extension Stories {
-    @Suite struct FeedFaultTests {
+    @Suite(.tags(.timed)) struct FeedFaultTests {
         @Test func `a CDN that goes away half way is told of, and what was got plays`() throws {
             let feed = try ShownFeed(items: 6)
             _ = try feed.put()

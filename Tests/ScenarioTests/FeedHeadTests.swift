@@ -4,7 +4,7 @@ import Testing
 
 /// Titles of which only the first segments are kept.
 extension Stories {
-    @Suite struct FeedHeadTests {
+    @Suite(.tags(.timed)) struct FeedHeadTests {
         private let names = (0..<6).map { "/bytes/50000/h\($0).ts" }
 
         /// Plays all of it twice.

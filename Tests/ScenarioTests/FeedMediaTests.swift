@@ -4,7 +4,7 @@ import Testing
 
 /// Feeds of pictures and files, whatever their URLs look like.
 extension Stories {
-    @Suite struct FeedMediaTests {
+    @Suite(.tags(.timed)) struct FeedMediaTests {
         private func put(_ feed: ShownFeed, _ paths: [String], _ more: String = "") throws {
             let urls = paths.map { "\"\(feed.story.cdn.url($0))\"" }.joined(separator: ",")
             let answer = try feed.send("PUT", "", "{\"entries\":[\(urls)]\(more)}")

@@ -5,7 +5,7 @@ import Testing
 
 /// What a swipe costs: nothing more for what the viewer left, and no time.
 extension Stories {
-    @Suite struct FeedSwipeTests {
+    @Suite(.tags(.timed)) struct FeedSwipeTests {
         /// Bytes that were sent of an item's segments.
         private func sent(_ feed: ShownFeed, _ item: Int) -> Int {
             (0..<5).reduce(0) { $0 + feed.story.cdn.bytesSent(feed.segment(item, $1)) }

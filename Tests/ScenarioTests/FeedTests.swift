@@ -4,7 +4,7 @@ import Testing
 
 /// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
 extension Stories {
-    @Suite struct FeedTests {
+    @Suite(.tags(.timed)) struct FeedTests {
         @Test func `the active item comes whole, its neighbours with their beginnings`() throws {
             let feed = try ShownFeed(items: 6)
             #expect(try feed.put().status == 200)

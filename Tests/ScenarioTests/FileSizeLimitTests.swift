@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of a system that lets the daemon write short files only.
 extension Stories {
-    @Suite struct FileSizeLimitTests {}
+    @Suite(.tags(.timed)) struct FileSizeLimitTests {}
 }
 
 extension Stories.FileSizeLimitTests {

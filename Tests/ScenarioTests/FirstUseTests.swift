@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of the first day with the program: what is misspelt, misplaced or meant otherwise.
 extension Stories {
-    @Suite struct FirstUseTests {}
+    @Suite(.tags(.timed)) struct FirstUseTests {}
 }
 
 // MARK: Settings

@@ -5,7 +5,7 @@ import Testing
 /// Stories of pages on other sites: they may play public streams, reach no network that is not theirs,
 /// and change nothing.
 extension Stories {
-    @Suite struct ForeignPageTests {}
+    @Suite(.tags(.timed)) struct ForeignPageTests {}
 }
 
 /// What a browser sends for a page that is not ours.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of requests that are not a plain GET: HEAD, probes, other methods, other versions.
 extension Stories {
-    @Suite struct HeadAndMethodTests {}
+    @Suite(.tags(.crowded)) struct HeadAndMethodTests {}
 }
 
 extension Stories.HeadAndMethodTests {

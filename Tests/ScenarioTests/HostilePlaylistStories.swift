@@ -5,7 +5,7 @@ import Testing
 /// Stories of playlists made to do harm, told through the daemon: passed or refused by rule, with a
 /// message, in bounded time and memory.
 extension Stories {
-    @Suite struct HostilePlaylistStories {}
+    @Suite(.tags(.crowded)) struct HostilePlaylistStories {}
 }
 
 /// A list under test, and what has to stand in the answer to it.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of `sluice inspect`: what is said of playlists at an origin and in files.
 extension Stories {
-    @Suite struct InspectTests {}
+    @Suite(.tags(.crowded)) struct InspectTests {}
 }
 
 extension Stories.InspectTests {

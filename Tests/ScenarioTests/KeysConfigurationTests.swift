@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of the settings of origins: the object of the file, the flags, and what is wrong in them.
 extension Stories {
-    @Suite struct KeysConfigurationTests {}
+    @Suite(.tags(.crowded)) struct KeysConfigurationTests {}
 }
 
 extension Stories.KeysConfigurationTests {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of tokens that die under a player: its old links go on working.
 extension Stories {
-    @Suite struct KeysRevivalTests {}
+    @Suite(.tags(.crowded)) struct KeysRevivalTests {}
 }
 
 extension Stories.KeysRevivalTests {

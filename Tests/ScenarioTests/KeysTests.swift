@@ -6,7 +6,7 @@ import Testing
 /// Stories of keys: one object is one object whichever token, order or mirror its URL carries, and
 /// what chooses content never is.
 extension Stories {
-    @Suite struct KeysTests {}
+    @Suite(.tags(.crowded)) struct KeysTests {}
 }
 
 /// A token as Fastly's validation wants it; the expiry tells them apart.

@@ -6,7 +6,7 @@ import Testing
 /// What normalised keys are worth: one catalogue watched under rotating tokens, through two mirror
 /// hosts, with shuffled parameters; without and with normalisation.
 extension Stories {
-    @Suite struct KeysTraceTests {}
+    @Suite(.tags(.timed)) struct KeysTraceTests {}
 }
 
 /// A request of the trace.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of playlists whose numbers leap beyond anything that can be counted, told through the daemon.
 extension Stories {
-    @Suite struct LeapingNumberTests {}
+    @Suite(.tags(.timed)) struct LeapingNumberTests {}
 }
 
 /// A dated live window of two segments of 6 s, `<name>0.ts` and `<name>1.ts`, of 3000 bytes each.

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of the daemon's start and end: what it takes hold of, whom it tells, what it leaves.
 extension Stories {
-    @Suite struct LifecycleTests {}
+    @Suite(.tags(.timed)) struct LifecycleTests {}
 }
 
 extension Stories.LifecycleTests {

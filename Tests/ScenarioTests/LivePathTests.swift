@@ -5,7 +5,7 @@ import Testing
 /// Stories of live lists whose URLs are others in each reading: players find each segment under the
 /// path that it had, and its bytes behind it.
 extension Stories {
-    @Suite struct LivePathTests {}
+    @Suite(.tags(.timed)) struct LivePathTests {}
 }
 
 /// What changes from reading to reading.

@@ -5,7 +5,7 @@ import Testing
 /// Stories of names that an origin gives a second time: what was stored under them is never served as
 /// what they stand for now.
 extension Stories {
-    @Suite struct LivePlaylistEpochs {}
+    @Suite(.tags(.timed)) struct LivePlaylistEpochs {}
 }
 
 /// A live list whose origin is driven by hand, with one segment of `content` under each name.

@@ -5,7 +5,7 @@ import Testing
 
 /// A story of a stream that is watched for long: memory, descriptors and disk stay as they are.
 extension Stories {
-    @Suite struct LivePlaylistLong {}
+    @Suite(.tags(.timed)) struct LivePlaylistLong {}
 }
 
 /// Watches a stream part by part, as a low-latency player does.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of lists that change: how long one is reused, and what happens when it cannot be renewed.
 extension Stories {
-    @Suite struct LivePlaylistTests {}
+    @Suite(.tags(.timed, .threads)) struct LivePlaylistTests {}
 }
 
 private func sequence(_ playlist: PlayerResponse) -> String? {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of texts of megabytes: no loop that serves others is held while one is read and rewritten.
 extension Stories {
-    @Suite struct LongTextStories {}
+    @Suite(.tags(.timed)) struct LongTextStories {}
 }
 
 /// A daemon that is asked for long texts, and how long the answers took.

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of parts: streamed as they are made, fetched once, and put together to their segment.
 extension Stories {
-    @Suite struct LowLatencyPartsTests {}
+    @Suite(.tags(.timed)) struct LowLatencyPartsTests {}
 }
 
 extension Stories.LowLatencyPartsTests {

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of low-latency lists: reloads that are held, asked once for all, and given as they come.
 extension Stories {
-    @Suite struct LowLatencyTests {}
+    @Suite(.tags(.timed, .threads)) struct LowLatencyTests {}
 }
 
 /// A stream that is moved by hand, and the links to its lists.
@@ -90,7 +90,7 @@ extension Stories.LowLatencyTests {
         let (segment, _) = stage.stream.position
         // The next one is held for one player, and what is there serves the others.
         let waiting = stage.ask(former)
-        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        #expect(eventually { stage.reloads == 2 && stage.story.cdn.activeRequests == 1 })
         for directives in ["?_HLS_msn=\(segment - 1)", "?_HLS_msn=\(segment)&_HLS_part=0", ""] {
             let list = try stage.story.follow(stage.list + directives)
             #expect(list.status == 200 && list["Cache-Status"]?.contains("hit") == true)

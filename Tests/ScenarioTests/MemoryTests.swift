@@ -5,7 +5,7 @@ import Testing
 
 /// How much memory many slow players take: a bound that does not grow with bodies or with time.
 extension Stories {
-    @Suite struct MemoryTests {
+    @Suite(.tags(.timed)) struct MemoryTests {
         @Test func `700 slow players stay under 40 MB`() throws {
             let story = try Story()
             let cached = (0..<20).map { segment("cached\($0)", 2_000_000) }

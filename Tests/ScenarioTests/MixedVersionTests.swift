@@ -6,7 +6,7 @@ import Testing
 /// Stories of an origin without validators whose content changes and keeps its length: what a player
 /// gets in one response is one version, or visibly broken.
 extension Stories {
-    struct MixedVersionTests {
+    @Suite(.tags(.timed)) struct MixedVersionTests {
         /// Two stretches of one version are stored; the hole between them is of the next one.
         @Test(arguments: [false, true])
         func `a hole is not filled with another version than what follows it`(

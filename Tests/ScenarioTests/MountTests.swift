@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of mounts, the classic reverse proxy, and of standing behind another proxy.
 extension Stories {
-    @Suite struct MountTests {}
+    @Suite(.tags(.crowded)) struct MountTests {}
 }
 
 extension Stories.MountTests {

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of answers that come through a mount: redirects, interim responses, failures.
 extension Stories {
-    @Suite struct MountsAnswers {}
+    @Suite(.tags(.crowded)) struct MountsAnswers {}
 }
 
 extension Stories.MountsAnswers {

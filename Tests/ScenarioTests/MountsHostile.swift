@@ -58,7 +58,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
 }
 
 extension Stories {
-    @Suite struct MountsHostile {}
+    @Suite(.tags(.crowded)) struct MountsHostile {}
 }
 
 extension Stories.MountsHostile {

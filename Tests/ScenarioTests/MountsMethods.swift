@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of requests that no cache may answer: they go through a mount as they are, once.
 extension Stories {
-    @Suite struct MountsMethods {}
+    @Suite(.tags(.crowded)) struct MountsMethods {}
 }
 
 extension Stories.MountsMethods {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of a configuration that changes while the daemon runs, and of many mounts.
 extension Stories {
-    @Suite struct MountsReload {}
+    @Suite(.tags(.crowded, .threads)) struct MountsReload {}
 }
 
 extension Stories.MountsReload {

@@ -6,7 +6,7 @@ import Testing
 /// Stories of the first play after an outage has begun: nobody has noticed it yet, and a list that is
 /// served whole cannot be taken back.
 extension Stories {
-    @Suite struct OfflineFirstPlayTests {}
+    @Suite(.tags(.timed)) struct OfflineFirstPlayTests {}
 }
 
 /// How an origin stops answering.

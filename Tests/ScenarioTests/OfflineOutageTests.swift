@@ -5,7 +5,7 @@ import Testing
 /// Stories of origins that answer nobody: noticed once, answered from the store, asked in the
 /// background, forgiven.
 extension Stories {
-    @Suite struct OfflineOutageTests {}
+    @Suite(.tags(.timed, .threads)) struct OfflineOutageTests {}
 }
 
 /// The time for an answer from the store, once a failure was noticed.

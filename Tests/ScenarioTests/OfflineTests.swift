@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of the four policies, and of playing again when the origin is gone.
 extension Stories {
-    @Suite struct OfflineTests {}
+    @Suite(.tags(.timed)) struct OfflineTests {}
 }
 
 extension Stories.OfflineTests {

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of titles of which only some is kept: what their lists say without the network.
 extension Stories {
-    @Suite struct OfflineTitleTests {}
+    @Suite(.tags(.timed)) struct OfflineTitleTests {}
 }
 
 extension Stories.OfflineTitleTests {

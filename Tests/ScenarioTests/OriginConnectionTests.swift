@@ -4,7 +4,7 @@ import Testing
 
 /// Which connections to an origin transfers share, and which they have for themselves.
 extension Stories {
-    @Suite(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
+    @Suite(.tags(.timed), .enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct OriginConnections {
         /// The connections of a burst of twelve segments, none of which waits for another's end.
         private func burst(http2: Bool) throws -> Set<Substring> {

@@ -5,7 +5,7 @@ import Testing
 
 /// Origins that break, lie or are slow to work: what the player sees, and what the cache keeps.
 extension Stories {
-    @Suite struct OriginFaultTests {
+    @Suite(.tags(.timed)) struct OriginFaultTests {
         /// How an origin breaks after the first megabyte of two.
         static let breaks = [
             "reset=1000000", "trunc=1000000", "stall=1000000", "reset=1000000&chunked=1",

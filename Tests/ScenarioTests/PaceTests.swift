@@ -4,7 +4,7 @@ import Testing
 
 /// Stored media that goes out as fast as its line was, so that players judge the line.
 extension Stories {
-    @Suite struct PaceTests {
+    @Suite(.tags(.timed)) struct PaceTests {
         private static let line = 1_000_000
         private static let length = 400_000
 

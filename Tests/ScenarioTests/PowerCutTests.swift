@@ -6,8 +6,10 @@ import Testing
 /// Simulated power cuts: a run of the daemon is recorded, and the daemon is started on disks as the
 /// power could have left them at any instant of it.
 extension Stories {
-    @Suite(.enabled(if: Tool.cCompiler != nil, "recording needs a C compiler")) struct PowerCutTests
-    {
+    @Suite(
+        .tags(.crowded),
+        .enabled(if: Tool.cCompiler != nil, "recording needs a C compiler"))
+    struct PowerCutTests {
         private static let rounds = max(4, CrashSettings.images / 30)
 
         @Test(arguments: 0..<rounds)

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of purges that the daemon does not live to finish.
 extension Stories {
-    struct PurgeResumeTests {
+    @Suite(.tags(.timed)) struct PurgeResumeTests {
         @Test(arguments: [SIGKILL, SIGTERM])
         func `nothing purged is served again after a daemon that ended in the middle`(
             signal: Int32

@@ -6,7 +6,7 @@ import Testing
 /// What a player request costs an origin that misbehaves at random: requests, bytes and seconds,
 /// whatever the origin does.
 extension Stories {
-    @Suite struct RandomBoundsTests {
+    @Suite(.tags(.timed)) struct RandomBoundsTests {
         /// The length of every medium; a playlist is shorter.
         static let length = 50_000
         /// The base of a request's budget, since these bodies are too short to earn more, and the one

@@ -5,7 +5,7 @@ import Testing
 
 /// Ranges: exact parts of what is stored, of what is growing, and of what was never asked for.
 extension Stories {
-    @Suite struct RangeTests {
+    @Suite(.tags(.timed)) struct RangeTests {
         static let big = segment("big", 64_000_000)
 
         @Test func `parts and the whole of a 64 MB object are exact and no byte comes twice`()

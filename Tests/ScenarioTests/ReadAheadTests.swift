@@ -5,7 +5,7 @@ import Testing
 
 /// Read-ahead: of a film of gigabytes disk and origin see a window that moves with the player.
 extension Stories {
-    @Suite struct ReadAheadTests {
+    @Suite(.tags(.timed, .threads)) struct ReadAheadTests {
         /// The default of 32 MB, and what sockets and libcurl hold on the way.
         static let window = 32_000_000 + 16_000_000
 

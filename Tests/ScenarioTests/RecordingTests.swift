@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of recordings: a live stream kept with no player, and played as a film.
 extension Stories {
-    @Suite struct RecordingTests {}
+    @Suite(.tags(.timed)) struct RecordingTests {}
 }
 
 /// A live stream that is recorded.

@@ -5,7 +5,7 @@ import Testing
 
 /// The faults of the proxy whose place this daemon takes, each shown to be absent.
 extension Stories {
-    @Suite struct RegressionTests {}
+    @Suite(.tags(.crowded)) struct RegressionTests {}
 }
 
 extension Stories.RegressionTests {

@@ -5,7 +5,7 @@ import Testing
 
 /// The end of the daemon at any instant, and what is there afterwards.
 extension Stories {
-    @Suite struct RestartTests {
+    @Suite(.tags(.timed, .threads)) struct RestartTests {
         @Test func `what is complete is served after a restart with the origin gone`() throws {
             let story = try Story()
             let paths = (0..<20).map { segment("kept\($0)", 300_000) }

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of JSON that playlists name: steering manifests with cloned pathways, interstitials.
 extension Stories {
-    @Suite struct SteeringTests {}
+    @Suite(.tags(.crowded)) struct SteeringTests {}
 }
 
 /// A stream with content steering whose second CDN is only known from the steering manifest.

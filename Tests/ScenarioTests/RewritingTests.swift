@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of playlists: what the player is given, and what the origin is then asked for.
 extension Stories {
-    @Suite struct RewritingTests {}
+    @Suite(.tags(.crowded)) struct RewritingTests {}
 }
 
 extension Stories.RewritingTests {

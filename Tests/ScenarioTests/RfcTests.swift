@@ -6,7 +6,7 @@ import Testing
 /// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
 /// on its way, large bodies, slow origins.
 extension Stories {
-    @Suite struct RfcTests {}
+    @Suite(.tags(.timed)) struct RfcTests {}
 }
 
 extension Stories.RfcTests {

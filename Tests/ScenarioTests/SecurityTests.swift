@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of those who mean harm: whom the daemon answers, where it goes, and what it keeps to itself.
 extension Stories {
-    @Suite struct SecurityTests {}
+    @Suite(.tags(.crowded)) struct SecurityTests {}
 }
 
 // MARK: Who may ask

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of sessions: what was given at entry, or set on the way, goes with every later request.
 extension Stories {
-    @Suite struct SessionTests {}
+    @Suite(.tags(.crowded)) struct SessionTests {}
 }
 
 private let tree = [

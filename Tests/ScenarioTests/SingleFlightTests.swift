@@ -5,7 +5,7 @@ import Testing
 
 /// Many players, one origin request: collapsing, joining late, and what may not be shared.
 extension Stories {
-    @Suite struct SingleFlightTests {
+    @Suite(.tags(.timed, .threads)) struct SingleFlightTests {
         @Test func `fifty players of one missing segment cost one origin request`() throws {
             let story = try Story()
             let waits = try (0..<3).map { try crowdWait(story, segment("crowd\($0)", 1_000_000)) }

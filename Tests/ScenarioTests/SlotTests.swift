@@ -5,7 +5,7 @@ import Testing
 
 /// The slots towards origins: never more than there are, and playlists do not wait for one.
 extension Stories {
-    @Suite struct SlotTests {
+    @Suite(.tags(.timed)) struct SlotTests {
         @Test func `250 segments at once take 32 slots, and a playlist passes them all`() throws {
             let story = try Story()
             story.cdn.setBehaviour("rate=200000&fb=30", for: "/bytes/*")

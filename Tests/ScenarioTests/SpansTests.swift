@@ -5,7 +5,7 @@ import Testing
 
 /// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte twice.
 extension Stories {
-    @Suite struct SpansTests {
+    @Suite(.tags(.timed, .threads)) struct SpansTests {
         private static let size = 3_000_000
 
         /// Ranges that overlap, touch and leave holes.

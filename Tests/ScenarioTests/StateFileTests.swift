@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of files in the cache folder that nobody of ours has written.
 extension Stories {
-    struct StateFileTests {
+    @Suite(.tags(.timed)) struct StateFileTests {
         private static let names = [
             "downloads/00000000000a", "downloads/day", "recordings/00000000000a", "probation",
         ]

@@ -6,7 +6,7 @@ import Testing
 /// Everything at once: random ranges, speeds, hang-ups, broken origins and a cache that holds a third
 /// of what is played; and never a wrong byte.
 extension Stories {
-    @Suite struct StormTests {
+    @Suite(.tags(.timed, .threads)) struct StormTests {
         /// What the origin does to the objects of a storm, one after the other.
         private static let behaviours = [
             "fb=0", "chunked=1", "norange=1", "rate=4000000", "reset=400000&fails=4",

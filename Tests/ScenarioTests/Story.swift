@@ -5,9 +5,10 @@ import ScenarioSupport
 import Synchronization
 import Testing
 
-/// Stories that assert on times and counts: they run one after the other, because one that keeps
-/// both cores busy would spoil the figures of its neighbour.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+/// Stories told through the daemon, one at a time in a runner.
+///
+/// The tag of a suite says whether it tolerates many other runners or few.
+@Suite(.serialized, .timeLimit(.minutes(5)), .grouped)
 struct Stories {}
 
 final class Story: Sendable {
@@ -144,7 +145,7 @@ func isContent(_ body: [UInt8], of path: String, from start: Int = 0, count: Int
     guard parts.count == 3, let size = Int(parts[1]) else { return false }
     let end = start + (count ?? size - start)
     return body.count == end - start
-        && body == FixtureCDN.syntheticBytes(String(parts[2]), start..<end)
+        && isSame(body, FixtureCDN.syntheticBytes(String(parts[2]), start..<end))
 }
 
 extension Duration {

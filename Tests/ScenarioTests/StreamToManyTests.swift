@@ -5,7 +5,7 @@ import Testing
 
 /// Bytes on their way: when the first one reaches a player, and what slow readers cost the others.
 extension Stories {
-    @Suite struct StreamToManyTests {
+    @Suite(.tags(.timed, .threads)) struct StreamToManyTests {
         @Test func `the first body byte is there before the segment has arrived`() throws {
             let story = try Story()
             let path = segment("first", 2_000_000)

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of texts that are not plainly a playlist: encoded, mislabelled, JSON, or half of a pair.
 extension Stories {
-    @Suite struct TextTests {}
+    @Suite(.tags(.crowded)) struct TextTests {}
 }
 
 extension Stories.TextTests {

@@ -4,7 +4,7 @@ import Testing
 
 /// Stories of windows that reach farther back than the origin's.
 extension Stories {
-    @Suite struct TimeShiftTests {}
+    @Suite(.tags(.timed, .threads)) struct TimeShiftTests {}
 }
 
 extension Stories.TimeShiftTests {

@@ -4,7 +4,7 @@ import Testing
 
 /// What is kept, seen as titles: names, seconds and per cent by variant.
 extension Stories {
-    @Suite struct TitlesTests {}
+    @Suite(.tags(.crowded)) struct TitlesTests {}
 }
 
 extension Story {

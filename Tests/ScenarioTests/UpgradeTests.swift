@@ -7,7 +7,7 @@ import Testing
 ///
 /// `Tests/StoreTests/UpgradeTests.swift` opens what 0.4.0 has left in such a folder without it.
 extension Stories {
-    @Suite(.enabled(if: getenv("FORMER_SLUICE") != nil))
+    @Suite(.tags(.timed), .enabled(if: getenv("FORMER_SLUICE") != nil))
     struct UpgradeTests {
         private let former = getenv("FORMER_SLUICE").map { String(cString: $0) }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Stories of `why` and of the access log: every outcome has one name, told everywhere.
 extension Stories {
-    @Suite struct WhyTests {}
+    @Suite(.tags(.crowded)) struct WhyTests {}
 }
 
 extension Stories.WhyTests {

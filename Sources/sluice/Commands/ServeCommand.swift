@@ -26,7 +26,18 @@ struct ServeCommand: ParsableCommand {
             Then:    mpv http://127.0.0.1:9000/https://cdn.example.com/vod/master.m3u8
             """)
 
-    @OptionGroup var options: ServeOptions
+    @OptionGroup(title: "Listening") var listening: ListeningOptions
+    @OptionGroup(title: "Cache") var storage: StorageOptions
+    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Players") var players: PlayerOptions
+    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
+
+    private var options: ServeOptions {
+        ServeOptions(
+            listening: listening, storage: storage, origins: origins, ahead: ahead,
+            players: players, logs: logs)
+    }
 
     func run() throws {
         let configuration = try readConfiguration(
@@ -47,7 +58,18 @@ struct CheckCommand: ParsableCommand {
         commandName: "check",
         abstract: "Check flags, environment and configuration file, and start nothing.")
 
-    @OptionGroup var options: ServeOptions
+    @OptionGroup(title: "Listening") var listening: ListeningOptions
+    @OptionGroup(title: "Cache") var storage: StorageOptions
+    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Players") var players: PlayerOptions
+    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
+
+    private var options: ServeOptions {
+        ServeOptions(
+            listening: listening, storage: storage, origins: origins, ahead: ahead,
+            players: players, logs: logs)
+    }
 
     func run() throws {
         let configuration = try readConfiguration(
