@@ -14,6 +14,9 @@ CRASH ?= 300
 SECONDS ?= 600
 SEED ?= 1
 TEST_FLAGS ?=
+SEEDS ?= 1000
+FRESH ?= 0
+HOURS ?=
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 # What is run under the sanitizer, and nothing else is built for it.
 tsan tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,Scenario
@@ -22,7 +25,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost differential instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost differential simulate instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -40,6 +43,7 @@ help:
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
+	@echo 'simulate  run the whole daemon in simulated worlds, SEEDS=1000 of them, or for HOURS=8'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'cost     count how the work of parsers and writers grows, and fail where it is over n log n'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
@@ -116,6 +120,11 @@ crash: build
 differential:
 	@SLUICE_DIFFERENTIAL_SECONDS=$(SECONDS) SLUICE_DIFFERENTIAL_SEED=$(SEED) \
 		$(SWIFT) test $(CHECKED) --filter '^ScenarioTests\..*DifferentialTests'
+
+simulate:
+	$(SWIFT) build $(CHECKED) --product sluice-simulate
+	@exec "$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" \
+		$(if $(HOURS),--hours $(HOURS),--seeds $(SEEDS) --fresh $(FRESH))
 
 cost: release
 	$(SWIFT) build $(RELEASE) --product Cost

@@ -3,7 +3,6 @@ import Glibc
 
 /// Runs seeds and prints what they came to.
 final class Campaign {
-    private let seeds: [UInt64]
     private let jobs: Int
     private let twice: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
@@ -13,10 +12,16 @@ final class Campaign {
     private var seconds = 0
     private var finished = 0
 
-    init(seeds: [UInt64], jobs: Int, twice: Bool) {
-        self.seeds = seeds
+    private var groups: [(seeds: any Sequence<UInt64>, seconds: Int?)] = []
+
+    init(jobs: Int, twice: Bool) {
         self.jobs = jobs
         self.twice = twice
+    }
+
+    /// Adds seeds to run, all of them or as many as fit into a number of seconds.
+    func add(_ seeds: some Sequence<UInt64>, for seconds: Int? = nil) {
+        groups.append((seeds, seconds))
     }
 
     /// - Returns: true where every seed passed.
@@ -24,14 +29,27 @@ final class Campaign {
         let begin = time(nil)
         // The second runs follow all of the first: two runs of one seed share a folder.
         for _ in 0..<(twice ? 2 : 1) {
-            var waiting = ArraySlice(seeds)
-            while !waiting.isEmpty || !running.isEmpty {
-                while running.count < jobs, let seed = waiting.popFirst() { start(seed) }
-                collect()
-            }
+            for group in groups { run(group.seeds, until: group.seconds.map { time(nil) + $0 }) }
         }
         report(in: max(1, time(nil) - begin))
         return failed.isEmpty
+    }
+
+    private func run(_ seeds: some Sequence<UInt64>, until end: Int?) {
+        var waiting = seeds.makeIterator()
+        var isOver = false
+        while !isOver || !running.isEmpty {
+            while !isOver, running.count < jobs {
+                if let end, time(nil) >= end {
+                    isOver = true
+                } else if let seed = waiting.next() {
+                    start(seed)
+                } else {
+                    isOver = true
+                }
+            }
+            if !running.isEmpty { collect() }
+        }
     }
 
     private func start(_ seed: UInt64) {

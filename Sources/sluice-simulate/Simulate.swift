@@ -27,6 +27,12 @@ struct Simulate: ParsableCommand {
     @Option(help: "The first seed.")
     var from: UInt64 = 1
 
+    @Option(help: "How many more seeds to run, which no run had before. 0...1000000.")
+    var fresh = 0
+
+    @Option(help: "Run fresh seeds for this many hours instead.")
+    var hours: Double?
+
     @Option(help: "Processes at once; default the number of processors.")
     var jobs: Int?
 
@@ -38,8 +44,14 @@ struct Simulate: ParsableCommand {
             try OneSeed(seed, prints: trace).run()
         } else {
             let campaign = Campaign(
-                seeds: (0..<UInt64(max(1, seeds))).map { from + $0 },
                 jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice)
+            let unused = UInt64(time(nil)) << 24
+            if let hours {
+                campaign.add(unused..., for: Int(hours * 3_600))
+            } else {
+                campaign.add(from..<from + UInt64(max(0, seeds)))
+                campaign.add(unused..<unused + UInt64(max(0, fresh)))
+            }
             guard campaign.run() else { throw ExitCode.failure }
         }
     }
