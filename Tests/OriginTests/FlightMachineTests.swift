@@ -348,7 +348,7 @@ import Upstream
         #expect(!story.machine.endsAtStored(1 << 20, from: 0, total: 10_000_000))
     }
 
-    @Test func `a transfer of an origin that ignores ranges does not end in the middle of stored bytes`() {
+    @Test func `a transfer of an origin that ignores ranges goes on through stored bytes`() {
         var story = story(wanted: .span(start: 5_000_000, end: nil))
         story.whole(10_000_000)
         #expect(story.machine.ranges.contains(.ignored))
