@@ -128,6 +128,17 @@ import URISyntax
         #expect(epoch("a") == 0 && since("a") == 6)
     }
 
+    @Test mutating func `names from before a list went back a little are asked about again`()
+        throws
+    {
+        try read(10, ["a", "b", "c", "d"], at: 5)
+        #expect(try read(9, ["z", "a", "b"], at: 6) == .doubtful)
+        #expect(try read(10, ["a", "b", "c"], at: 7) == .goesOn)
+        #expect(since("b") == 6 && since("c") == 7 && epoch("c") == 0)
+        #expect(try read(11, ["b", "c", "d"], at: 8) == .goesOn)
+        #expect(since("c") == 7 && since("d") == 8)
+    }
+
     @Test mutating func `names of a window that should have passed are asked about`() throws {
         try read(1_000, ["a", "b", "c"], at: 0)
         #expect(try read(1_001, ["b", "c", "d"], at: 60) == .doubtful)

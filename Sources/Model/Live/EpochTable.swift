@@ -358,6 +358,12 @@ package struct EpochTable: Sendable {
         if let former = known.sequence, let sequence, former != sequence {
             return known.lastSeen != change.times.received
         }
+        // Named before the list went back a little: by a cache that was behind, or by a new encoder.
+        if let sequence, let former = change.former, sequence >= former.end,
+            known.lastSeen < former.received
+        {
+            return true
+        }
         // An initialization section or key behind a new discontinuity.
         guard name.role == .initialization || name.role == .key, let run = name.run,
             let former = change.former
