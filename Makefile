@@ -25,7 +25,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost differential simulate instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost planted differential simulate instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -46,6 +46,7 @@ help:
 	@echo 'simulate  run the whole daemon in simulated worlds, SEEDS=1000 of them, or for HOURS=8'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'cost     count how the work of parsers and writers grows, and fail where it is over n log n'
+	@echo 'planted  plant known faults in a copy, one at a time, and have the simulator find each (NAMES=...)'
 	@echo 'instructions-kept  take the counts as the new ones to keep to'
 	@echo 'fuzz     fuzz the parsers of what strangers send, FUZZ_SECONDS=60 each'
 	@echo 'docs     write the documentation of all layers to .build/docs'
@@ -130,6 +131,9 @@ cost: release
 	$(SWIFT) build $(RELEASE) --product Cost
 	@$(TOOLS)/cost "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
+planted:
+	@$(TOOLS)/planted $(SWIFT) $(NAMES)
+
 instructions instructions-kept: release
 	@$(TOOLS)/instructions "$$($(SWIFT) build $(RELEASE) --show-bin-path)" \
 		$(if $(filter %-kept,$@),--write)
@@ -144,7 +148,7 @@ install: release lab
 	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 clean:
-	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit
+	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit .build-planted
 
 ci:
 	@.ci/run

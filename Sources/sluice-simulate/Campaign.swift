@@ -5,6 +5,7 @@ import Glibc
 final class Campaign {
     private let jobs: Int
     private let twice: Bool
+    private let stopsAtFailure: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
     private var failed: [UInt64: String] = [:]
     private var hashes: [UInt64: String] = [:]
@@ -14,9 +15,10 @@ final class Campaign {
 
     private var groups: [(seeds: any Sequence<UInt64>, seconds: Int?)] = []
 
-    init(jobs: Int, twice: Bool) {
+    init(jobs: Int, twice: Bool, stopsAtFailure: Bool = false) {
         self.jobs = jobs
         self.twice = twice
+        self.stopsAtFailure = stopsAtFailure
     }
 
     /// Adds seeds to run, all of them or as many as fit into a number of seconds.
@@ -39,6 +41,7 @@ final class Campaign {
         var waiting = seeds.makeIterator()
         var isOver = false
         while !isOver || !running.isEmpty {
+            if stopsAtFailure, !failed.isEmpty { isOver = true }
             while !isOver, running.count < jobs {
                 if let end, time(nil) >= end {
                     isOver = true

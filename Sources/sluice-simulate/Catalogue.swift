@@ -20,6 +20,9 @@ final class OriginFile {
     /// Requests for it, and bytes of it that were sent.
     var requests = 0
     var bytesSent = 0
+    var seen: [SeenRequest] = []
+    /// Nil for a file that only the weather troubles.
+    var script: ScriptedOrigin?
 
     init(_ path: String, size: Int, validator: Validator, hasRanges: Bool, isChunked: Bool) {
         self.path = path
@@ -36,7 +39,8 @@ final class OriginFile {
     }
 
     func tag(_ version: Version) -> String? {
-        switch validator {
+        if let tag = script?.tag { return tag }
+        return switch validator {
         case .strong: "\"\(path)#\(version.number)\""
         case .weak: "W/\"\(path)#\(version.number)\""
         case .date, .none: nil
@@ -94,6 +98,8 @@ struct Film {
 final class LiveStream {
     let name: String
     let window: Int
+    /// Whether the encoder gives the names of segments again after a restart.
+    let reusesNames: Bool
     /// Where the numbers begin.
     private let first: Int
     /// Added to numbers after a restart of the encoder.
@@ -104,7 +110,8 @@ final class LiveStream {
 
     static let target: Int64 = 4 * World.second
 
-    init(name: String, window: Int, first: Int) {
+    init(name: String, window: Int, first: Int, reusesNames: Bool = false) {
+        self.reusesNames = reusesNames
         self.name = name
         self.window = window
         self.first = first
@@ -128,12 +135,14 @@ final class LiveStream {
         first + window - 1 + Int(((frozenAt.map { min($0, now) } ?? now) - began) / Self.target)
     }
 
-    func segment(_ number: Int) -> String { "/\(name)/e\(epoch)-\(number).ts" }
+    func segment(_ number: Int) -> String { "/\(name)/\(fileName(number))" }
+
+    private func fileName(_ number: Int) -> String { "e\(reusesNames ? 0 : epoch)-\(number).ts" }
 
     func text(at now: Int64) -> String {
         let last = last(at: now)
         let lines = (last - window + 1...last).map {
-            "#EXTINF:4,\(segment($0))\ne\(epoch)-\($0).ts\n"
+            "#EXTINF:4,\(segment($0))\n\(fileName($0))\n"
         }
         return
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(last - window + 1)\n"

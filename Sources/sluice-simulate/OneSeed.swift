@@ -44,6 +44,9 @@ struct OneSeed {
         let plan = ScenarioPlan(seed: seed)
         // The same name in each run of a seed: a path decides the order of some sets.
         let home = "/dev/shm/sluice-simulation-\(seed)"
+        // Another run of the seed has it; the lock ends with this process.
+        let lock = open(home + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        flock(lock, LOCK_EX)
         removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }

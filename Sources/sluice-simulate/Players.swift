@@ -233,6 +233,7 @@ final class LiveViewer: Player {
         guard let newest = list.segments.last else {
             return world.fault(.status, "\(name): a live list without segments")
         }
+        checkBound(askedAt: asked)
         checkForward(list, newest)
         checkFresh(newest, askedAt: asked)
         let isNew = last?.path != newest.path
@@ -248,6 +249,17 @@ final class LiveViewer: Player {
             then: { [weak self] _ in
                 self?.world.after(LiveStream.target * 3 / 4) { [weak self] in self?.reload() }
             })
+    }
+
+    /// Without its origin a live list is served for half and three target durations, and no longer.
+    private func checkBound(askedAt asked: Int64) {
+        guard let sent = checks.cdn.listSent[live.list] else { return }
+        let most = LiveStream.target * 7 / 2 + World.second
+        if asked - sent > most {
+            world.fault(
+                .liveFresh,
+                "\(name): a list is served \((asked - sent) / World.millisecond) ms after the CDN's last answer")
+        }
     }
 
     /// Within an epoch, which the names tell, a list does not go backwards.

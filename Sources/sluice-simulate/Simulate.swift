@@ -39,12 +39,16 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Run each seed twice and compare what happened.")
     var twice = false
 
+    @Flag(help: "Begin no further seed once one has failed.")
+    var untilFailure = false
+
     func run() throws {
         if let seed {
             try OneSeed(seed, prints: trace).run()
         } else {
             let campaign = Campaign(
-                jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice)
+                jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice,
+                stopsAtFailure: untilFailure)
             let unused = UInt64(time(nil)) << 24
             if let hours {
                 campaign.add(unused..., for: Int(hours * 3_600))

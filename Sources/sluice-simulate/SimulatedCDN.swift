@@ -43,6 +43,13 @@ final class SimulatedCDN {
 
     private lazy var seed = random.next()
 
+    /// Adds a file, or a live stream, that a scene is about.
+    func add(_ file: OriginFile) { files[file.path] = file }
+    func add(_ live: LiveStream) { lives.append(live) }
+
+    /// When the last byte of a live list's last good answer left, by its path.
+    var listSent: [String: Int64] = [:]
+
     func fault(_ kind: OriginFault) {
         lastFault = world.now
         world.trace.mark("origin: \(kind.rawValue)")
@@ -147,6 +154,7 @@ final class SimulatedCDN {
         case .closesAfter?: answer.ending = .closes
         default: break
         }
+        files[String(head.path.prefix { $0 != "?" })]?.record(head, &answer, at: world.now)
         return answer
     }
 
@@ -156,7 +164,10 @@ final class SimulatedCDN {
             var answer = OriginAnswer(status: 200)
             answer.body = Array(text.utf8)
             answer.fields = [("Content-Type", "application/vnd.apple.mpegurl")]
-            if path.hasSuffix("live.m3u8") { answer.fields.append(("Cache-Control", "max-age=1")) }
+            if path.hasSuffix("live.m3u8") {
+                answer.list = path
+                answer.fields.append(("Cache-Control", "max-age=1"))
+            }
             answer.delay = latency
             answer.rate = weather.rate
             return answer
@@ -198,7 +209,9 @@ final class SimulatedCDN {
             return answer
         }
         var range = 0..<version.size
-        let maySplit = head.fields["if-range"].map { $0 == file.tag(version) && file.validator == .strong } ?? true
+        let maySplit =
+            file.script?.ignoresIfRange == true
+            || head.fields["if-range"].map { $0 == file.tag(version) && file.validator == .strong } ?? true
         if file.hasRanges, maySplit, kind != .wholeForRange, let text = head.fields["range"],
             let wanted = Self.range(text, version.size)
         {
@@ -264,6 +277,8 @@ struct OriginAnswer {
     var rate = 4_000_000
     var ending = Ending.whole
     var file: OriginFile?
+    /// The path of the live list that this is.
+    var list: String?
 
     init(status: Int) { self.status = status }
 }
@@ -366,6 +381,7 @@ final class OriginConnection {
             }
         }
         if answer.isChunked { stream.send(Array("0\r\n\r\n".utf8)) }
+        if answer.status == 200, let list = answer.list { cdn.listSent[list] = cdn.world.now }
         if case .closes = answer.ending { return stream.finish() }
         isBusy = false
         next()

@@ -1,0 +1,383 @@
+// Scenes in calm weather, of which it can be told exactly what the CDN must see.
+
+/// Plays one scene after the other.
+final class QuietScenes: Player {
+    /// The scene that is being played.
+    private(set) var scene = ""
+    private var helpers: [HTTPClient] = []
+
+    /// Whether the store has room for all that comes; else only one scene is played.
+    private let keepsAll: Bool
+
+    init(_ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool) {
+        self.port = port
+        self.keepsAll = keepsAll
+        super.init("scenes", world, checks, port: port)
+    }
+
+    private let port: UInt16
+
+    override func start() {
+        let scenes: [(String, (@escaping () -> Void) -> Void)] = [
+            ("shared", playShared), ("stretches", playStretches), ("resumed", playResumed),
+            ("refused", playRefused), ("asked later", playAskedLater), ("moved", playMoved),
+            ("crumbs", playCrumbs), ("stalled", playStalled), ("shrunk", playShrunk),
+            ("same weak tag", playSameTag), ("tail of another", playOtherTail),
+            ("cut chunks", playCutChunks),
+            ("left", playLeft), ("names again", playNamesAgain),
+        ]
+        play(keepsAll ? scenes[...] : [("crowded", playCrowded)])
+    }
+
+    private func play(_ scenes: ArraySlice<(String, (@escaping () -> Void) -> Void)>) {
+        guard let (name, action) = scenes.first else { return end() }
+        scene = name
+        world.trace.note(world.now, "scene: \(name)")
+        action { [weak self] in
+            self?.world.after(2 * World.second) { [weak self] in self?.play(scenes.dropFirst()) }
+        }
+    }
+
+    override func stop() {
+        super.stop()
+        for helper in helpers { helper.leave() }
+    }
+
+    // MARK: Parts of scenes
+
+    private func file(
+        _ size: Int, _ validator: OriginFile.Validator = .strong, isChunked: Bool = false,
+        script: ScriptedOrigin = ScriptedOrigin()
+    ) -> OriginFile {
+        let made = OriginFile(
+            "/scenes/\(scene.replacing(" ", with: "-")).ts", size: size, validator: validator,
+            hasRanges: true, isChunked: isChunked)
+        made.script = script
+        made.cacheControl = "max-age=86400"
+        checks.cdn.add(made)
+        return made
+    }
+
+    /// Asks on a connection of its own; every answer is held against the file.
+    private func ask(
+        _ file: OriginFile, _ range: Range<Int>? = nil, abortAfter: Int? = nil,
+        then: @escaping (PlayerResponse) -> Void
+    ) {
+        let helper = HTTPClient(world, port: port)
+        helpers.append(helper)
+        let fields = range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
+        let asked =
+            range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
+            ?? .whole
+        helper.get(Self.entry(file.path), fields: fields, abortAfter: abortAfter) {
+            [weak self] response in
+            guard let self, !wasStopped else { return }
+            world.trace.note(
+                world.now,
+                "scene \(scene): \(response.status) \(response.body.count)\(response.isWhole ? "" : " broken") "
+                    + "\(response.first("cache-status") ?? "")")
+            _ = checks.media(file.path, asked, response, abandoned: abortAfter != nil)
+            then(response)
+        }
+    }
+
+    private func askWhole(_ file: OriginFile, then: @escaping () -> Void) {
+        ask(file) { [weak self] response in
+            self?.expect(
+                response.status == 200 && response.isWhole, .answered, "it is not answered whole")
+            then()
+        }
+    }
+
+    private func expect(_ holds: Bool, _ oracle: Oracle, _ what: @autoclosure () -> String) {
+        if !holds { world.fault(oracle, "scene \(scene): \(what())") }
+    }
+
+    private func expectRequests(_ file: OriginFile, _ most: Int) {
+        expect(
+            file.seen.count <= most, .singleFetch,
+            "\(file.seen.count) requests where \(most) do: \(file.seen.map { $0.range ?? "whole" })"
+        )
+    }
+
+    private func expectBytes(_ file: OriginFile, _ most: Int) {
+        expect(
+            file.bytesSent <= most, .singleFetch, "the CDN sent \(file.bytesSent) bytes of \(most)")
+    }
+
+    // MARK: Scenes
+
+    /// Three players want the same at the same time.
+    private func playShared(_ done: @escaping () -> Void) {
+        let file = file(200_000)
+        var left = 3
+        for _ in 0..<3 {
+            askWhole(file) { [weak self] in
+                left -= 1
+                guard left == 0 else { return }
+                self?.expectRequests(file, 1)
+                self?.expectBytes(file, 200_000)
+                done()
+            }
+        }
+    }
+
+    /// What is missing between stored stretches is fetched, and nothing else.
+    private func playStretches(_ done: @escaping () -> Void) {
+        let file = file(900_000)
+        ask(file, 200_000..<300_000) { [weak self] _ in
+            self?.ask(file, 500_000..<600_000) { [weak self] _ in
+                self?.askWhole(file) { [weak self] in
+                    self?.expectRequests(file, 5)
+                    self?.expectBytes(file, 900_000)
+                    done()
+                }
+            }
+        }
+    }
+
+    /// A body that breaks is gone on with, under the validator of what has come.
+    private func playResumed(_ done: @escaping () -> Void) {
+        let file = file(
+            400_000,
+            script: ScriptedOrigin { number, answer in
+                if number == 1 { answer.ending = .cut(after: 150_000) }
+            })
+        askWhole(file) { [weak self] in
+            self?.expectRequests(file, 2)
+            self?.expectBytes(file, 400_000)
+            if let second = file.seen.dropFirst().first {
+                self?.expect(
+                    second.ifRange == file.tag(file.current), .bytes,
+                    "the rest is asked for without If-Range")
+                self?.expect(
+                    second.time - file.seen[0].time > 100 * World.millisecond, .budget,
+                    "no pause before a resumption")
+            }
+            done()
+        }
+    }
+
+    /// An origin that fails is asked again after longer and longer pauses.
+    private func playRefused(_ done: @escaping () -> Void) {
+        let file = file(
+            50_000,
+            script: ScriptedOrigin { number, answer in
+                if number < 3 { answer = OriginAnswer(status: 500) }
+            })
+        askWhole(file) { [weak self] in
+            for (one, next) in zip(file.seen, file.seen.dropFirst()) {
+                self?.expect(
+                    next.time - one.time >= 100 * World.millisecond, .budget,
+                    "asked again \((next.time - one.time) / World.millisecond) ms after a failure")
+            }
+            done()
+        }
+    }
+
+    /// Retry-After is kept to.
+    private func playAskedLater(_ done: @escaping () -> Void) {
+        let file = file(
+            50_000,
+            script: ScriptedOrigin { number, answer in
+                guard number == 1 else { return }
+                answer = OriginAnswer(status: 503)
+                answer.fields.append(("Retry-After", "3"))
+            })
+        askWhole(file) { [weak self] in
+            if let second = file.seen.dropFirst().first {
+                self?.expect(
+                    second.time - file.seen[0].time >= 3 * World.second, .budget,
+                    "asked again \((second.time - file.seen[0].time) / World.millisecond) ms after Retry-After: 3"
+                )
+            }
+            done()
+        }
+    }
+
+    /// What a redirect led to is stored under the URL that was asked for.
+    private func playMoved(_ done: @escaping () -> Void) {
+        let file = file(50_000)
+        let path = file.path
+        var isFirst = true
+        file.script = ScriptedOrigin { _, answer in
+            guard isFirst else { return isFirst = true }
+            isFirst = false
+            answer = OriginAnswer(status: 302)
+            answer.fields.append(("Location", "\(SimulatedCDN.base)\(path)?hop=1"))
+        }
+        askWhole(file) { [weak self] in
+            self?.askWhole(file) { [weak self] in
+                self?.expectRequests(file, 2)
+                done()
+            }
+        }
+    }
+
+    /// An origin that sends a little at a time costs as much as the budget says, and no more.
+    private func playCrumbs(_ done: @escaping () -> Void) {
+        let file = file(
+            100_000,
+            script: ScriptedOrigin { _, answer in
+                answer.ending = .cut(after: min(1_000, answer.body.count))
+            })
+        ask(file) { [weak self] _ in
+            self?.world.after(60 * World.second) { [weak self] in
+                self?.expect(
+                    file.seen.count <= 26, .budget,
+                    "\(file.seen.count) requests for one of a player")
+                done()
+            }
+        }
+    }
+
+    /// A body that comes to a halt is noticed, also where it had come far.
+    private func playStalled(_ done: @escaping () -> Void) {
+        let file = file(
+            600_000,
+            script: ScriptedOrigin { number, answer in
+                guard number == 1 else { return }
+                answer.rate = 20_000
+                answer.ending = .stall(after: 300_000)
+            })
+        askWhole(file) { [weak self] in
+            self?.expectRequests(file, 2)
+            done()
+        }
+    }
+
+    /// An origin without a use for If-Range has a shorter version by the time the rest is asked for.
+    private func playShrunk(_ done: @escaping () -> Void) {
+        let file = file(100_000, isChunked: true)
+        let (now, path) = (world.now, file.path)
+        var script = ScriptedOrigin { [checks] number, answer in
+            guard number == 1 else { return }
+            answer.ending = .cut(after: 60_000)
+            checks.cdn.file(path)?.change(to: 30_000, at: now)
+        }
+        script.ignoresIfRange = true
+        file.script = script
+        ask(file) { [weak self] _ in self?.ask(file) { _ in done() } }
+    }
+
+    /// An origin whose tag is weak has other bytes under the same tag.
+    private func playSameTag(_ done: @escaping () -> Void) {
+        let file = file(300_000, .weak)
+        var script = ScriptedOrigin()
+        script.ignoresIfRange = true
+        script.tag = "W/\"same\""
+        file.script = script
+        ask(file, 0..<100_000) { [weak self] _ in
+            guard let self else { return }
+            file.change(to: 300_000, at: world.now)
+            ask(file) { _ in done() }
+        }
+    }
+
+    /// Behind a hole lie bytes of another version, which nothing but themselves tells.
+    private func playOtherTail(_ done: @escaping () -> Void) {
+        let file = file(300_000, .none)
+        ask(file, 150_000..<200_000) { [weak self] _ in
+            guard let self else { return }
+            file.change(to: 300_000, at: world.now)
+            ask(file) { _ in done() }
+        }
+    }
+
+    /// A body without a length that breaks is not whole, neither now nor later.
+    private func playCutChunks(_ done: @escaping () -> Void) {
+        let file = file(
+            80_000, .none, isChunked: true,
+            script: ScriptedOrigin { number, answer in
+                if number == 1 { answer.ending = .cut(after: 40_000) }
+            })
+        ask(file) { [weak self] _ in self?.askWhole(file, then: done) }
+    }
+
+    /// Once all players have gone the CDN is not made to send on.
+    private func playLeft(_ done: @escaping () -> Void) {
+        let file = file(3_000_000, script: ScriptedOrigin { _, answer in answer.rate = 20_000 })
+        ask(file, abortAfter: 10_000) { [weak self] _ in
+            self?.world.after(20 * World.second) { [weak self] in
+                let sent = file.bytesSent
+                self?.world.after(10 * World.second) { [weak self] in
+                    self?.expect(
+                        file.bytesSent == sent, .returnsToZero,
+                        "the CDN sends \(file.bytesSent - sent) bytes although nobody has been there for 20 s"
+                    )
+                    done()
+                }
+            }
+        }
+    }
+
+    /// What is being filled and read is not evicted for what comes meanwhile.
+    private func playCrowded(_ done: @escaping () -> Void) {
+        let slow = file(300_000, script: ScriptedOrigin { _, answer in answer.rate = 20_000 })
+        askWhole(slow) {}
+        let names = (0..<6).map { "/scenes/crowd\($0).ts" }
+        crowd(names[...]) { [weak self] in
+            self?.askWhole(slow) { [weak self] in
+                self?.expectRequests(slow, 1)
+                done()
+            }
+        }
+    }
+
+    private func crowd(_ names: ArraySlice<String>, then: @escaping () -> Void) {
+        guard let name = names.first else { return then() }
+        let other = OriginFile(
+            name, size: 150_000, validator: .strong, hasRanges: true, isChunked: false)
+        checks.cdn.add(other)
+        askWhole(other) { [weak self] in
+            self?.world.after(World.second) { [weak self] in
+                self?.crowd(names.dropFirst(), then: then)
+            }
+        }
+    }
+
+    // MARK: A live stream whose names come again
+
+    private func playNamesAgain(_ done: @escaping () -> Void) {
+        let live = LiveStream(name: "ring", window: 3, first: 0, reusesNames: true)
+        checks.cdn.add(live)
+        // The first time by so little that a cache on the way might be behind instead.
+        begin(live, times: 3) { [weak self] in
+            self?.begin(live, times: 6) { [weak self] in self?.begin(live, times: 3, then: done) }
+        }
+    }
+
+    /// Starts the encoder anew and follows what it makes.
+    private func begin(_ live: LiveStream, times: Int, then: @escaping () -> Void) {
+        live.restart(at: world.now)
+        for number in 0..<40 {
+            checks.cdn.file(live.segment(number))?.change(to: 20_000 + number, at: world.now)
+        }
+        world.after(World.second) { [weak self] in self?.follow(live, times: times, then: then) }
+    }
+
+    private func follow(_ live: LiveStream, times: Int, then: @escaping () -> Void) {
+        guard times > 0 else { return then() }
+        fetchList(Self.entry(live.list)) { [weak self] list in
+            guard let self, let newest = list.segments.last else { return }
+            fetch(
+                newest.url,
+                check: { [weak self, checks] response in
+                    guard checks.media(newest.path, .whole, response, abandoned: false) else {
+                        return false
+                    }
+                    guard let file = checks.cdn.file(newest.path) else { return true }
+                    self?.expect(
+                        response.body == file.bytes(0..<file.current.size, of: file.current),
+                        .bytes,
+                        "\(newest.path) is of before the encoder's restart")
+                    return true
+                },
+                then: { [weak self] _ in
+                    self?.world.after(LiveStream.target) { [weak self] in
+                        self?.follow(live, times: times - 1, then: then)
+                    }
+                })
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// What a power cut may take, and what it must not.
+
+extension Scenario {
+    /// Stored while nothing else is, so that nothing else has it synced.
+    static let alone = "/scenes/alone.ts"
+
+    func storeAlone() {
+        guard world.failure == nil else { return }
+        let file = OriginFile(
+            Self.alone, size: 50_000, validator: .strong, hasRanges: true, isChunked: false)
+        file.cacheControl = "max-age=86400"
+        cdn.add(file)
+        fetchAll([Self.alone], oracle: .answered)
+    }
+
+    /// The power fails soon after much has come, in a folder that was closed in order before: what has
+    /// not come to the disk is missing afterwards, and is not served as it is.
+    func runTorn() {
+        guard world.failure == nil, plan.keepsAll else { return }
+        daemon.terminate()
+        world.run(until: world.now + 20 * World.second) { [daemon] in daemon.fibers == 0 }
+        world.run(until: world.now + World.second)
+        daemon.start()
+        world.run(until: world.now + 5 * World.second)
+        let paths = (0..<10).map { "/scenes/torn\($0).ts" }
+        for (number, path) in paths.enumerated() {
+            let file = OriginFile(
+                path, size: 20_000 + 4_000 * number, validator: .strong, hasRanges: true,
+                isChunked: false)
+            file.cacheControl = "max-age=86400"
+            cdn.add(file)
+        }
+        fetchAll(paths, oracle: .answered)
+        world.run(until: world.now + Int64(random.number(0...8)) * World.second)
+        guard world.failure == nil else { return }
+        daemon.kill(cuttingPower: random.next())
+        daemon.start()
+        world.run(until: world.now + 5 * World.second)
+        fetchAll(paths, oracle: .durability)
+    }
+
+    private func fetchAll(_ paths: [String], oracle: Oracle) {
+        let begin = world.now
+        let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+        players += readers as [Player]
+        for reader in readers { reader.start() }
+        world.run(until: begin + 200 * World.second) { readers.allSatisfy { $0.isDone } }
+        for reader in readers where !reader.isDone {
+            world.fault(oracle, "\(reader.name): not answered in calm weather")
+        }
+    }
+}
