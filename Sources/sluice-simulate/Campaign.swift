@@ -6,6 +6,7 @@ final class Campaign {
     private let jobs: Int
     private let twice: Bool
     private let stopsAtFailure: Bool
+    private let isWide: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
     private var failed: [UInt64: String] = [:]
     private var hashes: [UInt64: String] = [:]
@@ -15,7 +16,8 @@ final class Campaign {
 
     private var groups: [(seeds: any Sequence<UInt64>, seconds: Int?)] = []
 
-    init(jobs: Int, twice: Bool, stopsAtFailure: Bool = false) {
+    init(jobs: Int, twice: Bool, stopsAtFailure: Bool, isWide: Bool) {
+        self.isWide = isWide
         self.jobs = jobs
         self.twice = twice
         self.stopsAtFailure = stopsAtFailure
@@ -64,7 +66,7 @@ final class Campaign {
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         defer { posix_spawn_file_actions_destroy(&actions) }
         var pid = pid_t()
-        let words = ["sluice-simulate", "--seed", "\(seed)"]
+        let words = ["sluice-simulate", "--seed", "\(seed)"] + (isWide ? ["--wide"] : [])
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         arguments.append(nil)
         defer { for argument in arguments { free(argument) } }
@@ -117,7 +119,8 @@ final class Campaign {
 
     private func report(in real: Int) {
         for (kind, count) in marks.sorted(by: { $0.key < $1.key }) { print("\(count)\t\(kind)") }
-        let faults = marks.filter { !$0.key.hasPrefix("player") && $0.key != "start" }.values.reduce(0, +)
+        let faults = marks.filter { !$0.key.hasPrefix("player") && $0.key != "start" }.values
+            .reduce(0, +)
         print(
             "\(finished) runs, \(failed.count) failed; \(seconds / 3_600) simulated hours in \(real) s: "
                 + "\(seconds * 60 / real / 3_600) hours and \(faults * 60 / real) faults a minute")

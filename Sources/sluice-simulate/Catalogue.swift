@@ -56,7 +56,9 @@ final class OriginFile {
         while offset < range.upperBound {
             let word = Seeded.mixed(seed &+ UInt64(offset / 8))
             let end = min(range.upperBound, (offset / 8 + 1) * 8)
-            for place in offset..<end { made.append(UInt8(truncatingIfNeeded: word >> UInt64(8 * (place % 8)))) }
+            for place in offset..<end {
+                made.append(UInt8(truncatingIfNeeded: word >> UInt64(8 * (place % 8))))
+            }
             offset = end
         }
         // MPEG-TS begins so; nothing else may be read into the rest.

@@ -14,7 +14,8 @@ struct Checks {
     /// Holds a response for a file against all versions that the file had.
     ///
     /// - Returns: true where the player has what it asked for.
-    func media(_ path: String, _ asked: Asked, _ response: PlayerResponse, abandoned: Bool) -> Bool {
+    func media(_ path: String, _ asked: Asked, _ response: PlayerResponse, abandoned: Bool) -> Bool
+    {
         guard let file = cdn.file(path) else { return false }
         switch response.status {
         case 200: return whole(file, response, abandoned)
@@ -27,7 +28,9 @@ struct Checks {
         }
     }
 
-    private func fits(_ file: OriginFile, _ response: PlayerResponse, from first: Int) -> OriginFile.Version? {
+    private func fits(_ file: OriginFile, _ response: PlayerResponse, from first: Int) -> OriginFile
+        .Version?
+    {
         let tag = response.first("etag")
         return file.versions.last { version in
             guard first + response.body.count <= version.size else { return false }
@@ -53,7 +56,8 @@ struct Checks {
             if !isOther {
                 world.fault(
                     .lengths,
-                    "\(file.path): \(response.body.count) bytes were said to be all of \(version.size)")
+                    "\(file.path): \(response.body.count) bytes were said to be all of \(version.size)"
+                )
             }
         }
         return true
@@ -68,12 +72,14 @@ struct Checks {
         }
         let words = (response.first("content-range") ?? "").split { " -/".contains($0) }
         guard words.count == 4, let from = Int(words[1]), let to = Int(words[2]) else {
-            world.fault(.status, "\(file.path): Content-Range \(response.first("content-range") ?? "none")")
+            world.fault(
+                .status, "\(file.path): Content-Range \(response.first("content-range") ?? "none")")
             return false
         }
         let total = Int(words[3])
         guard from == first, to <= last ?? .max, from <= to else {
-            world.fault(.status, "\(file.path): asked for \(first)-\(last ?? -1), answered \(from)-\(to)")
+            world.fault(
+                .status, "\(file.path): asked for \(first)-\(last ?? -1), answered \(from)-\(to)")
             return false
         }
         guard let version = fits(file, response, from: from) else {
@@ -95,7 +101,9 @@ struct Checks {
         return true
     }
 
-    private func unsatisfiable(_ file: OriginFile, _ asked: Asked, _ response: PlayerResponse) -> Bool {
+    private func unsatisfiable(_ file: OriginFile, _ asked: Asked, _ response: PlayerResponse)
+        -> Bool
+    {
         guard case .range(let first, _) = asked else {
             world.fault(.status, "\(file.path): 416 where no range was asked for")
             return false
@@ -131,7 +139,9 @@ struct PlayerList {
             if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
                 number = Int(line.dropFirst(22)) ?? 0
             } else if line.hasPrefix("#EXTINF:") {
-                title = line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init) ?? ""
+                title =
+                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
+                    ?? ""
             } else if line.hasPrefix("#EXT-X-STREAM-INF") {
                 isVariant = true
             } else if line.hasPrefix("#EXT-X-ENDLIST") {
@@ -148,7 +158,7 @@ struct PlayerList {
     }
 
     /// The target of a request for a URL of the daemon's.
-    private static func target(_ line: Substring) -> String {
+    static func target(_ line: some StringProtocol) -> String {
         guard line.hasPrefix("http://127.0.0.1"),
             let slash = line.dropFirst(7).firstIndex(of: "/")
         else { return String(line) }

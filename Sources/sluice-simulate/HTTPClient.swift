@@ -48,7 +48,11 @@ final class HTTPClient {
 
     /// Sends a request; `done` is called once.
     ///
-    /// - Parameter abortAfter: the number of bytes of the body after which the player goes away.
+    /// - Parameters:
+    ///   - target: path and query.
+    ///   - fields: those beside Host.
+    ///   - abortAfter: the number of bytes of the body after which the player goes away.
+    ///   - done: given the response, whole or broken.
     func get(
         _ target: String, fields: [(String, String)] = [], abortAfter: Int? = nil,
         done: @escaping (PlayerResponse) -> Void
@@ -77,7 +81,8 @@ final class HTTPClient {
             stream = made
         }
         let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
-        stream?.send(Array("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n".utf8))
+        stream?.send(
+            Array("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n".utf8))
         watchSilence(request)
     }
 
@@ -86,7 +91,9 @@ final class HTTPClient {
             guard let self, done != nil, request == number else { return }
             if world.now - heard >= Self.silence {
                 world.fault(
-                    .answered, "\(what): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes")
+                    .answered,
+                    "\(what): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes"
+                )
             } else {
                 watchSilence(number)
             }

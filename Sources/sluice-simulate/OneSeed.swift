@@ -9,12 +9,14 @@ import Logging
 struct OneSeed {
     private let seed: UInt64
     private let prints: Bool
+    private let isWide: Bool
 
     /// Seconds of processor time after which a seed is given up.
     private static let limit: rlim_t = 60
 
-    init(_ seed: UInt64, prints: Bool) {
+    init(_ seed: UInt64, prints: Bool, isWide: Bool) {
         self.seed = seed
+        self.isWide = isWide
         self.prints = prints
     }
 
@@ -50,19 +52,22 @@ struct OneSeed {
         removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }
-        var settings = plan.settings
+        let extras = ExtrasPlan(seed: seed, isWide: isWide)
+        var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(home)/cache"
         let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let prints = prints
         let trace = Trace(prints: prints ? { say($0) } : nil)
-        let scenario = Scenario(plan, configuration, trace: trace, log: log)
+        let scenario = Scenario(plan, extras, configuration, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
         if let failure, !prints {
             for line in trace.tail.suffix(60) { say(line) }
-            say("to see all of it: sluice-simulate --seed \(seed) --trace")
+            say(
+                "to see all of it: sluice-simulate --seed \(seed)\(isWide ? " --wide" : "") --trace"
+            )
             _ = failure
         }
         let marks = trace.marks.sorted { $0.key < $1.key }

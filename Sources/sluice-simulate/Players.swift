@@ -47,7 +47,8 @@ class Player {
             world.trace.note(
                 world.now,
                 "\(name): \(target.suffix(40)) \(fields.first?.1 ?? "") \(response.status) "
-                    + "\(response.body.count)\(response.isWhole ? "" : " broken") \(response.first("cache-status") ?? "")")
+                    + "\(response.body.count)\(response.isWhole ? "" : " broken") \(response.first("cache-status") ?? "")"
+            )
             world.trace.mark("player: \(response.status)\(response.isWhole ? "" : " broken")")
             guard !wasStopped else { return }
             if check(response) {
@@ -155,7 +156,8 @@ final class Seeker: Player {
             abortAfter: abort,
             check: { [checks] response in
                 _ = checks.media(
-                    segment.path, .range(first: first, last: last), response, abandoned: abort != nil)
+                    segment.path, .range(first: first, last: last), response,
+                    abandoned: abort != nil)
                 return true
             },
             then: { [weak self] _ in
@@ -206,7 +208,7 @@ final class Swiper: Player {
 final class LiveViewer: Player {
     private let live: LiveStream
     private let until: Int64
-    private var last: (number: Int, path: String)?
+    private var last: (number: Int, path: String, at: Int64)?
 
     init(_ live: LiveStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
         self.live = live
@@ -237,8 +239,10 @@ final class LiveViewer: Player {
         checkForward(list, newest)
         checkFresh(newest, askedAt: asked)
         let isNew = last?.path != newest.path
-        last = (newest.number, newest.path)
-        guard isNew else { return world.after(LiveStream.target / 2) { [weak self] in self?.reload() } }
+        last = (newest.number, newest.path, world.now)
+        guard isNew else {
+            return world.after(LiveStream.target / 2) { [weak self] in self?.reload() }
+        }
         fetch(
             newest.url,
             check: { [checks, weak self] response in
@@ -258,13 +262,17 @@ final class LiveViewer: Player {
         if asked - sent > most {
             world.fault(
                 .liveFresh,
-                "\(name): a list is served \((asked - sent) / World.millisecond) ms after the CDN's last answer")
+                "\(name): a list is served \((asked - sent) / World.millisecond) ms after the CDN's last answer"
+            )
         }
     }
 
     /// Within an epoch, which the names tell, a list does not go backwards.
     private func checkForward(_ list: PlayerList, _ newest: PlayerList.Segment) {
-        guard let last, Self.epoch(last.path) == Self.epoch(newest.path) else { return }
+        // The stored list may be an older one after a loss of power.
+        guard let last, last.at > world.lastPowerCut,
+            Self.epoch(last.path) == Self.epoch(newest.path)
+        else { return }
         if newest.number < last.number {
             world.fault(
                 .liveForward, "\(name): the list ends at \(newest.number) after \(last.number)")
@@ -283,7 +291,8 @@ final class LiveViewer: Player {
         let least = live.last(at: before)
         if newest.number < least {
             world.fault(
-                .liveFresh, "\(name): the list ends at \(newest.number) while the CDN has had \(least)")
+                .liveFresh,
+                "\(name): the list ends at \(newest.number) while the CDN has had \(least)")
         }
     }
 }

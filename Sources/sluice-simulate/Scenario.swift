@@ -18,7 +18,10 @@ struct ScenarioPlan {
     init(seed: UInt64) {
         var random = Seeded(seed ^ 0x5EED)
         self.seed = seed
-        var settings = ["port": "9000", "allow-private": "true", "log-level": "notice", "loops": "\(random.number(1...2))"]
+        var settings = [
+            "port": "9000", "allow-private": "true", "log-level": "notice",
+            "loops": "\(random.number(1...2))",
+        ]
         settings["slots"] = "\(random.pick([1, 2, 4, 32]))"
         settings["express-slots"] = "\(random.pick([1, 4, 16]))"
         settings["look-ahead"] = random.pick(["off", "auto", "20"])
@@ -57,7 +60,8 @@ struct ScenarioPlan {
             + "\(weather.connectionFaults) % of connections with \(weather.kinds.map(\.rawValue).sorted().joined(separator: " ")), "
             + "\(rough / World.second) s, \(kills) kills, \(powerCuts) power cuts, \(restarts) restarts, "
             + "\(outages) outages, \(diskFaults) disk faults, "
-            + settings.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+            + settings.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
+                separator: ", ")
     }
 }
 
@@ -68,13 +72,18 @@ final class Scenario {
     let cdn: SimulatedCDN
     let daemon: SimulatedDaemon
     let checks: Checks
+    private let extras: Extras
     var players: [Player] = []
     var random: Seeded
     private var diskErrors: [(at: Int64, code: CInt)] = []
     private var diskFaults = 0
     private var isRough = true
 
-    init(_ plan: ScenarioPlan, _ configuration: DaemonConfiguration, trace: Trace, log: LogLines) {
+    init(
+        _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
+        trace: Trace,
+        log: LogLines
+    ) {
         self.plan = plan
         world = World(seed: plan.seed, trace: trace, log: log)
         let lives = (0..<plan.lives).map {
@@ -83,6 +92,7 @@ final class Scenario {
         random = world.fork()
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
+        self.extras = Extras(extras, keepsAll: plan.keepsAll, world, cdn, checks)
         daemon = SimulatedDaemon(world, configuration)
     }
 
@@ -91,7 +101,7 @@ final class Scenario {
         world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
         world.begin()
         world.fail = { [unowned self] in diskError($0, $1, $2) }
-        daemon.diskFaults = { [unowned self] in diskFaults }
+        daemon.diskFaults = { [unowned self] in diskFaults + extras.diskErrors }
         daemon.start()
         world.run(until: 2 * World.second)
         socketsAtRest = daemon.sockets
@@ -112,7 +122,8 @@ final class Scenario {
         let end = world.now + plan.rough
         func sometime(_ count: Int, _ action: @escaping () -> Void) {
             for _ in 0..<count {
-                world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second, action)
+                world.after(
+                    Int64(random.number(0...Int(plan.rough / World.second))) * World.second, action)
             }
         }
         sometime(plan.kills) { [unowned self] in
@@ -127,7 +138,9 @@ final class Scenario {
         sometime(plan.restarts) { [unowned self] in daemon.terminate() }
         sometime(plan.outages) { [unowned self] in
             cdn.beginOutage()
-            world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in cdn.endOutage() }
+            world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in
+                cdn.endOutage()
+            }
         }
         sometime(plan.diskFaults) { [unowned self] in
             guard isRough else { return }
@@ -142,9 +155,14 @@ final class Scenario {
             world.after(plan.rough / 3) { [world] in live.freeze(at: world.now) }
             world.after(plan.rough / 2) { [world, random] in
                 var random = random
-                if random.chance(50) { live.thaw(at: world.now) } else { live.restart(at: world.now) }
+                if random.chance(50) {
+                    live.thaw(at: world.now)
+                } else {
+                    live.restart(at: world.now)
+                }
             }
         }
+        players += extras.beginRough(until: end)
         watchProcess()
         world.run(until: end)
     }
@@ -171,9 +189,12 @@ final class Scenario {
     private var wantsDaemon = true
 
     private func diskError(_ call: String, _ path: String, _ count: Int64) -> CInt {
-        guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else { return 0 }
+        guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else {
+            return 0
+        }
         // What cannot fail so on a real system does not here.
-        let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(call)
+        let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(
+            call)
         switch error.code {
         case ENOSPC, EDQUOT: if !isWrite { return 0 }
         case EMFILE: if !call.hasPrefix("open") { return 0 }
@@ -191,9 +212,11 @@ final class Scenario {
         let player: Player
         let film = random.pick(plan.films)
         switch random.number(0...9) {
-        case 0...3: player = Viewer(film, segments: random.number(1...8), world, checks, port: 9_000)
+        case 0...3:
+            player = Viewer(film, segments: random.number(1...8), world, checks, port: 9_000)
         case 4...5: player = Seeker(film, ranges: random.number(1...12), world, checks, port: 9_000)
-        case 6...7: player = Swiper(plan.films, swipes: random.number(2...10), world, checks, port: 9_000)
+        case 6...7:
+            player = Swiper(plan.films, swipes: random.number(2...10), world, checks, port: 9_000)
         default:
             if let live = cdn.lives.first(where: { _ in true }) {
                 player = LiveViewer(live, until: end, world, checks, port: 9_000)
@@ -230,13 +253,16 @@ final class Scenario {
             world.after(30 * World.second) { viewer.start() }
         }
         for live in cdn.lives {
-            let viewer = LiveViewer(live, until: begin + 150 * World.second, world, checks, port: 9_000)
+            let viewer = LiveViewer(
+                live, until: begin + 150 * World.second, world, checks, port: 9_000)
             players.append(viewer)
             world.after(45 * World.second) { viewer.start() }
         }
+        players += extras.beginCalm()
         let all = { [unowned self] in players + complete }
         world.run(until: begin + 900 * World.second) {
-            all().allSatisfy { $0.isDone || $0.wasStopped } && self.world.now > begin + 60 * World.second
+            all().allSatisfy { $0.isDone || $0.wasStopped }
+                && self.world.now > begin + 60 * World.second
         }
         guard world.failure == nil else { return }
         for player in all() where !player.isDone && !player.wasStopped {
@@ -283,7 +309,9 @@ final class Scenario {
         guard world.failure == nil else { return }
         let begin = world.now
         let paths = Set(complete.flatMap(\.fetched) + [Self.alone]).sorted()
-        let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+        let readers =
+            paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+            + extras.beginOffline()
         for reader in readers { reader.start() }
         world.run(until: begin + 400 * World.second) { readers.allSatisfy { $0.isDone } }
         for reader in readers where !reader.isDone {
@@ -310,18 +338,22 @@ final class Scenario {
             if parts[1] != "0" { world.fault(.returnsToZero, "\(line) with nobody there") }
         }
         checkBudget()
-        if told < Self.atRest.count { world.fault(.answered, "\(told) of the figures that must be 0 are answered") }
+        if told < Self.atRest.count {
+            world.fault(.answered, "\(told) of the figures that must be 0 are answered")
+        }
         client.leave()
         if daemon.sockets > socketsAtRest + Self.idleConnections {
             world.fault(
                 .returnsToZero,
-                "\(daemon.sockets) sockets are open with nobody there, \(socketsAtRest) at the start")
+                "\(daemon.sockets) sockets are open with nobody there, \(socketsAtRest) at the start"
+            )
         }
     }
 
     /// Figures that are 0 where nobody wants anything.
     private static let atRest: Set<Substring> = [
-        "sluice_slots_in_use", "sluice_express_in_use", "sluice_held_in_use", "sluice_transfers_waiting",
+        "sluice_slots_in_use", "sluice_express_in_use", "sluice_held_in_use",
+        "sluice_transfers_waiting",
         "sluice_ahead_running",
     ]
 
@@ -344,7 +376,9 @@ final class Scenario {
         daemon.terminate()
         world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
         guard world.failure == nil else { return }
-        if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM") }
+        if daemon.fibers > 0 {
+            world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM")
+        }
     }
 }
 
@@ -359,7 +393,8 @@ final class OfflineReader: Player {
 
     override func start() {
         fetch(
-            Self.entry(path), check: { [checks, path] in checks.media(path, .whole, $0, abandoned: false) },
+            Self.entry(path),
+            check: { [checks, path] in checks.media(path, .whole, $0, abandoned: false) },
             then: { [weak self] _ in self?.end() })
     }
 }

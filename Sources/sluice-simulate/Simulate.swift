@@ -36,6 +36,9 @@ struct Simulate: ParsableCommand {
     @Option(help: "Processes at once; default the number of processors.")
     var jobs: Int?
 
+    @Flag(help: "Also have what the daemon is known to fail at.")
+    var wide = false
+
     @Flag(help: "Run each seed twice and compare what happened.")
     var twice = false
 
@@ -44,11 +47,11 @@ struct Simulate: ParsableCommand {
 
     func run() throws {
         if let seed {
-            try OneSeed(seed, prints: trace).run()
+            try OneSeed(seed, prints: trace, isWide: wide).run()
         } else {
             let campaign = Campaign(
                 jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice,
-                stopsAtFailure: untilFailure)
+                stopsAtFailure: untilFailure, isWide: wide)
             let unused = UInt64(time(nil)) << 24
             if let hours {
                 campaign.add(unused..., for: Int(hours * 3_600))

@@ -60,7 +60,10 @@ final class SimulatedDaemon {
         world.trace.mark(seed == nil ? "kill" : "power cut")
         world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")
         csim_kill(Int32(process))
-        if let seed { csim_power_cut(folder, seed) }
+        if let seed {
+            csim_power_cut(folder, seed)
+            world.lastPowerCut = world.now
+        }
         csim_disk_settle()
         let copy = folder + ".copy"
         copyFolder(folder, to: copy)
@@ -88,7 +91,7 @@ final class SimulatedDaemon {
                 let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
                 try daemon.run { configuration }
                 world.trace.note(world.now, "daemon: stopped")
-            } catch where mayRefuse() {
+            } catch  where mayRefuse() {
                 world.trace.note(world.now, "daemon: refused to start, \(error)")
             } catch {
                 world.fault(.startsAndStops, "the daemon ended with \(error)")

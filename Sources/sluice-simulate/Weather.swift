@@ -28,7 +28,9 @@ struct Weather {
 
     static let calm = Weather()
 
-    mutating func pick(_ random: inout Seeded, _ among: [OriginFault], _ percent: Int) -> OriginFault? {
+    mutating func pick(_ random: inout Seeded, _ among: [OriginFault], _ percent: Int)
+        -> OriginFault?
+    {
         let possible = among.filter { kinds.contains($0) }
         guard !possible.isEmpty, random.chance(percent) else { return nil }
         return random.pick(possible)

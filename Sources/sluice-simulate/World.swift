@@ -29,6 +29,8 @@ final class World {
     /// Says with which error a call is to fail; set by the disk's weather.
     var fail: (_ call: String, _ path: String, _ count: Int64) -> CInt = { _, _, _ in 0 }
     private(set) var failure: Failure?
+    /// When the disk last lost what was not synced.
+    var lastPowerCut: Int64 = -1
 
     /// Monotonic nanoseconds at the start: not near zero, where arithmetic hides faults.
     static let start: Int64 = 1_000_000_000_000
@@ -140,7 +142,9 @@ final class World {
 
     // MARK: Verdicts
 
-    /// An oracle's word that something must not be. The first one counts.
+    /// An oracle's word that something must not be.
+    ///
+    /// The first one counts.
     func fault(_ oracle: Oracle, _ text: String) {
         guard failure == nil else { return }
         trace.note(now, "FAULT \(oracle.rawValue): \(text)")
@@ -150,7 +154,8 @@ final class World {
 
 /// What must hold at every step.
 enum Oracle: String {
-    case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero, budget
+    case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero,
+        budget
     case durability, offline, secrets, startsAndStops
 }
 

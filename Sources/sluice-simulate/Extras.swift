@@ -1,0 +1,206 @@
+// What a seed adds to the plain films and live streams: regions of the CDN, and their players.
+import CSimulation
+
+/// Which extras a seed has.
+struct ExtrasPlan {
+    let lowLatency: Bool
+    let restless: Bool
+    let isProtected: Bool
+    /// How often the wall clock is set, and the disk is full for a while.
+    let clockJumps, fullDisks: Int
+    /// Settings of the daemon beside those of the plan.
+    private(set) var settings: [String: String] = [:]
+
+    /// - Parameters:
+    ///   - seed: decides which.
+    ///   - isWide: whether there are also the regions and events in which seeds still fail: faults
+    ///     of the daemon that are known and not mended (see <doc:Simulation>).
+    init(seed: UInt64, isWide: Bool) {
+        var random = Seeded(seed ^ 0xE877A)
+        lowLatency = random.chance(35)
+        restless = random.chance(40) && isWide
+        isProtected = random.chance(40) && isWide
+        clockJumps = random.pick([0, 0, 1, 3]) * (isWide ? 1 : 0)
+        fullDisks = random.pick([0, 0, 0, 1, 2]) * (isWide ? 1 : 0)
+        if random.chance(50) { settings["keys"] = random.pick(["off", "standard", "auto"]) }
+    }
+}
+
+/// The extras of a run.
+final class Extras {
+    private let world: World
+    private let cdn: SimulatedCDN
+    private let checks: Checks
+    private var random: Seeded
+    private let lowLatency: LowLatencyStream?
+    private let restless: RestlessLive?
+    private let protected: ProtectedFilm?
+    private let plan: ExtrasPlan
+    private let keepsAll: Bool
+
+    init(_ plan: ExtrasPlan, keepsAll: Bool, _ world: World, _ cdn: SimulatedCDN, _ checks: Checks)
+    {
+        self.world = world
+        self.cdn = cdn
+        self.checks = checks
+        self.plan = plan
+        self.keepsAll = keepsAll
+        random = world.fork()
+        lowLatency =
+            plan.lowLatency
+            ? LowLatencyStream(
+                world, name: "ll", partsAreRanges: random.chance(40),
+                first: random.number(0...2_000)) : nil
+        restless =
+            plan.restless
+            ? RestlessLive(
+                world, name: "restless", token: random.pick([.none, .plain, .signature]),
+                isDated: random.chance(50),
+                first: random.number(0...300)) : nil
+        protected =
+            plan.isProtected
+            ? ProtectedFilm(
+                name: "keyed", segments: random.number(2...9),
+                moved: random.pick([nil, 301, 302, 307, 308]))
+            : nil
+        if let restless { cdn.regions.append(restless) }
+        if let protected { cdn.regions.append(protected) }
+        if let lowLatency { cdn.regions.append(lowLatency) }
+    }
+
+    /// What happens, and who plays, while things go wrong.
+    func beginRough(until end: Int64) -> [Player] {
+        var players: [Player] = []
+        let length = Int((end - world.now) / World.second)
+        func sometime(_ action: @escaping () -> Void) {
+            world.after(Int64(random.number(0...length)) * World.second, action)
+        }
+        func join(_ player: Player) {
+            players.append(player)
+            sometime { player.start() }
+            if random.chance(30) { sometime { player.stop() } }
+        }
+        for _ in 0..<plan.clockJumps { sometime { [self] in jump() } }
+        for _ in 0..<plan.fullDisks { sometime { [self] in fillDisk() } }
+        if let lowLatency {
+            for _ in 0..<random.number(1...3) {
+                join(LowLatencyViewer(lowLatency, until: end, world, checks, port: 9_000))
+            }
+            if random.chance(40) {
+                sometime { lowLatency.freeze() }
+                sometime { lowLatency.thaw() }
+            }
+        }
+        if let restless {
+            for _ in 0..<random.number(1...3) {
+                join(
+                    RestlessViewer(
+                        restless, random.pick(RestlessLive.tracks), until: end, isKept: keepsAll,
+                        world, checks, port: 9_000))
+            }
+            for _ in 0..<random.number(0...3) { disturb(restless, sometime) }
+        }
+        if let protected {
+            for _ in 0..<random.number(1...2) {
+                let track = random.pick(["v", "a"])
+                join(
+                    ProtectedViewer(
+                        protected, track, most: random.number(1...20), world, checks, port: 9_000))
+            }
+        }
+        return players
+    }
+
+    /// Sets the wall clock, as one does who finds it wrong.
+    private func jump() {
+        // Behind the last reading of a list the daemon takes every reading for that one, and a stream
+        // that counts anew for one that goes on: known, and not looked for here.
+        let back = restless == nil ? [-86_400, -7_200, -120, -5] : []
+        let seconds = random.pick(back + [5, 90, 3_600, 200_000])
+        world.trace.mark("clock jump")
+        world.trace.note(world.now, "world: the wall clock jumps by \(seconds) s")
+        csim_shift_wall(Int64(seconds) * World.second)
+    }
+
+    /// Leaves little room or none on the disk for a while.
+    private func fillDisk() {
+        world.trace.mark("full disk")
+        let room = random.pick([0, 4_096, 300_000])
+        world.trace.note(world.now, "disk: \(room) bytes are free")
+        csim_disk_set_free(Int64(room))
+        isFull = true
+        world.after(Int64(random.number(1...60)) * World.second) { [self] in emptyDisk() }
+    }
+
+    private var isFull = false
+    private var looks = 0
+
+    /// Another number whenever the disk is full, so that a daemon that starts meanwhile may refuse to.
+    var diskErrors: Int {
+        if isFull { looks += 1 }
+        return looks
+    }
+
+    private func emptyDisk() {
+        guard isFull else { return }
+        isFull = false
+        world.trace.note(world.now, "disk: there is room again")
+        csim_disk_set_free(-1)
+    }
+
+    private func disturb(_ live: RestlessLive, _ sometime: (@escaping () -> Void) -> Void) {
+        switch random.number(0...3) {
+        case 0:
+            let count = random.pick([1, 3, 40, 5_000])
+            sometime { live.leap(by: count) }
+        case 1, 2: sometime { live.restart() }
+        default:
+            let track = random.pick(RestlessLive.tracks)
+            sometime { live.freeze(track) }
+            sometime { live.thaw() }
+        }
+    }
+
+    /// Who plays while the CDN is gone, and has to get all that was played before.
+    func beginOffline() -> [Player] {
+        guard let protected else { return [] }
+        return ["v", "a"].map {
+            ProtectedViewer(protected, $0, most: .max, world, checks, port: 9_000)
+        }
+    }
+
+    /// Who plays once all is well; each has to come to its end.
+    func beginCalm() -> [Player] {
+        emptyDisk()
+        var players: [Player] = []
+        func join(_ player: Player) {
+            players.append(player)
+            world.after(45 * World.second) { player.start() }
+        }
+        if let lowLatency {
+            lowLatency.thaw()
+            join(
+                LowLatencyViewer(
+                    lowLatency, until: world.now + 150 * World.second, world, checks, port: 9_000))
+        }
+        if let restless {
+            restless.thaw()
+            for track in RestlessLive.tracks + ["v"] {
+                let until = world.now + 200 * World.second
+                join(
+                    RestlessViewer(
+                        restless, track, until: until, isKept: keepsAll, world, checks, port: 9_000)
+                )
+            }
+            if random.chance(60) {
+                world.after(100 * World.second) { [self] in disturb(restless) { $0() } }
+            }
+        }
+        if let protected {
+            for track in ["v", "a"] {
+                join(ProtectedViewer(protected, track, most: .max, world, checks, port: 9_000))
+            }
+        }
+        return players
+    }
+}

@@ -1,0 +1,385 @@
+// A live stream in parts, whose CDN holds requests for lists and parts that are not there yet.
+
+/// A low-latency stream: parts of half a second, four to a segment.
+final class LowLatencyStream: Region {
+    private let world: World
+    let name: String
+    /// Whether parts are byte ranges of their segment.
+    let partsAreRanges: Bool
+    private let first: Int
+    private var files: [String: OriginFile] = [:]
+    private var frozenAt: Int64?
+    /// Time that was lost while frozen.
+    private var lost: Int64 = 0
+
+    static let part: Int64 = World.second / 2
+    static let partsPerSegment = 4
+    static let window = 16
+
+    init(_ world: World, name: String, partsAreRanges: Bool, first: Int) {
+        self.world = world
+        self.name = name
+        self.partsAreRanges = partsAreRanges
+        self.first = first
+    }
+
+    var list: String { "/\(name)/ll.m3u8" }
+
+    func freeze() { frozenAt = frozenAt ?? world.now }
+
+    func thaw() {
+        guard let begin = frozenAt else { return }
+        lost += world.now - begin
+        frozenAt = nil
+    }
+
+    var isFrozen: Bool { frozenAt != nil }
+
+    /// How many parts there have been, from number 0 on.
+    func made(at time: Int64) -> Int {
+        let own = (frozenAt.map { min($0, time) } ?? time) - lost
+        return (first + Self.window) * Self.partsPerSegment + Int(max(0, own) / Self.part)
+    }
+
+    /// Nanoseconds until a count of parts is there.
+    private func wait(for count: Int) -> Int64 {
+        guard frozenAt == nil, count > made(at: world.now) else { return 0 }
+        let missing = count - (first + Self.window) * Self.partsPerSegment
+        return max(0, Int64(missing) * Self.part + lost - world.now) + World.millisecond
+    }
+
+    // MARK: Files
+
+    func segment(_ number: Int) -> String { "/\(name)/s\(number).ts" }
+
+    /// Where a part is: its path, and its place in that where parts are ranges.
+    func place(_ number: Int, _ part: Int) -> (path: String, range: Range<Int>?) {
+        guard partsAreRanges else { return ("/\(name)/s\(number).p\(part).ts", nil) }
+        let size = file(segment(number))?.current.size ?? 0
+        let step = size / Self.partsPerSegment
+        let end = part == Self.partsPerSegment - 1 ? size : (part + 1) * step
+        return (segment(number), part * step..<end)
+    }
+
+    func file(_ path: String) -> OriginFile? {
+        guard path.hasPrefix("/\(name)/s"), path.hasSuffix(".ts") else { return nil }
+        if let known = files[path] { return known }
+        var own = Seeded(Seeded.hash(path))
+        let made = OriginFile(
+            path, size: own.number(400...60_000), validator: own.pick([.strong, .date, .none]),
+            hasRanges: true, isChunked: false)
+        files[path] = made
+        return made
+    }
+
+    // MARK: Answers
+
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
+    {
+        let path = head.pathOnly
+        if path == list { return listAnswer(head, cdn) }
+        guard let file = file(path) else { return nil }
+        let words = path.dropFirst(name.count + 3).dropLast(3).split(separator: ".")
+        guard let number = words.first.flatMap({ Int($0) }) else {
+            return OriginAnswer(status: 404)
+        }
+        let part = words.count > 1 ? Int(words[1].dropFirst()) : nil
+        // A segment that grows is there from its first byte on.
+        let isGrowing = part == nil && partsAreRanges
+        let begins =
+            number * Self.partsPerSegment + (part ?? (isGrowing ? 0 : Self.partsPerSegment - 1))
+        let now = made(at: world.now)
+        guard begins <= now, number >= now / Self.partsPerSegment - Self.window * 2 else {
+            return OriginAnswer(status: 404)
+        }
+        let ends = number * Self.partsPerSegment + (part ?? Self.partsPerSegment - 1) + 1
+        var answer = cdn.answer(file, head, fault)
+        if !isGrowing || ends <= now {
+            answer.delay += wait(for: ends)
+        } else {
+            // The body begins at once where it is there, and ends when its last byte is made.
+            answer.delay += wait(for: count(of: answer, number))
+            answer.fields.removeAll { $0.0 == "ETag" || $0.0 == "Last-Modified" }
+        }
+        return answer
+    }
+
+    /// How many parts there must be for the last byte of an answer.
+    private func count(of answer: OriginAnswer, _ number: Int) -> Int {
+        let words = (answer.fields.first { $0.0 == "Content-Range" }?.1 ?? "").split {
+            " -/".contains($0)
+        }
+        guard words.count == 4, let last = Int(words[2]) else {
+            return (number + 1) * Self.partsPerSegment
+        }
+        let part =
+            (0..<Self.partsPerSegment).first { place(number, $0).range?.contains(last) == true }
+            ?? 3
+        return number * Self.partsPerSegment + part + 1
+    }
+
+    private func listAnswer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer {
+        var delay = cdn.latency
+        let count = made(at: world.now)
+        if let wanted = head.argument("_HLS_msn").flatMap({ Int($0) }) {
+            if wanted > count / Self.partsPerSegment + 2 { return OriginAnswer(status: 400) }
+            let part = head.argument("_HLS_part").flatMap { Int($0) } ?? Self.partsPerSegment - 1
+            delay += wait(for: wanted * Self.partsPerSegment + min(part, Self.partsPerSegment) + 1)
+        }
+        let skips = head.argument("_HLS_skip") != nil
+        return .list(after: delay, rate: cdn.weather.rate, control: "max-age=1") { [self] in
+            text(isDelta: skips)
+        }
+    }
+
+    private func text(isDelta: Bool) -> String {
+        let count = made(at: world.now)
+        let (current, parts) = (count / Self.partsPerSegment, count % Self.partsPerSegment)
+        let first = current - Self.window
+        // Twelve seconds are six segments.
+        let skipped = isDelta ? Self.window - 6 : 0
+        var text =
+            "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n"
+            + "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.5,CAN-SKIP-UNTIL=12\n"
+            + "#EXT-X-PART-INF:PART-TARGET=0.5\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+        if skipped > 0 { text += "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n" }
+        for number in first + skipped..<current {
+            if number >= current - 3 {
+                for part in 0..<Self.partsPerSegment { text += line(number, part) }
+            }
+            text += "#EXTINF:2,\(segment(number))\ns\(number).ts\n"
+        }
+        for part in 0..<parts { text += line(current, part) }
+        let next = place(current, parts)
+        text += "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(next.path.dropFirst(name.count + 2))\""
+        if let range = next.range { text += ",BYTERANGE-START=\(range.lowerBound)" }
+        return text + "\n"
+    }
+
+    private func line(_ number: Int, _ part: Int) -> String {
+        let place = place(number, part)
+        let range = place.range.map { ",BYTERANGE=\"\($0.count)@\($0.lowerBound)\"" } ?? ""
+        return "#EXT-X-PART:DURATION=0.5,URI=\"\(place.path.dropFirst(name.count + 2))\"\(range)\n"
+    }
+}
+
+/// A list with parts, as a low-latency player reads it.
+struct PartList {
+    struct Part {
+        let number, index: Int
+        let url: String
+        let range: Range<Int>?
+    }
+
+    private(set) var parts: [Part] = []
+    private(set) var segments: [(number: Int, path: String, url: String)] = []
+    private(set) var hint: Part?
+    private(set) var skipped = 0
+    /// The segment that is being made, and how many of its parts there are.
+    private(set) var edge = (number: 0, parts: 0)
+
+    init?(_ body: [UInt8]) {
+        let text = String(decoding: body, as: UTF8.self)
+        guard text.hasPrefix("#EXTM3U") else { return nil }
+        var title: String?
+        for line in text.split(separator: "\n") {
+            if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
+                edge = (Int(line.dropFirst(22)) ?? 0, 0)
+            } else if line.hasPrefix("#EXT-X-SKIP:") {
+                skipped = attribute("SKIPPED-SEGMENTS", of: line).flatMap { Int($0) } ?? 0
+                edge.number += skipped
+            } else if line.hasPrefix("#EXT-X-PART:") {
+                let words = (attribute("BYTERANGE", of: line) ?? "").split(separator: "@")
+                    .compactMap { Int($0) }
+                parts.append(
+                    Part(
+                        number: edge.number, index: edge.parts,
+                        url: PlayerList.target(attribute("URI", of: line) ?? ""),
+                        range: words.count == 2 ? words[1]..<words[1] + words[0] : nil))
+                edge.parts += 1
+            } else if line.hasPrefix("#EXT-X-PRELOAD-HINT:") {
+                let start = attribute("BYTERANGE-START", of: line).flatMap { Int($0) }
+                hint = Part(
+                    number: edge.number, index: edge.parts,
+                    url: PlayerList.target(attribute("URI", of: line) ?? ""),
+                    range: start.map { $0..<Int.max })
+            } else if line.hasPrefix("#EXTINF:") {
+                title =
+                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
+                    ?? ""
+            } else if !line.hasPrefix("#"), let path = title {
+                segments.append((edge.number, path, PlayerList.target(line)))
+                edge = (edge.number + 1, 0)
+                title = nil
+            }
+        }
+    }
+}
+
+/// Follows a low-latency stream by blocking reloads; what it finds is fetched by another connection.
+final class LowLatencyViewer: Player {
+    private let live: LowLatencyStream
+    private let until: Int64
+    private let parts: PartFetcher
+    /// The count of parts that the newest list ended with.
+    private var newest: Int?
+    private var newestAt: Int64 = 0
+    /// The same of the newest whole list: delta updates are not what is left when the CDN fails.
+    private var newestWhole: Int?
+
+    /// Players of parts ask for a list this long after it could have been answered, at most.
+    private static let patience = 2 * World.second
+
+    init(_ live: LowLatencyStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
+        self.live = live
+        self.until = until
+        parts = PartFetcher(live, world, checks, port: port)
+        super.init("low-latency viewer of \(live.name)", world, checks, port: port)
+    }
+
+    override func start() { reload() }
+
+    override func stop() {
+        super.stop()
+        parts.stop()
+    }
+
+    private func reload() {
+        guard world.now < until else {
+            parts.stop()
+            return end()
+        }
+        var target = Self.entry(live.list)
+        let wanted = newest.map { $0 + 1 }
+        if let newest {
+            target +=
+                "?_HLS_msn=\(newest / LowLatencyStream.partsPerSegment)&_HLS_part=\(newest % LowLatencyStream.partsPerSegment)"
+            if random.chance(30) { target += "&_HLS_skip=YES" }
+        }
+        let asked = world.now
+        fetch(
+            target,
+            check: { [weak self] response in
+                // What is too far ahead is refused: the player begins again without directives.
+                if response.status == 400 || (self?.failures ?? 0) > 3 { return true }
+                return response.status == 200 && response.isWhole
+            },
+            then: { [weak self] in self?.look(at: $0, askedAt: asked, wanting: wanted) })
+    }
+
+    private func look(at response: PlayerResponse, askedAt asked: Int64, wanting wanted: Int?) {
+        let isOffline = response.first("cache-status")?.contains("offline") == true
+        guard response.status == 200, response.isWhole, !isOffline else {
+            newest = nil
+            return world.after(2 * World.second) { [weak self] in self?.reload() }
+        }
+        guard let list = PartList(response.body) else {
+            return world.fault(.status, "\(name): 200, and no playlist")
+        }
+        let count = list.edge.number * LowLatencyStream.partsPerSegment + list.edge.parts
+        let isStale = response.first("cache-status")?.contains("detail=origin") == true
+        check(count, isStale: isStale, askedAt: asked, wanting: wanted)
+        if list.skipped == 0 { newestWhole = count }
+        let isNew = newest != count
+        (newest, newestAt) = (count, world.now)
+        parts.add(list)
+        world.after(isNew ? 0 : LowLatencyStream.part) { [weak self] in self?.reload() }
+    }
+
+    private func check(_ count: Int, isStale: Bool, askedAt asked: Int64, wanting wanted: Int?) {
+        if let newest = isStale ? newestWhole : newest, count < newest {
+            guard newestAt > world.lastPowerCut else { return }
+            world.fault(.liveForward, "\(name): the list ends with part \(count) after \(newest)")
+        }
+        guard checks.cdn.isCalm(for: 40 * World.second), !live.isFrozen else { return }
+        if let wanted, count < wanted {
+            world.fault(.liveFresh, "\(name): asked for part \(wanted), answered with \(count)")
+        }
+        let before = live.made(at: world.now - Self.patience)
+        if count < before, world.now - asked > Self.patience || wanted == nil {
+            world.fault(
+                .liveFresh,
+                "\(name): the list ends with part \(count), the CDN has had \(before) for a while")
+        }
+    }
+}
+
+/// Fetches the parts and segments of a low-latency stream, and what is announced.
+final class PartFetcher: Player {
+    private let live: LowLatencyStream
+    private var waiting: [PartList.Part] = []
+    private var known: Set<Int> = []
+    private var isBusy = false
+
+    init(_ live: LowLatencyStream, _ world: World, _ checks: Checks, port: UInt16) {
+        self.live = live
+        super.init("parts of \(live.name)", world, checks, port: port)
+    }
+
+    func add(_ list: PartList) {
+        let wanted = list.parts.suffix(3) + (random.chance(60) ? list.hint.map { [$0] } ?? [] : [])
+        for part in wanted where known.insert(part.number * 8 + part.index).inserted {
+            waiting.append(part)
+        }
+        if waiting.count > 12 { waiting.removeFirst(waiting.count - 12) }
+        if !isBusy { next() }
+        if random.chance(5), let segment = list.segments.last { fetchSegment(segment) }
+    }
+
+    private func fetchSegment(_ segment: (number: Int, path: String, url: String)) {
+        let fetcher = OneFile(segment.path, segment.url, world, checks, port: 9_000)
+        segments.append(fetcher)
+        fetcher.start()
+    }
+
+    private var segments: [OneFile] = []
+
+    override func stop() {
+        super.stop()
+        for fetcher in segments { fetcher.stop() }
+    }
+
+    private func next() {
+        guard !waiting.isEmpty, !wasStopped else { return isBusy = false }
+        isBusy = true
+        let part = waiting.removeFirst()
+        let place = live.place(part.number, part.index)
+        // A hint says where a range begins, and the stream knows where it ends.
+        let range = part.range.map { $0.upperBound == .max ? (place.range ?? $0) : $0 }
+        if let range, range != place.range {
+            return world.fault(
+                .status, "\(name): part \(part.number).\(part.index) is said to be \(range)")
+        }
+        let fields = range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
+        fetch(
+            part.url, fields,
+            check: { [checks, weak self] response in
+                let asked =
+                    range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
+                    ?? .whole
+                if checks.media(place.path, asked, response, abandoned: false) { return true }
+                return (self?.failures ?? 9) > 1
+            },
+            then: { [weak self] _ in self?.next() })
+    }
+}
+
+/// Asks for one file, a few times at most.
+final class OneFile: Player {
+    private let path: String
+    private let url: String
+
+    init(_ path: String, _ url: String, _ world: World, _ checks: Checks, port: UInt16) {
+        (self.path, self.url) = (path, url)
+        super.init("reader of \(path)", world, checks, port: port)
+    }
+
+    override func start() {
+        fetch(
+            url,
+            check: { [checks, path, weak self] response in
+                checks.media(path, .whole, response, abandoned: false) || (self?.failures ?? 9) > 2
+            },
+            then: { [weak self] _ in self?.end() })
+    }
+}

@@ -1,0 +1,118 @@
+// One connection of the CDN: requests are read, answers leave as their weather says.
+
+/// A connection to the CDN; answers one request after the other.
+final class OriginConnection {
+    private let cdn: SimulatedCDN
+    private let stream: Stream
+    private var input: [UInt8] = []
+    private var isBusy = false
+    private var isSilent = false
+
+    var isOpen: Bool { stream.isOpen }
+
+    private static let piece = 8_192
+
+    init(_ cdn: SimulatedCDN, _ stream: Stream) {
+        self.cdn = cdn
+        self.stream = stream
+        stream.received = { [weak self] bytes in
+            self?.input += bytes
+            self?.next()
+        }
+        // Somebody has to hold it while the connection is open.
+        stream.ended = { [self] in _ = self }
+    }
+
+    /// Sends nothing any more, and lets the other end find out.
+    func fallSilent() { isSilent = true }
+
+    private func next() {
+        guard !isBusy, !isSilent, let request = readRequest() else { return }
+        isBusy = true
+        let answer = cdn.answer(request)
+        cdn.world.trace.note(
+            cdn.world.now,
+            "cdn: \(request.method) \(request.path) \(request.fields["range"] ?? "") "
+                + "\(request.fields["if-range"] ?? "") -> \(answer.status) "
+                + "\(answer.fields.first { $0.0 == "Content-Range" }?.1 ?? "") \(answer.body.count) "
+                + "\(answer.isChunked ? "chunked " : "")\(answer.fields.first { $0.0 == "ETag" }?.1 ?? "")"
+        )
+        cdn.world.after(answer.delay) { [self] in begin(answer, request) }
+    }
+
+    private func readRequest() -> OriginRequest? {
+        guard let end = endOfHead(input) else { return nil }
+        var lines = String(decoding: input[..<end], as: UTF8.self).split(separator: "\r\n")
+        input.removeFirst(end + 4)
+        let first = lines.removeFirst().split(separator: " ")
+        guard first.count == 3 else { return nil }
+        var fields: [String: String] = [:]
+        for line in lines {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            if parts.count == 2 {
+                fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
+            }
+        }
+        return OriginRequest(method: String(first[0]), path: String(first[1]), fields: fields)
+    }
+
+    private func begin(_ answer: OriginAnswer, _ request: OriginRequest) {
+        guard stream.isOpen, !isSilent else { return }
+        var answer = answer
+        if let made = answer.made { answer.body = made() }
+        switch answer.ending {
+        case .noHead: return stream.reset()
+        case .garbage:
+            stream.send(Array("RTSP/9 what\r\n\r\n".utf8))
+            return stream.finish()
+        default: break
+        }
+        var head = "HTTP/1.1 \(answer.status) X\r\n"
+        for (name, value) in answer.fields { head += "\(name): \(value)\r\n" }
+        let hasBody = request.method != "HEAD" && answer.status != 304
+        if answer.isChunked, hasBody {
+            head += "Transfer-Encoding: chunked\r\n"
+        } else if answer.status != 304 {
+            head += "Content-Length: \(answer.body.count)\r\n"
+        }
+        if case .closes = answer.ending { head += "Connection: close\r\n" }
+        stream.send(Array((head + "\r\n").utf8))
+        send(hasBody ? answer : OriginAnswer(status: answer.status), from: 0)
+    }
+
+    private func send(_ answer: OriginAnswer, from offset: Int) {
+        guard stream.isOpen, !isSilent else { return }
+        var end = min(answer.body.count, offset + Self.piece)
+        switch answer.ending {
+        case .cut(let place) where end >= place:
+            end = min(end, place)
+            put(answer, offset..<max(offset, end))
+            return stream.finish()
+        case .reset(let place) where end >= place: return stream.reset()
+        case .stall(let place) where end >= place:
+            put(answer, offset..<max(offset, min(end, place)))
+            return
+        default: break
+        }
+        put(answer, offset..<end)
+        guard end == answer.body.count else {
+            return cdn.world.after(Int64(end - offset) * World.second / Int64(answer.rate)) {
+                [self] in
+                send(answer, from: end)
+            }
+        }
+        if answer.isChunked { stream.send(Array("0\r\n\r\n".utf8)) }
+        if answer.status == 200, let list = answer.list { cdn.listSent[list] = cdn.world.now }
+        if case .closes = answer.ending { return stream.finish() }
+        isBusy = false
+        next()
+    }
+
+    private func put(_ answer: OriginAnswer, _ range: Range<Int>) {
+        guard !range.isEmpty else { return }
+        answer.file?.bytesSent += range.count
+        if answer.isChunked { stream.send(Array((String(range.count, radix: 16) + "\r\n").utf8)) }
+        stream.send(Array(answer.body[range]))
+        if answer.isChunked { stream.send([0x0D, 0x0A]) }
+    }
+}
