@@ -11,10 +11,8 @@ struct ExtrasPlan {
     /// Settings of the daemon beside those of the plan.
     private(set) var settings: [String: String] = [:]
 
-    /// - Parameters:
-    ///   - seed: decides which.
-    ///   - isWide: whether there are also the regions and events in which seeds still fail: faults
-    ///     of the daemon that are known and not mended (see <doc:Simulation>).
+    /// Decides by the seed; wide, there are also the regions and events in which seeds still fail, for
+    /// faults of the daemon that are known and not mended (see <doc:Simulation>).
     init(seed: UInt64, isWide: Bool) {
         var random = Seeded(seed ^ 0xE877A)
         lowLatency = random.chance(35)
