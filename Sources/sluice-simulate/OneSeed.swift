@@ -46,9 +46,14 @@ struct OneSeed {
         let plan = ScenarioPlan(seed: seed)
         // The same name in each run of a seed: a path decides the order of some sets.
         let home = "/dev/shm/sluice-simulation-\(seed)"
-        // Another run of the seed has it; the lock ends with this process.
-        let lock = open(home + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        flock(lock, LOCK_EX)
+        // Another run of the seed may have it: one file, and a byte of it for each seed, so that
+        // nothing is left of many seeds. The lock ends with this process.
+        let lock = open("/dev/shm/sluice-simulation.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        var byte = flock()
+        byte.l_type = Int16(F_WRLCK)
+        byte.l_start = off_t(seed & UInt64(Int64.max))
+        byte.l_len = 1
+        _ = fcntl(lock, F_SETLKW, &byte)
         removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }
