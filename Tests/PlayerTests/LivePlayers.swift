@@ -6,10 +6,9 @@ import ScenarioSupport
 import Synchronization
 import Testing
 
-/// After the other players: the clock of the stream must not run away from busy cores.
-extension Players {
-    @Suite struct Live {}
-}
+/// Beside few others: the clock of the stream must not run away from busy cores.
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.timed), .grouped)
+struct LivePlayers {}
 
 /// A player that watches a live stream to its end.
 private enum LivePlayer: String, CaseIterable, Sendable {
@@ -109,7 +108,7 @@ private enum LivePlayer: String, CaseIterable, Sendable {
 /// Two seconds at 24 frames a second.
 private let framesASegment = 48
 
-extension Players.Live {
+extension LivePlayers {
     /// Lets all players watch what `advance` moves on, from three segments to six.
     ///
     /// `isOnce` says whether the origin is asked for each segment once whoever plays it. Where
