@@ -60,10 +60,9 @@ bool csim_disk_takes(int descriptor, int64_t offset, int64_t count) {
     return true;
 }
 
-static void remember(int descriptor, int64_t offset, int64_t count, int64_t new_size) {
+static void remember(int descriptor, int64_t offset, int64_t count) {
     struct stat known;
     if (!followed || fstat(descriptor, &known) || !S_ISREG(known.st_mode)) return;
-    (void)new_size;
     int64_t held = known.st_size - offset;
     if (held < 0) held = 0;
     if (held > count) held = count;
@@ -81,14 +80,14 @@ static void remember(int descriptor, int64_t offset, int64_t count, int64_t new_
 }
 
 void csim_disk_writes(int descriptor, int64_t offset, int64_t count) {
-    remember(descriptor, offset, count, -1);
+    remember(descriptor, offset, count);
 }
 
 void csim_disk_resizes(int descriptor, int64_t size) {
     struct stat known;
     if (fstat(descriptor, &known)) return;
     int64_t cut = known.st_size > size ? known.st_size - size : 0;
-    remember(descriptor, known.st_size - cut, cut, size);
+    remember(descriptor, known.st_size - cut, cut);
 }
 
 static void release(struct former *former) {

@@ -14,12 +14,11 @@ struct Checks {
     /// Holds a response for a file against all versions that the file had.
     ///
     /// - Returns: true where the player has what it asked for.
-    func media(_ path: String, _ asked: Asked, _ response: PlayerResponse, abandoned: Bool) -> Bool
-    {
+    func media(_ path: String, _ asked: Asked, _ response: PlayerResponse) -> Bool {
         guard let file = cdn.file(path) else { return false }
         switch response.status {
-        case 200: return whole(file, response, abandoned)
-        case 206: return part(file, asked, response, abandoned)
+        case 200: return whole(file, response)
+        case 206: return part(file, asked, response)
         case 416: return unsatisfiable(file, asked, response)
         case 0, 404, 403, 410, 429, 500...504: return false
         default:
@@ -42,7 +41,7 @@ struct Checks {
         }
     }
 
-    private func whole(_ file: OriginFile, _ response: PlayerResponse, _ abandoned: Bool) -> Bool {
+    private func whole(_ file: OriginFile, _ response: PlayerResponse) -> Bool {
         guard let version = fits(file, response, from: 0) else {
             world.fault(
                 .bytes,
@@ -64,7 +63,7 @@ struct Checks {
     }
 
     private func part(
-        _ file: OriginFile, _ asked: Asked, _ response: PlayerResponse, _ abandoned: Bool
+        _ file: OriginFile, _ asked: Asked, _ response: PlayerResponse
     ) -> Bool {
         guard case .range(let first, let last) = asked else {
             world.fault(.status, "\(file.path): 206 where no range was asked for")

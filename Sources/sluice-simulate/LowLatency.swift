@@ -357,7 +357,7 @@ final class PartFetcher: Player {
                 let asked =
                     range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
                     ?? .whole
-                if checks.media(place.path, asked, response, abandoned: false) { return true }
+                if checks.media(place.path, asked, response) { return true }
                 return (self?.failures ?? 9) > 1
             },
             then: { [weak self] _ in self?.next() })
@@ -378,7 +378,7 @@ final class OneFile: Player {
         fetch(
             url,
             check: { [checks, path, weak self] response in
-                checks.media(path, .whole, response, abandoned: false) || (self?.failures ?? 9) > 2
+                checks.media(path, .whole, response) || (self?.failures ?? 9) > 2
             },
             then: { [weak self] _ in self?.end() })
     }

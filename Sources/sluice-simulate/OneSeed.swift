@@ -68,12 +68,11 @@ struct OneSeed {
         let scenario = Scenario(plan, extras, configuration, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
-        if let failure, !prints {
+        if failure != nil, !prints {
             for line in trace.tail.suffix(60) { say(line) }
             say(
                 "to see all of it: sluice-simulate --seed \(seed)\(isWide ? " --wide" : "") --trace"
             )
-            _ = failure
         }
         let marks = trace.marks.sorted { $0.key < $1.key }
             .map { "\($0.key.replacing(" ", with: "_"))=\($0.value)" }.joined(separator: " ")

@@ -116,7 +116,7 @@ final class Viewer: Player {
         let segment = list.segments[index]
         fetch(
             segment.url,
-            check: { [checks] in checks.media(segment.path, .whole, $0, abandoned: false) },
+            check: { [checks] in checks.media(segment.path, .whole, $0) },
             then: { [weak self] _ in
                 guard let self else { return }
                 fetched.insert(segment.path)
@@ -156,8 +156,7 @@ final class Seeker: Player {
             abortAfter: abort,
             check: { [checks] response in
                 _ = checks.media(
-                    segment.path, .range(first: first, last: last), response,
-                    abandoned: abort != nil)
+                    segment.path, .range(first: first, last: last), response)
                 return true
             },
             then: { [weak self] _ in
@@ -191,7 +190,7 @@ final class Swiper: Player {
             fetch(
                 segment.url, abortAfter: random.number(0...150_000),
                 check: { [checks] in
-                    _ = checks.media(segment.path, .whole, $0, abandoned: true)
+                    _ = checks.media(segment.path, .whole, $0)
                     return true
                 },
                 then: { [weak self] _ in
@@ -246,7 +245,7 @@ final class LiveViewer: Player {
         fetch(
             newest.url,
             check: { [checks, weak self] response in
-                if checks.media(newest.path, .whole, response, abandoned: false) { return true }
+                if checks.media(newest.path, .whole, response) { return true }
                 // What has left the window is not waited for.
                 return (self?.failures ?? 9) > 2
             },

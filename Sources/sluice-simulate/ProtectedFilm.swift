@@ -206,7 +206,7 @@ final class ProtectedViewer: Player {
                     next.range.map {
                         Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1)
                     } ?? .whole
-                return checks.media(next.path, asked, response, abandoned: false)
+                return checks.media(next.path, asked, response)
             },
             then: { [weak self] _ in
                 guard let self else { return }

@@ -76,7 +76,7 @@ final class QuietScenes: Player {
                 world.now,
                 "scene \(scene): \(response.status) \(response.body.count)\(response.isWhole ? "" : " broken") "
                     + "\(response.first("cache-status") ?? "")")
-            _ = checks.media(file.path, asked, response, abandoned: abortAfter != nil)
+            _ = checks.media(file.path, asked, response)
             then(response)
         }
     }
@@ -363,7 +363,7 @@ final class QuietScenes: Player {
             fetch(
                 newest.url,
                 check: { [weak self, checks] response in
-                    guard checks.media(newest.path, .whole, response, abandoned: false) else {
+                    guard checks.media(newest.path, .whole, response) else {
                         return false
                     }
                     guard let file = checks.cdn.file(newest.path) else { return true }

@@ -250,7 +250,7 @@ final class RestlessViewer: Player {
             segment.url,
             check: { [weak self] response in
                 guard let self else { return true }
-                if checks.media(path, .whole, response, abandoned: false) {
+                if checks.media(path, .whole, response) {
                     checkEpoch(path, epoch, response)
                     return true
                 }

@@ -75,7 +75,7 @@ final class Scenario {
     private let extras: Extras
     var players: [Player] = []
     var random: Seeded
-    private var diskErrors: [(at: Int64, code: CInt)] = []
+    private var diskErrors: [CInt] = []
     private var diskFaults = 0
     private var isRough = true
 
@@ -144,7 +144,7 @@ final class Scenario {
         }
         sometime(plan.diskFaults) { [unowned self] in
             guard isRough else { return }
-            diskErrors.append((world.now, random.pick([ENOSPC, EIO, EDQUOT, EMFILE])))
+            diskErrors.append(random.pick([ENOSPC, EIO, EDQUOT, EMFILE]))
         }
         for _ in 0..<plan.players {
             world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second) {
@@ -195,7 +195,7 @@ final class Scenario {
         // What cannot fail so on a real system does not here.
         let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(
             call)
-        switch error.code {
+        switch error {
         case ENOSPC, EDQUOT: if !isWrite { return 0 }
         case EMFILE: if !call.hasPrefix("open") { return 0 }
         default: if path.contains(".sqlite") { return 0 }
@@ -203,9 +203,9 @@ final class Scenario {
         if path.contains(".sqlite"), random.chance(50) { return 0 }
         diskErrors.removeFirst()
         diskFaults += 1
-        world.trace.mark("disk: \(call) \(String(cString: strerror(error.code)))")
-        world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error.code)")
-        return error.code
+        world.trace.mark("disk: \(call) \(String(cString: strerror(error)))")
+        world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error)")
+        return error
     }
 
     private func addPlayer(until end: Int64) {
@@ -218,7 +218,7 @@ final class Scenario {
         case 6...7:
             player = Swiper(plan.films, swipes: random.number(2...10), world, checks, port: 9_000)
         default:
-            if let live = cdn.lives.first(where: { _ in true }) {
+            if let live = cdn.lives.first {
                 player = LiveViewer(live, until: end, world, checks, port: 9_000)
             } else {
                 player = Viewer(film, segments: 3, world, checks, port: 9_000)
@@ -240,7 +240,6 @@ final class Scenario {
     private func runCalm() {
         guard world.failure == nil else { return }
         cdn.weather = .calm
-        if cdn.weather.isOutage { cdn.endOutage() }
         cdn.endOutage()
         diskErrors = []
         isRough = false
@@ -394,7 +393,7 @@ final class OfflineReader: Player {
     override func start() {
         fetch(
             Self.entry(path),
-            check: { [checks, path] in checks.media(path, .whole, $0, abandoned: false) },
+            check: { [checks, path] in checks.media(path, .whole, $0) },
             then: { [weak self] _ in self?.end() })
     }
 }

@@ -25,7 +25,7 @@ struct csim_world {
     /// Returns: 0, or the error that connect(2) fails with at once.
     int (*_Nullable connect)(void *_Nullable context, uint32_t address, uint16_t port, int peer,
                              int descriptor);
-    /// The time that the next call of the same name is to fail with, 0 for none: `name` is the
+    /// The error that a call is to fail with (errno(3)), 0 for none: `name` is the
     /// function's, `path` the file's where it has one.
     int (*_Nullable fail)(void *_Nullable context, const char *_Nonnull name, const char *_Nonnull path,
                           int64_t count);
