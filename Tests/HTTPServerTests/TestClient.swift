@@ -28,23 +28,34 @@ struct Answer: Equatable {
 /// One connection; every wait ends after `patience` seconds.
 final class TestClient {
     let number: CInt
+    private let port: UInt16
     private var pending: [UInt8] = []
     private(set) var end: StreamEnd?
 
-    init(port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil) {
+    convenience init(port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil) {
+        self.init(unconnectedTo: port, patience: patience, receiveBuffer: receiveBuffer)
+        connect()
+    }
+
+    /// Makes the socket only; `connect()` does the rest.
+    init(unconnectedTo port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil) {
+        self.port = port
         number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var time = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         if var size = receiveBuffer {
             setsockopt(number, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         }
+    }
+
+    func connect() {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         let status = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                Glibc.connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
         precondition(status == 0, "cannot connect: \(errno)")
