@@ -50,6 +50,10 @@ let package = Package(
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        // HTTP/2 framing, flow control and HPACK: the library that curl and Apache use.
+        .systemLibrary(
+            name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .systemLibrary(name: "CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "Numbers", swiftSettings: pure),
         // International host names and public suffixes: tables that change with Unicode and with
@@ -94,8 +98,10 @@ let package = Package(
             swiftSettings: strict),
 
         // Row 4: sockets, disk, libcurl.
+        .target(name: "TLS", dependencies: ["CSSL", "Posix"], swiftSettings: strict),
         .target(
-            name: "HTTPServer", dependencies: ["Numbers", "HTTP", "Posix", "Reactor"],
+            name: "HTTPServer",
+            dependencies: ["Numbers", "HTTP", "Posix", "Reactor", "URISyntax", "TLS", "CNGHTTP2"],
             swiftSettings: strict),
         .target(
             name: "Store",
@@ -210,6 +216,7 @@ let package = Package(
             name: "DaemonService",
             dependencies: [
                 "Numbers", "Posix", "Reactor", "Routing", "CachePolicy", "Lookahead", "HTTPServer",
+                "TLS",
                 "Store", "Upstream", "Model", "Library", "Ahead", "Serving", "CommandSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),

@@ -1,4 +1,5 @@
 // Reading the configuration again while the daemon runs.
+import HTTPServer
 import Logging
 import Library
 import Model
@@ -12,6 +13,7 @@ package final class ConfigurationReload {
     package typealias Read = @Sendable () async throws -> DaemonConfiguration
 
     private let core: ProxyCore
+    private let server: HTTPServer
     private let log: Logger
     private let read: Read
     /// The settings that this process was started with and cannot change.
@@ -21,10 +23,12 @@ package final class ConfigurationReload {
     private var mustReadAgain = false
 
     init(
-        core: ProxyCore, log: Logger, running: [String: String], read: @escaping Read
+        core: ProxyCore, server: HTTPServer, log: Logger, running: [String: String],
+        read: @escaping Read
     ) {
         self.running = running
         self.core = core
+        self.server = server
         self.log = log
         self.read = read
     }
@@ -57,6 +61,7 @@ package final class ConfigurationReload {
         switch result {
         case .success(let configuration):
             core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
+            if let secure = configuration.secure { server.use(secure.certificates) }
             log.notice(
                 "configuration read again on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])

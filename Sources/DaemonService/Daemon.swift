@@ -82,8 +82,9 @@ package final class Daemon {
         }
         do throws(SystemError) {
             let server = try HTTPServer(
-                addresses: configuration.addresses, loops: configuration.loops,
-                limits: configuration.limits, onHold: core.loopHoldObserver
+                addresses: configuration.addresses, secure: configuration.secure,
+                loops: configuration.loops, limits: configuration.limits,
+                onHold: core.loopHoldObserver
             ) { _ in CachingProxy(core: core, status: status) }
             connections.follow(server)
             return server
@@ -111,7 +112,9 @@ package final class Daemon {
         let limit = raisedDescriptorLimit()
         let upstream = configuration.upstream.normalised
         let demand = DescriptorBudget.Demand(
-            loops: configuration.loops, addresses: configuration.addresses.count,
+            loops: configuration.loops,
+            addresses: configuration.addresses.count
+                + (configuration.secure?.addresses.count ?? 0),
             transfers: upstream.slots + upstream.expressCap,
             connections: configuration.limits.connections,
             openObjects: configuration.store.maxOpenObjects)
@@ -184,7 +187,8 @@ package final class Daemon {
     /// SIGHUP has the configuration read again; mounts, policies and key rules follow it.
     package func run(rereading read: @escaping ConfigurationReload.Read) throws {
         for address in server.boundAddresses {
-            print("sluice ready http://\(address)")
+            let isSecure = server.boundSecureAddresses.contains(address)
+            print("sluice ready \(isSecure ? "https" : "http")://\(address)")
         }
         fflush(nil)
         ServiceManager.notify("READY=1\nSTATUS=Listening")
@@ -192,7 +196,7 @@ package final class Daemon {
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
         let reload = ConfigurationReload(
-            core: core, log: log, running: configuration.fixedSettings, read: read)
+            core: core, server: server, log: log, running: configuration.fixedSettings, read: read)
         var isStopping = false
         let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {
             [server, log, configuration, core] signal, loop in

@@ -2,7 +2,7 @@
 import CommandSupport
 import CachePolicy
 import FoundationEssentials
-import HTTPServer
+package import HTTPServer
 import Lookahead
 package import Logging
 package import Posix
@@ -12,10 +12,13 @@ import Serving
 import Routing
 package import Store
 package import Upstream
+import TLS
 
 /// Everything `serve` needs.
 package struct DaemonConfiguration: Sendable {
     package var addresses: [SocketAddress] = []
+    /// Where and as whom to speak TLS; nil for nowhere.
+    package var secure: SecureListening?
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     package var proxy = ProxySettings()
@@ -82,11 +85,38 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
             }
         }
+        readSecurity(&reader)
         let isRemoteAllowed = reader.isOn("allow-remote")
         if isShared, reader.text("token") == nil, !isRemoteAllowed {
             reader.fault(
                 "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote"
             )
+        }
+    }
+
+    /// Reads the certificates too: what is wrong with them is a fault of the configuration.
+    private mutating func readSecurity(_ reader: inout SettingsReader) {
+        let certificates = reader.list("tls-cert")
+        let keys = reader.list("tls-key")
+        guard reader.text("tls-port") != nil else {
+            if !certificates.isEmpty || !keys.isEmpty {
+                reader.fault("tls-cert and tls-key are for a tls-port, which is missing")
+            }
+            return
+        }
+        let port = UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
+        guard !certificates.isEmpty, certificates.count == keys.count else {
+            reader.fault(
+                "tls-port needs a tls-cert and a tls-key for each; 'sluice tls init' makes a pair")
+            return
+        }
+        let files = zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) }
+        do throws(TLSConfigurationError) {
+            secure = SecureListening(
+                addresses: addresses.map { SocketAddress(bytes: $0.bytes, port: port) },
+                certificates: try TLSCertificates(files))
+        } catch {
+            reader.fault("\(error)")
         }
     }
 

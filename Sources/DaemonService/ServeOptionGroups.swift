@@ -14,6 +14,24 @@ package struct ListeningOptions: ParsableArguments {
     @Option(help: "TCP port. 0...65535, 0 takes a free one; default 9000.")
     var port: String?
 
+    @Option(
+        help:
+            "TCP port for TLS, with HTTP/2 and HTTP/1.1, on every bound address. 0...65535, 0 takes a free one; default none."
+    )
+    var tlsPort: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "File of the certificate for TLS and those that lead to its authority, in PEM form; with a tls-key for each, several may be given.",
+            valueName: "FILE"))
+    var tlsCert: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "File of the private key of the tls-cert in the same place, in PEM form, without a passphrase.",
+            valueName: "FILE"))
+    var tlsKey: [String] = []
+
     @Flag(help: "Listen beyond loopback without a token; default off.")
     var allowRemote = false
 

@@ -31,7 +31,8 @@ package struct ServeOptions {
     /// The scalars given as flags, by name.
     package var scalars: [String: String] {
         let given: [(String, String?)] = [
-            ("port", listening.port), ("cache-dir", storage.cacheDir),
+            ("port", listening.port), ("tls-port", listening.tlsPort),
+            ("cache-dir", storage.cacheDir),
             ("cache-size", storage.cacheSize),
             ("min-free", storage.minFree), ("retention", storage.retention),
             ("read-ahead", ahead.readAhead),
@@ -67,7 +68,8 @@ package struct ServeOptions {
     package var lists: [String: [String]] {
         [
             "bind": listening.bind, "allow-host": origins.allowHost, "mount": origins.mount,
-            "host-name": listening.hostName,
+            "host-name": listening.hostName, "tls-cert": listening.tlsCert,
+            "tls-key": listening.tlsKey,
             "cors-origin": listening.corsOrigin, "origin-policy": storage.originPolicy,
             "key-rule": storage.keyRule,
             "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
@@ -77,13 +79,13 @@ package struct ServeOptions {
     /// The names whose values are lists.
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
-        "origin-look-ahead", "origin-keep-head",
+        "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key",
     ]
 
     /// The names whose settings follow a configuration that is read again.
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
-        "origin-keep-head",
+        "origin-keep-head", "tls-cert", "tls-key",
     ]
 
     /// Settings that former versions had: still accepted, so that an upgrade does not keep a daemon
@@ -100,6 +102,6 @@ package struct ServeOptions {
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
         "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
-        "keep-head", "origin-keep-head", "beyond-head", "pace",
+        "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
     ]
 }

@@ -13,6 +13,7 @@ package struct HTTPVersion: Sendable, Hashable, Comparable {
 
     package static let http10 = HTTPVersion(major: 1, minor: 0)
     package static let http11 = HTTPVersion(major: 1, minor: 1)
+    package static let http2 = HTTPVersion(major: 2, minor: 0)
 
     package static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
         (left.major, left.minor) < (right.major, right.minor)
@@ -20,5 +21,11 @@ package struct HTTPVersion: Sendable, Hashable, Comparable {
 }
 
 extension HTTPVersion: CustomStringConvertible {
-    package var description: String { "HTTP/\(major).\(minor)" }
+    /// From 2 on the minor version is not part of the name (RFC 9110 section 2.5).
+    package var description: String { "HTTP/\(viaName)" }
+}
+
+extension HTTPVersion {
+    /// The received protocol of a `Via` member (RFC 9110 section 7.6.3): `1.1`, `2`.
+    package var viaName: String { major < 2 ? "\(major).\(minor)" : "\(major)" }
 }

@@ -8,7 +8,9 @@ struct RequestLine: Sendable {
     let version: HTTPVersion
 
     /// Reads a line without its CRLF.
-    init(_ line: Span<UInt8>) throws(RequestError) {
+    ///
+    /// - Parameter version: The one that is told by other means than the line; nil to read it there.
+    init(_ line: Span<UInt8>, version told: HTTPVersion?) throws(RequestError) {
         var index = 0
         while index < line.count, ASCII.isToken(line[index]) { index += 1 }
         guard index > 0, index < line.count, line[index] == ASCII.space else {
@@ -34,7 +36,10 @@ struct RequestLine: Sendable {
         guard index < line.count, line[index] == ASCII.space else {
             throw .badRequest("The request line has no version.")
         }
-        version = try RequestLine.version(line.extracting((index + 1)..<line.count))
+        version =
+            if let told { told } else {
+                try RequestLine.version(line.extracting((index + 1)..<line.count))
+            }
         target = RequestLine.text(line.extracting(targetStart..<index), isVisible: isVisible)
         if let fault = RequestTarget.fault(of: target, method: method) {
             throw .badRequest(fault)

@@ -20,6 +20,7 @@ package enum ParseOutcome: Sendable, Equatable {
 /// line → `finishHead` → request line.
 package struct RequestParser: Sendable {
     private let limits: RequestLimits
+    private let version: HTTPVersion?
     private var progress = Progress()
 
     /// How far the head has been understood; offsets count from the start of the input.
@@ -33,8 +34,11 @@ package struct RequestParser: Sendable {
         var entries: [Fields.Entry] = []
     }
 
-    package init(limits: RequestLimits = RequestLimits()) {
+    /// - Parameter version: For heads that came in the frames of a later version and were written
+    ///   down as lines, whatever version those name; nil to read it in the request line.
+    package init(limits: RequestLimits = RequestLimits(), version: HTTPVersion? = nil) {
         self.limits = limits
+        self.version = version
     }
 
     /// Whether part of a head has been seen, so that a connection ending now ends in its middle.
@@ -139,7 +143,7 @@ package struct RequestParser: Sendable {
                 progress.sawEmptyLine = true
                 return false
             }
-            progress.requestLine = try RequestLine(input.extracting(line))
+            progress.requestLine = try RequestLine(input.extracting(line), version: version)
             progress.fieldsStart = progress.position
             progress.entries.reserveCapacity(16)
             return false

@@ -6,6 +6,7 @@ import Reactor
 /// Watches a listener and hands its connections to the loop's server.
 final class Acceptor: ReadinessHandler {
     private let listener: SharedDescriptor
+    private let isSecure: Bool
     private let server: ServerLoop
     private var registration: Registration?
     private var retry: TimerID?
@@ -18,11 +19,12 @@ final class Acceptor: ReadinessHandler {
     /// that going on at once would spin.
     private static let backOff = Interval.milliseconds(100)
 
-    init(_ listener: SharedDescriptor, on server: ServerLoop) throws(SystemError) {
-        self.listener = listener
+    init(_ listener: Listener, on server: ServerLoop) throws(SystemError) {
+        self.listener = listener.socket
+        isSecure = listener.isSecure
         self.server = server
-        spare = try duplicate(listener.number)
-        registration = try server.loop.watch(listener.number, for: .readable, handler: self)
+        spare = try duplicate(self.listener.number)
+        registration = try server.loop.watch(self.listener.number, for: .readable, handler: self)
     }
 
     func ready(_ readiness: Readiness, on loop: EventLoop) {
@@ -34,7 +36,7 @@ final class Acceptor: ReadinessHandler {
             do throws(SystemError) {
                 guard let accepted = try Posix.accept(from: listener.number) else { return }
                 let peer = accepted.peer
-                server.adopt(accepted.takeDescriptor(), peer: peer)
+                server.adopt(accepted.takeDescriptor(), peer: peer, isSecure: isSecure)
             } catch {
                 switch error.code {
                 case EMFILE, ENFILE:
@@ -62,7 +64,7 @@ final class Acceptor: ReadinessHandler {
         defer { spare = try? duplicate(listener.number) }
         do throws(SystemError) {
             guard let accepted = try Posix.accept(from: listener.number) else { return .noneWaits }
-            server.turnAway(accepted.takeDescriptor())
+            server.turnAway(accepted.takeDescriptor(), isSecure: isSecure)
             return .turnedAway
         } catch {
             // Another thread took the number meanwhile.

@@ -43,7 +43,7 @@ extension Connection {
 
     /// Reads content that somebody waits for.
     func readContent() {
-        switch server.receive(from: number) {
+        switch receive() {
         case .bytes(let count):
             state.contentArrived(count, now: server.loop.now)
             keep(count)

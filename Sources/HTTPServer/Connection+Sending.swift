@@ -1,6 +1,7 @@
 import HTTP
 import Posix
 import Reactor
+import TLS
 import URISyntax
 
 /// The sending half of a connection: heads, content and framing, as far as the socket has room.
@@ -207,8 +208,7 @@ extension Connection {
     private func flush(more: Bool) -> Turn? {
         while outputStart < output.count {
             let outcome = output.withUnsafeBytes { bytes in
-                Posix.send(
-                    UnsafeRawBufferPointer(rebasing: bytes[outputStart...]), to: number, more: more)
+                send(UnsafeRawBufferPointer(rebasing: bytes[outputStart...]), more: more)
             }
             switch outcome {
             case .bytes(let count):
@@ -222,7 +222,22 @@ extension Connection {
         }
         if output.capacity > 0 { server.giveBack(&output) }
         outputStart = 0
+        if let tls, tls.hasUnsent, !more { return flush(tls) }
         return nil
+    }
+
+    /// Sends the records that the socket had no room for; nil when all are out.
+    private func flush(_ tls: TLSSession) -> Turn? {
+        switch tls.flush(to: number) {
+        case .bytes: return nil
+        case .wouldBlock: return .blocked
+        case .closed: return .gone
+        }
+    }
+
+    private func send(_ bytes: UnsafeRawBufferPointer, more: Bool = false) -> WriteOutcome {
+        guard let tls else { return Posix.send(bytes, to: number, more: more) }
+        return tls.send(bytes, to: number)
     }
 
     /// Gives a large buffer back for which there is a wait: slow clients are many.
@@ -235,7 +250,7 @@ extension Connection {
     }
 
     private func sendContent(_ bytes: ArraySlice<UInt8>, _ source: (any BodySource)?) -> Turn {
-        switch bytes.withUnsafeBytes({ Posix.send($0, to: number) }) {
+        switch bytes.withUnsafeBytes({ send($0) }) {
         case .bytes(let count): return noteSent(count, source)
         case .wouldBlock: return .blocked
         case .closed: return .gone
@@ -245,7 +260,14 @@ extension Connection {
     private func sendFile(
         _ descriptor: CInt, _ offset: Int64, _ count: Int, _ source: any BodySource
     ) -> Turn {
-        switch Posix.sendFile(descriptor, offset: offset, count: count, to: number) {
+        let outcome =
+            if let tls, let security = server.security {
+                security.sendFile(
+                    descriptor, offset: offset, count: count, to: number, through: tls)
+            } else {
+                Posix.sendFile(descriptor, offset: offset, count: count, to: number)
+            }
+        switch outcome {
         case .bytes(let sent): return noteSent(sent, source)
         case .wouldBlock: return .blocked
         case .closed: return .gone
@@ -279,8 +301,10 @@ extension Connection {
 
     /// Whether the client said that it sends nothing after the request that is being answered, and
     /// has kept to it so far.
+    ///
+    /// Under TLS it still sends its own end.
     private var isLastRequest: Bool {
-        guard let exchange, exchange.body == nil else { return false }
+        guard tls == nil, let exchange, exchange.body == nil else { return false }
         return !exchange.asked.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 

@@ -2,6 +2,7 @@
 import HTTP
 import Posix
 import Reactor
+import TLS
 
 /// One connection, on one loop.
 ///
@@ -12,11 +13,13 @@ import Reactor
 ///
 /// The properties marked `exclusivity(unchecked)` are values that nothing changes but calls which lead
 /// nowhere else: two changes of one cannot overlap, and to check that took a tenth of a small hit.
-final class Connection: ReadinessHandler {
+final class Connection: ReadinessHandler, ExchangeCarrier {
     let server: ServerLoop
     let peer: SocketAddress?
     /// The socket's number, valid until `closed`.
     let number: CInt
+    /// Nil in the clear.
+    let tls: TLSSession?
 
     @exclusivity(unchecked) var state: ConnectionState
     @exclusivity(unchecked) var reader: RequestReader
@@ -43,9 +46,13 @@ final class Connection: ReadinessHandler {
     private var lingered = 0
 
     /// Takes over an accepted socket; `begin` comes next.
-    init(_ socket: consuming OwnedDescriptor, peer: SocketAddress?, on server: ServerLoop) {
+    init(
+        _ socket: consuming OwnedDescriptor, peer: SocketAddress?, tls: TLSSession?,
+        on server: ServerLoop
+    ) {
         self.server = server
         self.peer = peer
+        self.tls = tls
         number = socket.number
         self.socket = consume socket
         state = ConnectionState(now: server.loop.now, limits: server.limits)
@@ -119,19 +126,54 @@ final class Connection: ReadinessHandler {
     }
 
     private func read() {
-        switch server.receive(from: number) {
-        case .bytes(let count): process(fresh: count)
+        switch receive() {
+        case .bytes(let count):
+            if state.phase == .fresh, speaksHTTP2(count) { return becomeMultiplexed(count) }
+            process(fresh: count)
         case .wouldBlock: break
         // Between requests the usual end; within one there is nobody left to answer.
         case .end: close(.aborted)
         }
     }
 
+    /// Reads what has arrived into the loop's buffer.
+    func receive() -> ReadOutcome {
+        guard let tls else { return server.receive(from: number) }
+        return server.receive(from: number, through: tls)
+    }
+
+    /// Whether the first bytes are those of HTTP/2: by agreement under TLS, by its preface in the
+    /// clear (RFC 9113 sections 3.2 and 3.3).
+    private func speaksHTTP2(_ count: Int) -> Bool {
+        if let tls { return tls.isHTTP2 }
+        let buffer = server.input
+        return HTTP2Connection.isPreface(buffer.span.extracting(0..<count))
+    }
+
+    /// Hands the socket over to a connection of the other protocol.
+    private func becomeMultiplexed(_ count: Int) {
+        enter(.closed)
+        if let timer { server.loop.cancel(timer) }
+        timer = nil
+        if let registration { server.loop.cancel(registration) }
+        registration = nil
+        guard let socket = socket.take(),
+            let multiplexed = HTTP2Connection(socket, peer: peer, tls: tls, on: server)
+        else {
+            server.forget(self)
+            return
+        }
+        server.replace(self, with: multiplexed)
+        multiplexed.begin(count)
+    }
+
     /// Brings what the kernel watches and the timer into line with the state.
     func settle() {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
-            try watch(for: state.interest)
+            var interest = state.interest
+            if let tls, tls.hasUnsent { interest.insert(.writable) }
+            try watch(for: interest)
         } catch {
             // The kernel is out of memory, or epoll at its own limit: better one connection less than
             // one without events.
@@ -219,6 +261,7 @@ final class Connection: ReadinessHandler {
     /// Nothing more is sent: waits for the client to read the last answer and close, since closing
     /// over unread input would destroy what it has not read (RFC 9112 section 9.6).
     func linger() {
+        tls?.sendEnd(to: number)
         shutdownWrites(number)
         reader = Self.reader(server.limits)
         enter(.lingering)
@@ -227,7 +270,7 @@ final class Connection: ReadinessHandler {
 
     private func discardInput() {
         while state.phase == .lingering {
-            switch server.receive(from: number) {
+            switch receive() {
             case .bytes(let count):
                 lingered += count
                 if lingered > server.limits.lingerBytes { close(.complete) }
@@ -246,7 +289,7 @@ final class Connection: ReadinessHandler {
         timer = nil
         if let registration { server.loop.cancel(registration, isClosing: true) }
         registration = nil
-        if reset { resetOnClose(number) }
+        if reset { resetOnClose(number) } else { tls?.sendEnd(to: number) }
         socket = nil
         server.forget(self)
         endResponse(ending)

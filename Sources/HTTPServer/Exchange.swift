@@ -2,6 +2,7 @@
 package import HTTP
 package import Posix
 package import Reactor
+import TLS
 
 /// Where the answer to one request goes.
 ///
@@ -35,25 +36,29 @@ package final class Exchange {
 
     /// What the framing of the answer goes by.
     let asked: ResponsePlan.Asked
-    @exclusivity(unchecked) private var connection: Connection?
+    @exclusivity(unchecked) private var carrier: (any ExchangeCarrier)?
     @exclusivity(unchecked) private var hasResponded = false
 
     init(
         _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,
-        on connection: Connection
+        on carrier: any ExchangeCarrier
     ) {
         self.request = request
         self.body = body
         self.repeated = repeated
         asked = repeated?.asked ?? ResponsePlan.Asked(request)
-        self.connection = connection
-        loop = connection.server.loop
-        peer = connection.peer
-        receivedAt = connection.server.loop.now
+        self.carrier = carrier
+        let server = carrier.server
+        loop = server.loop
+        peer = carrier.peer
+        receivedAt = server.loop.now
     }
 
     /// False once the response is over or the client gone: nothing more can reach it.
-    package var isAlive: Bool { connection != nil }
+    package var isAlive: Bool { carrier != nil }
+
+    /// Whether the client's connection is under TLS; false once the response is over.
+    package var isEncrypted: Bool { carrier?.tls != nil }
 
     /// Sends the response; exactly once, never blocking.
     ///
@@ -63,11 +68,11 @@ package final class Exchange {
         precondition(!hasResponded, "a request is answered once")
         precondition(!head.status.isInformational, "an interim response is no answer")
         hasResponded = true
-        guard let connection else {
+        guard let carrier else {
             if case .source(let source, _) = body { source.cancel() }
             return
         }
-        connection.respond(to: self, head, body)
+        carrier.respond(to: self, head, body)
     }
 
     /// Sends an interim response (RFC 9110 section 15.2), before `respond`; HTTP/1.0 clients,
@@ -76,12 +81,12 @@ package final class Exchange {
         precondition(!hasResponded, "an interim response precedes the answer")
         precondition(head.status.isInformational, "only a 1xx status is interim")
         guard request.version >= .http11 else { return }
-        connection?.sendInterim(head)
+        carrier?.sendInterim(head)
     }
 
     /// Ends the exchange and tells its owner.
     func end(_ outcome: ResponseOutcome) {
-        connection = nil
+        carrier = nil
         hasResponded = hasResponded || outcome.status != nil
         let cancelled = onCancel
         let finished = onFinish
@@ -99,4 +104,21 @@ package final class Exchange {
 package protocol ExchangeRecord: AnyObject {
     /// The exchange is over.
     func finish(_ outcome: ResponseOutcome)
+}
+
+/// What an exchange came on: a connection of HTTP/1.x, or a stream of HTTP/2.
+protocol ExchangeCarrier: AnyObject {
+    var server: ServerLoop { get }
+    var peer: SocketAddress? { get }
+    /// Nil in the clear.
+    var tls: TLSSession? { get }
+
+    /// Starts the response of the open exchange.
+    func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody)
+    /// Sends an interim head; the exchange stays open.
+    func sendInterim(_ head: ResponseHead)
+    /// The next content of the open request.
+    func nextContent(of body: RequestBody, limit: Int) -> RequestBody.Step
+    /// Somebody waits for more content: the client may send again, and has to.
+    func contentIsWanted(of body: RequestBody)
 }

@@ -1,10 +1,23 @@
-// The HTTP/1.1 server: several loop threads, each with listeners of its own on the same ports.
+// The HTTP server: several loop threads, each with listeners of its own on the same ports.
 package import Posix
 package import Reactor
+package import TLS
 import Glibc
 import Synchronization
 
-/// A running server (RFC 9110, RFC 9112); HTTP/1.0 clients are served as well.
+/// Where a server speaks TLS, and as whom.
+package struct SecureListening: Sendable {
+    package var addresses: [SocketAddress]
+    package var certificates: TLSCertificates
+
+    package init(addresses: [SocketAddress], certificates: TLSCertificates) {
+        self.addresses = addresses
+        self.certificates = certificates
+    }
+}
+
+/// A running server of HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113), in the clear and over TLS; HTTP/1.0
+/// clients are served as well.
 ///
 /// Each loop thread has its own listener (SO_REUSEPORT) and owns the connections that the kernel
 /// gives it, from accept to close. Nothing is shared between loops but a count of connections.
@@ -12,7 +25,10 @@ import Synchronization
 package final class HTTPServer: Sendable {
     /// The addresses listened on, in the order given, with the ports that were free for port 0.
     package let boundAddresses: [SocketAddress]
+    /// Those of them that speak TLS, in the order given.
+    package let boundSecureAddresses: [SocketAddress]
 
+    private let ticketKeys: TicketKeys
     private let seats: [Seat]
     private let threads: [LoopThread]
     private let counter: ConnectionCounter
@@ -50,40 +66,46 @@ package final class HTTPServer: Sendable {
     /// Opens the ports and starts the threads.
     ///
     /// - Parameters:
-    ///   - addresses: Where to listen, at least one; port 0 takes one free port for all loops.
+    ///   - addresses: Where to listen in the clear; port 0 takes one free port for all loops.
+    ///   - secure: Where to listen for TLS; nil for nowhere. There has to be one address in all.
     ///   - loops: Threads, at least 1.
     ///   - limits: Brought into their ranges.
     ///   - onHold: Told of work that held one of the loops for too long.
     ///   - makeHandler: Called once on each loop.
     /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
-        addresses: [SocketAddress], loops: Int, limits: ServerLimits,
-        onHold: LoopHold.Observer? = nil,
+        addresses: [SocketAddress], secure: SecureListening? = nil, loops: Int,
+        limits: ServerLimits, onHold: LoopHold.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
-        precondition(!addresses.isEmpty && loops > 0, "a server needs an address and a loop")
+        precondition(
+            addresses.count + (secure?.addresses.count ?? 0) > 0 && loops > 0,
+            "a server needs an address and a loop")
         let limits = limits.clamped()
         let counter = ConnectionCounter()
-        var bound: [SocketAddress] = []
-        var listeners = [[SharedDescriptor]](repeating: [], count: loops)
-        for address in addresses {
-            let opened = try openListeners(on: address, count: loops)
-            bound.append(opened.address)
-            for (index, listener) in opened.listeners.enumerated() {
-                listeners[index].append(listener)
-            }
-        }
+        let ticketKeys = TicketKeys()
+        self.ticketKeys = ticketKeys
+        let plain = try Self.open(addresses, isSecure: false, loops: loops)
+        let encrypted = try Self.open(secure?.addresses ?? [], isSecure: true, loops: loops)
         var seats: [Seat] = []
         var threads: [LoopThread] = []
         let opening = try Opening()
         do throws(SystemError) {
             for index in 0..<loops {
                 let seat = Seat()
-                let own = listeners[index]
+                let own = plain.map { $0.listeners[index] } + encrypted.map { $0.listeners[index] }
+                let contexts = secure.map { ($0.certificates, ticketKeys) }
                 let thread = try LoopThread(name: "http-\(index)", onHold: onHold) { loop in
                     let server = ServerLoop(
                         on: loop, limits: limits, counter: counter, handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
+                    if let (certificates, keys) = contexts {
+                        // They were used once when they were read.
+                        guard let context = try? TLSContext(certificates, keys: keys) else {
+                            return opening.fail(SystemError("SSL_CTX_new", code: ENOMEM))
+                        }
+                        server.use(context)
+                    }
                     do throws(SystemError) {
                         try server.open(own)
                         opening.succeed()
@@ -99,10 +121,37 @@ package final class HTTPServer: Sendable {
             for thread in threads { thread.stopAndJoin() }
             throw error
         }
-        boundAddresses = bound
+        boundAddresses = plain.map(\.address) + encrypted.map(\.address)
+        boundSecureAddresses = encrypted.map(\.address)
         self.counter = counter
         self.seats = seats
         self.threads = threads
+    }
+
+    private struct Opened {
+        let address: SocketAddress
+        /// One for each loop.
+        let listeners: [Listener]
+    }
+
+    private static func open(
+        _ addresses: [SocketAddress], isSecure: Bool, loops: Int
+    ) throws(SystemError) -> [Opened] {
+        var all: [Opened] = []
+        for address in addresses {
+            let opened = try openListeners(on: address, count: loops)
+            let listeners = opened.listeners.map { Listener(socket: $0, isSecure: isSecure) }
+            all.append(Opened(address: opened.address, listeners: listeners))
+        }
+        return all
+    }
+
+    /// Shows new connections other certificates; those there are keep theirs.
+    package func use(_ certificates: TLSCertificates) {
+        forEachLoop { [ticketKeys] server in
+            // What cannot be used was refused when it was read; short of memory the old ones stay.
+            if let context = try? TLSContext(certificates, keys: ticketKeys) { server.use(context) }
+        }
     }
 
     /// How to reach the loops.

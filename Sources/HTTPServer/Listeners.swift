@@ -2,6 +2,13 @@
 import Glibc
 import Posix
 
+/// One loop's listening socket.
+struct Listener: Sendable {
+    let socket: SharedDescriptor
+    /// Whether its connections speak TLS.
+    let isSecure: Bool
+}
+
 /// The sockets of one address.
 struct OpenListeners {
     let address: SocketAddress

@@ -23,16 +23,16 @@ package final class RequestBody {
 
     /// The bytes of the whole content; nil where only its end will tell.
     package let length: Int64?
-    private weak var connection: Connection?
+    private weak var carrier: (any ExchangeCarrier)?
 
     /// How to ask for more: set once after each `.wait`, called once, on the loop, when there is.
     package var wake: ((EventLoop) -> Void)? {
-        didSet { if wake != nil { connection?.contentIsWanted(of: self) } }
+        didSet { if wake != nil { carrier?.contentIsWanted(of: self) } }
     }
 
-    init(length: Int64?, on connection: Connection) {
+    init(length: Int64?, on carrier: any ExchangeCarrier) {
         self.length = length
-        self.connection = connection
+        self.carrier = carrier
     }
 
     /// The next bytes; never blocks.
@@ -40,12 +40,12 @@ package final class RequestBody {
     /// The first call that finds nothing tells a client which waits for that to go on.
     package func next(limit: Int = 1 << 16) -> Step {
         precondition(limit > 0, "a request for \(limit) bytes")
-        return connection?.nextContent(of: self, limit: limit) ?? .gone
+        return carrier?.nextContent(of: self, limit: limit) ?? .gone
     }
 
-    /// Forgets the connection.
+    /// Forgets where it came from.
     func end() {
-        connection = nil
+        carrier = nil
         wake = nil
     }
 }

@@ -2,6 +2,7 @@
 import HTTP
 import Posix
 import Reactor
+import TLS
 
 /// What one server thread owns; on `exclusivity(unchecked)` see `Connection`.
 final class ServerLoop {
@@ -17,8 +18,14 @@ final class ServerLoop {
     private let counter: ConnectionCounter
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
+    private var multiplexed: [ObjectIdentifier: HTTP2Connection] = [:]
+    /// What sessions of new connections are made from; nil where no listener speaks TLS.
+    private(set) var security: LoopSecurity?
     private var drained: (() -> Void)?
     @exclusivity(unchecked) private var spareBuffer: [UInt8] = []
+    private var spareBlock: HeaderBlock?
+    private var spareFrames: FrameOutput?
+    private var headBytes: [UInt8] = []
     @exclusivity(unchecked) private var dateSecond = Int64.min
     @exclusivity(unchecked) private var cachedDateLine: [UInt8] = []
 
@@ -33,23 +40,50 @@ final class ServerLoop {
     }
 
     /// Starts accepting.
-    func open(_ listeners: [SharedDescriptor]) throws(SystemError) {
+    func open(_ listeners: [Listener]) throws(SystemError) {
         for listener in listeners { acceptors.append(try Acceptor(listener, on: self)) }
     }
 
+    /// New connections are shown these certificates; those there are keep theirs.
+    func use(_ context: TLSContext) {
+        if let security {
+            security.context = context
+        } else {
+            security = LoopSecurity(context)
+        }
+    }
+
     /// Takes over an accepted socket, or turns it away.
-    func adopt(_ socket: consuming OwnedDescriptor, peer: SocketAddress?) {
+    func adopt(_ socket: consuming OwnedDescriptor, peer: SocketAddress?, isSecure: Bool) {
         guard counter.enter(limit: limits.connections) else {
-            turnAway(socket)
+            turnAway(socket, isSecure: isSecure)
             return
         }
-        let connection = Connection(socket, peer: peer, on: self)
+        var session: TLSSession?
+        if isSecure {
+            session = security?.makeSession()
+            // Memory is short: a connection in the clear on this port would be worse than none.
+            guard session != nil else {
+                counter.leave()
+                return
+            }
+        }
+        let connection = Connection(socket, peer: peer, tls: session, on: self)
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
 
+    /// Goes on with a connection in HTTP/2.
+    func replace(_ connection: Connection, with multiplexed: HTTP2Connection) {
+        connections.removeValue(forKey: ObjectIdentifier(connection))
+        self.multiplexed[ObjectIdentifier(multiplexed)] = multiplexed
+    }
+
     /// Says so and closes, as far as that goes without waiting.
-    func turnAway(_ socket: consuming OwnedDescriptor) {
+    ///
+    /// Under TLS there is nothing to say before a handshake, which costs more than we have to give.
+    func turnAway(_ socket: consuming OwnedDescriptor, isSecure: Bool) {
+        if isSecure { return }
         let number = socket.number
         // Closing over unread input would destroy the answer on its way.
         _ = receive(from: number)
@@ -71,6 +105,14 @@ final class ServerLoop {
         input.withUnsafeMutableBytes { Posix.receive(from: number, into: $0) }
     }
 
+    /// Reads what has arrived into `input`, decrypted.
+    func receive(from number: CInt, through tls: TLSSession) -> ReadOutcome {
+        guard let security else { return .end }
+        return input.withUnsafeMutableBytes {
+            tls.receive(from: number, into: $0, scratch: security.scratch)
+        }
+    }
+
     /// An empty buffer with room for a head and short content.
     ///
     /// Connections hold one only while they write, so that idle ones carry none.
@@ -90,6 +132,50 @@ final class ServerLoop {
         spareBuffer = returned
     }
 
+    /// Where a connection collects its fields' lines; it holds one only until a head is whole.
+    func takeHeaderBlock() -> HeaderBlock {
+        defer { spareBlock = nil }
+        return spareBlock ?? HeaderBlock()
+    }
+
+    func giveBack(_ block: HeaderBlock) { spareBlock = block }
+
+    /// Where a connection collects frames; what happens meanwhile may make another one need it too.
+    func takeFrames() -> FrameOutput {
+        defer { spareFrames = nil }
+        return spareFrames ?? FrameOutput()
+    }
+
+    func giveBack(_ frames: FrameOutput) {
+        frames.removeAll()
+        spareFrames = frames
+    }
+
+    /// Reads a head that came as fields, or recognises it.
+    func read(_ block: HeaderBlock) -> HTTP2Stream.Request {
+        var bytes: [UInt8] = []
+        swap(&bytes, &headBytes)
+        bytes.removeAll(keepingCapacity: true)
+        block.write(to: &bytes)
+        defer { swap(&bytes, &headBytes) }
+        let hash = RepeatedHeads.hash(bytes.span)
+        if let hash, let known = repeatedHeads.find(bytes.span, hash: hash) {
+            return .head(known.head, known)
+        }
+        var parser = RequestParser(limits: limits.request, version: .http2)
+        do throws(RequestError) {
+            guard case .head(let head, let consumed) = try parser.parse(bytes.span),
+                consumed == bytes.count
+            else {
+                return .failed(
+                    RequestError(.badRequest, "A field contains the end of a line."))
+            }
+            return .head(head, hash.flatMap { repeatedHeads.note(head, bytes.span, hash: $0) })
+        } catch {
+            return .failed(error)
+        }
+    }
+
     /// Room for what is joined and a long head before it.
     static let bufferSize = ResponseInFlight.joinLimit + (4 << 10)
 
@@ -106,6 +192,13 @@ final class ServerLoop {
     /// Lets a closed connection go.
     func forget(_ connection: Connection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        counter.leave()
+        reportIfDrained()
+    }
+
+    /// Lets a closed connection go.
+    func forget(_ connection: HTTP2Connection) {
+        guard multiplexed.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         counter.leave()
         reportIfDrained()
     }
@@ -129,6 +222,7 @@ final class ServerLoop {
             then()
         }
         for connection in Array(connections.values) { connection.drain() }
+        for connection in Array(multiplexed.values) { connection.drain() }
         loop.schedule(after: time) { _ in self.cutConnections() }
         reportIfDrained()
     }
@@ -138,10 +232,11 @@ final class ServerLoop {
         for connection in Array(connections.values) {
             connection.close(.aborted, reset: connection.state.isBusy)
         }
+        for connection in Array(multiplexed.values) { connection.close(.aborted) }
     }
 
     private func reportIfDrained() {
-        guard connections.isEmpty, let report = drained else { return }
+        guard connections.isEmpty, multiplexed.isEmpty, let report = drained else { return }
         drained = nil
         report()
     }

@@ -17,7 +17,7 @@ extension OriginExchange {
 
     func linkPrefix(isAbsolute: Bool) -> String {
         var base = core.settings.basePath
-        var scheme = "http"
+        var scheme = exchange.isEncrypted ? "https" : "http"
         var host = request.host ?? ""
         if core.settings.trustsForwarded {
             if let prefix = request.fields.first(.xForwardedPrefix), Self.isPath(prefix) {

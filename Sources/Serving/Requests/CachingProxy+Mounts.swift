@@ -103,7 +103,7 @@ extension CachingProxy {
         }
         Telemetry.strip(&forwarded)
         forwarded.set(.cdnLoop, core.addresses.cdnLoop(after: request))
-        forwarded.append(.via, request.version == .http10 ? "1.0 sluice" : "1.1 sluice")
+        forwarded.append(.via, "\(request.version.viaName) sluice")
         return forwarded
     }
 

@@ -49,7 +49,7 @@ final class OwnPages {
     func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
         switch (path, request.method) {
         case ("/", .get), ("/", .head):
-            answer(exchange, .ok, "text/plain; charset=utf-8", help(request))
+            answer(exchange, .ok, "text/plain; charset=utf-8", help(request, exchange))
         case ("/api/health", .get), ("/api/health", .head):
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
@@ -85,16 +85,18 @@ final class OwnPages {
             }
             askDownloads(request, exchange)
         default:
-            refuse(exchange, .notFound, "nothing is at this path; " + advice(path, request))
+            refuse(exchange, .notFound, "nothing is at this path; " + advice(path, request, exchange))
         }
     }
 
     /// What to ask for instead: the entry that a path was probably meant to be, its query left out.
-    private func advice(_ path: String, _ request: RequestHead) -> String {
+    private func advice(
+        _ path: String, _ request: RequestHead, _ exchange: Exchange
+    ) -> String {
         // A file at the root, such as /favicon.ico, looks like a host and is none.
         let isFile = !path.dropFirst().contains("/") && !path.contains(":")
         guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
-        let here = "http://\(request.host ?? "127.0.0.1")\(core.settings.basePath)"
+        let here = "\(own(request, exchange))\(core.settings.basePath)"
         let query = request.query == nil ? "" : ", followed by the query"
         return "did you mean \(here)/\(url.text)\(query)?"
     }
@@ -133,8 +135,13 @@ final class OwnPages {
         answer(exchange, status, "text/plain; charset=utf-8", failure.text)
     }
 
-    private func help(_ request: RequestHead) -> String {
-        let here = "http://\(request.host ?? "127.0.0.1")"
+    /// How the client reached this daemon.
+    private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
+        "\(exchange.isEncrypted ? "https" : "http")://\(request.host ?? "127.0.0.1")"
+    }
+
+    private func help(_ request: RequestHead, _ exchange: Exchange) -> String {
+        let here = own(request, exchange)
         return """
             sluice \(status.version): an HLS caching proxy
 

@@ -1,0 +1,263 @@
+// nghttp2's session, and what it calls (nghttp2.h).
+import CNGHTTP2
+import HTTP
+
+/// The protocol's state of one connection.
+///
+/// Holds its connection unowned: the connection holds it, and lives through every call.
+final class HTTP2Session {
+    private let session: OpaquePointer
+    fileprivate unowned let connection: HTTP2Connection
+
+    /// - Returns: Nil where memory is short.
+    init?(for connection: HTTP2Connection) {
+        guard let callbacks = HTTP2Session.callbacks, let options = HTTP2Session.options else {
+            return nil
+        }
+        self.connection = connection
+        var made: OpaquePointer?
+        let holder = Unmanaged.passUnretained(connection).toOpaque()
+        guard nghttp2_session_server_new2(&made, callbacks, holder, options) == 0, let made else {
+            return nil
+        }
+        session = made
+        let limits = connection.server.limits.request
+        let settings = [
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue),
+                value: HTTP2Connection.mostStreams),
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue),
+                value: UInt32(clamping: limits.head)),
+            // Priorities are those of RFC 9218.
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
+        ]
+        guard nghttp2_submit_settings(session, 0, settings, settings.count) == 0 else {
+            return nil
+        }
+    }
+
+    deinit { nghttp2_session_del(session) }
+
+    // MARK: Bytes
+
+    /// Takes up bytes that came.
+    ///
+    /// - Returns: False where the session gives the client up without a word of its own.
+    func receive(_ bytes: Span<UInt8>) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            return nghttp2_session_mem_recv(session, start, bytes.count) >= 0
+        }
+    }
+
+    /// Collects frames until the output is full or there are none.
+    ///
+    /// - Returns: False where the session has failed.
+    func collect(into output: FrameOutput) -> Bool {
+        while !output.isFull {
+            var frame: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(session, &frame)
+            if count <= 0 { return count == 0 }
+            output.append(UnsafeRawBufferPointer(start: frame, count: count))
+        }
+        return true
+    }
+
+    /// Whether nothing more is to be read or written.
+    var isOver: Bool {
+        nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
+
+    // MARK: Orders
+
+    /// Sends a head; content follows as `HTTP2Stream.fill` gives it.
+    func submit(_ fields: FieldBlock, on id: Int32, hasContent: Bool, isInterim: Bool) -> Bool {
+        fields.withPairs { pairs in
+            if isInterim {
+                return nghttp2_submit_headers(
+                    session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, pairs.baseAddress,
+                    pairs.count, nil) == 0
+            }
+            guard hasContent else {
+                return nghttp2_submit_response(
+                    session, id, pairs.baseAddress, pairs.count, nil) == 0
+            }
+            var provider = nghttp2_data_provider()
+            provider.read_callback = readContent
+            return nghttp2_submit_response(
+                session, id, pairs.baseAddress, pairs.count, &provider) == 0
+        }
+    }
+
+    func resume(_ id: Int32) { nghttp2_session_resume_data(session, id) }
+
+    func reset(_ id: Int32, _ code: nghttp2_error_code) {
+        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
+    }
+
+    /// Ends the connection with an error that the client is told.
+    func terminate(_ code: nghttp2_error_code) {
+        nghttp2_session_terminate_session(session, code.rawValue)
+    }
+
+    /// Takes no new streams; those there are go on (RFC 9113 section 6.8).
+    func goAway() {
+        let last = nghttp2_session_get_last_proc_stream_id(session)
+        nghttp2_submit_goaway(
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, NGHTTP2_NO_ERROR.rawValue, nil, 0)
+    }
+
+    /// Content was taken: both windows grow.
+    func consume(stream id: Int32, _ count: Int) { nghttp2_session_consume(session, id, count) }
+
+    /// Content was thrown away whose stream needs no more.
+    func consume(connection count: Int) {
+        if count > 0 { nghttp2_session_consume_connection(session, count) }
+    }
+
+    /// Sets the order of a response whose request said nothing about it.
+    func prioritise(_ id: Int32, _ urgency: UInt32) {
+        var priority = nghttp2_extpri(urgency: urgency, inc: 0)
+        nghttp2_session_change_extpri_stream_priority(session, id, &priority, 0)
+    }
+
+    /// Whether the client lets content be sent on a stream now.
+    func isWindowOpen(_ id: Int32) -> Bool {
+        nghttp2_session_get_stream_remote_window_size(session, id) > 0
+            && nghttp2_session_get_remote_window_size(session) > 0
+    }
+
+    // MARK: Callbacks
+
+    nonisolated(unsafe) private static let options: OpaquePointer? = {
+        var made: OpaquePointer?
+        guard nghttp2_option_new(&made) == 0, let made else { return nil }
+        // Windows grow when content is taken.
+        nghttp2_option_set_no_auto_window_update(made, 1)
+        nghttp2_option_set_no_closed_streams(made, 1)
+        nghttp2_option_set_builtin_recv_extension_type(
+            made, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
+        return made
+    }()
+
+    nonisolated(unsafe) private static let callbacks: OpaquePointer? = {
+        var made: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
+        nghttp2_session_callbacks_set_on_begin_headers_callback(made, onBeginHeaders)
+        nghttp2_session_callbacks_set_on_header_callback(made, onHeader)
+        nghttp2_session_callbacks_set_on_invalid_header_callback(made, onInvalidHeader)
+        nghttp2_session_callbacks_set_on_frame_recv_callback(made, onFrame)
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, onContent)
+        nghttp2_session_callbacks_set_on_stream_close_callback(made, onStreamClose)
+        nghttp2_session_callbacks_set_send_data_callback(made, sendContent)
+        return made
+    }()
+}
+
+private func connection(_ holder: UnsafeMutableRawPointer?) -> HTTP2Connection? {
+    holder.map { Unmanaged<HTTP2Connection>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private let onBeginHeaders: nghttp2_on_begin_headers_callback = { _, frame, holder in
+    guard let frame, frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else { return 0 }
+    connection(holder)?.beginStream(frame.pointee.hd.stream_id)
+    return 0
+}
+
+private let onHeader: nghttp2_on_header_callback = {
+    _, frame, name, nameLength, value, valueLength, _, holder in
+    guard let frame, frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
+        let connection = connection(holder)
+    else { return 0 }
+    connection.block?.add(
+        UnsafeBufferPointer(start: name, count: nameLength),
+        UnsafeBufferPointer(start: value, count: valueLength),
+        limit: connection.server.limits.request.head)
+    return 0
+}
+
+/// A field that no request may have makes the request malformed (RFC 9113 section 8.2.1).
+private let onInvalidHeader: nghttp2_on_invalid_header_callback = {
+    session, frame, _, _, _, _, _, _ in
+    guard let frame else { return 0 }
+    nghttp2_submit_rst_stream(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), frame.pointee.hd.stream_id,
+        NGHTTP2_PROTOCOL_ERROR.rawValue)
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+}
+
+private let onFrame: nghttp2_on_frame_recv_callback = { _, frame, holder in
+    guard let frame, let connection = connection(holder) else { return 0 }
+    let header = frame.pointee.hd
+    let isEnd = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+    switch UInt32(header.type) {
+    case NGHTTP2_HEADERS.rawValue:
+        if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
+            connection.headArrived(header.stream_id, isEnd: isEnd)
+        } else if isEnd {
+            // Trailers.
+            connection.contentEnded(header.stream_id)
+        }
+    case NGHTTP2_DATA.rawValue:
+        if isEnd {
+            connection.contentEnded(header.stream_id)
+        } else if header.length == 0 {
+            connection.chargeFrame()
+        }
+    case NGHTTP2_SETTINGS.rawValue:
+        connection.settingsArrived()
+        connection.chargeFrame()
+    case NGHTTP2_PRIORITY_UPDATE.rawValue:
+        connection.chargeFrame()
+        if let update = frame.pointee.ext.payload?.assumingMemoryBound(
+            to: nghttp2_ext_priority_update.self)
+        {
+            connection.streams[update.pointee.stream_id]?.hasPriority = true
+        }
+    default: connection.chargeFrame()
+    }
+    return 0
+}
+
+private let onContent: nghttp2_on_data_chunk_recv_callback = { _, _, id, bytes, count, holder in
+    connection(holder)?.contentArrived(id, UnsafeBufferPointer(start: bytes, count: count))
+    return 0
+}
+
+private let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, holder in
+    connection(holder)?.streamClosed(id, error: code)
+    return 0
+}
+
+/// Asks a stream for content and writes it to where its frame will be.
+private let readContent: nghttp2_data_source_read_callback = {
+    session, id, _, length, flags, _, holder in
+    let failed = Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+    guard let connection = connection(holder), let stream = connection.streams[id],
+        let output = connection.output, let flags
+    else { return failed }
+    switch stream.fill(output.room(for: length)) {
+    case .bytes(let count, let isLast):
+        connection.noteContent(count)
+        flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
+        if isLast { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        return count
+    case .end:
+        flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        return 0
+    case .wait: return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+    case .broken:
+        stream.isBroken = true
+        return failed
+    }
+}
+
+private let sendContent: nghttp2_send_data_callback = { _, frame, header, length, _, holder in
+    guard let connection = connection(holder), let output = connection.output, let header else {
+        return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
+    output.finishFrame(header, content: length)
+    return output.isFull ? NGHTTP2_ERR_PAUSE.rawValue : 0
+}

@@ -1,0 +1,153 @@
+// Certificates and keys of the listeners, read and checked before any of them is used.
+import CSSL
+import FoundationEssentials
+import Glibc
+
+/// Why a certificate or its key cannot be used.
+package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
+    /// The file cannot be read.
+    case unreadable(path: String, reason: String)
+    /// The file holds no certificate in PEM form.
+    case noCertificate(path: String)
+    /// The file holds no private key in PEM form, or one that needs a passphrase.
+    case noKey(path: String)
+    /// The key is another certificate's.
+    case mismatch(certificate: String, key: String)
+    /// OpenSSL refuses what was read.
+    case refused(path: String, reason: String)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let path, let reason): "\(path) cannot be read: \(reason)"
+        case .noCertificate(let path):
+            "\(path) holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)"
+        case .noKey(let path):
+            "\(path) holds no private key in PEM form; one with a passphrase is not supported"
+        case .mismatch(let certificate, let key):
+            "the key in \(key) does not belong to the certificate in \(certificate)"
+        case .refused(let path, let reason): "\(path) is refused by OpenSSL: \(reason)"
+        }
+    }
+}
+
+/// The files of one certificate.
+package struct TLSFiles: Sendable, Equatable {
+    /// The certificate first, then those that lead to its authority; PEM.
+    package let certificate: String
+    /// Its private key; PEM, without a passphrase.
+    package let key: String
+
+    package init(certificate: String, key: String) {
+        self.certificate = certificate
+        self.key = key
+    }
+}
+
+/// The certificates of the listeners; each client is shown the one for the name that it asks for
+/// (SNI, RFC 6066 section 3), the first where none matches.
+package struct TLSCertificates: Sendable {
+    /// One certificate, its chain and its key, as the bytes of their files.
+    struct Identity: Sendable {
+        let files: TLSFiles
+        let chain: [UInt8]
+        let key: [UInt8]
+    }
+
+    let identities: [Identity]
+
+    /// Reads and checks the files; blocks for the disk.
+    ///
+    /// - Parameter files: At least one.
+    /// - Throws: `TLSConfigurationError` for the first that cannot be used.
+    package init(_ files: [TLSFiles]) throws(TLSConfigurationError) {
+        precondition(!files.isEmpty, "a listener needs a certificate")
+        var identities: [Identity] = []
+        for pair in files {
+            let identity = Identity(
+                files: pair, chain: try Self.read(pair.certificate), key: try Self.read(pair.key))
+            // Made once to be checked: what is wrong shows before a client does.
+            _ = try TLSCredentials(identity)
+            identities.append(identity)
+        }
+        self.identities = identities
+    }
+
+    private static func read(_ path: String) throws(TLSConfigurationError) -> [UInt8] {
+        do {
+            return Array(try Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw .unreadable(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+}
+
+/// One certificate as OpenSSL holds it.
+final class TLSCredentials {
+    let certificate: OpaquePointer
+    let chain: [OpaquePointer]
+    let key: OpaquePointer
+
+    init(_ identity: TLSCertificates.Identity) throws(TLSConfigurationError) {
+        ERR_clear_error()
+        var certificates = Self.certificates(in: identity.chain)
+        guard !certificates.isEmpty else {
+            throw .noCertificate(path: identity.files.certificate)
+        }
+        guard let key = Self.key(in: identity.key) else {
+            for certificate in certificates { X509_free(certificate) }
+            throw .noKey(path: identity.files.key)
+        }
+        certificate = certificates.removeFirst()
+        chain = certificates
+        self.key = key
+        guard X509_check_private_key(certificate, key) == 1 else {
+            throw .mismatch(certificate: identity.files.certificate, key: identity.files.key)
+        }
+    }
+
+    deinit {
+        X509_free(certificate)
+        for certificate in chain { X509_free(certificate) }
+        EVP_PKEY_free(key)
+    }
+
+    /// Whether the certificate is for a host name (RFC 9525); wildcards count.
+    func isFor(_ name: UnsafePointer<CChar>) -> Bool {
+        X509_check_host(certificate, name, 0, 0, nil) == 1
+    }
+
+    private static func certificates(in bytes: [UInt8]) -> [OpaquePointer] {
+        reading(bytes) { source in
+            var found: [OpaquePointer] = []
+            // A chain is a few certificates long; a file of thousands is some other file.
+            while found.count < 32, let next = PEM_read_bio_X509(source, nil, noPassphrase, nil) {
+                found.append(next)
+            }
+            return found
+        }
+    }
+
+    private static func key(in bytes: [UInt8]) -> OpaquePointer? {
+        reading(bytes) { PEM_read_bio_PrivateKey($0, nil, noPassphrase, nil) }
+    }
+
+    private static func reading<Result>(
+        _ bytes: [UInt8], _ body: (OpaquePointer?) -> Result
+    ) -> Result {
+        bytes.withUnsafeBytes { buffer in
+            let source = BIO_new_mem_buf(buffer.baseAddress, CInt(clamping: buffer.count))
+            defer {
+                BIO_free(source)
+                ERR_clear_error()
+            }
+            return body(source)
+        }
+    }
+
+}
+
+/// Without it OpenSSL would ask for a passphrase on the terminal.
+private func noPassphrase(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ size: CInt, _ isWriting: CInt,
+    _ argument: UnsafeMutableRawPointer?
+) -> CInt { 0 }
