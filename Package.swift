@@ -55,6 +55,8 @@ let package = Package(
             name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(
+            name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .target(name: "Numbers", swiftSettings: pure),
         // International host names and public suffixes: tables that change with Unicode and with
         // registries, kept by libraries that libcurl loads anyway.
@@ -294,7 +296,8 @@ let package = Package(
         .testTarget(
             name: "ReactorTests", dependencies: ["Reactor", "Posix"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTP", "Posix", "Reactor"],
+            name: "HTTPServerTests",
+            dependencies: ["HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2"],
             swiftSettings: strict),
         .testTarget(
             name: "DurableStateTests",
