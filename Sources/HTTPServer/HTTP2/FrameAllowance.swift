@@ -13,6 +13,9 @@ struct FrameAllowance {
     static let perSecond = 200
     /// What a request adds.
     static let perRequest = 8
+    /// What a reset takes off: more than its request added, or opening streams to reset them would
+    /// cost nothing.
+    static let resetCost = 12
     /// Bytes of content that were sent, which add one.
     static let contentBytes = 4_096
 
@@ -22,13 +25,13 @@ struct FrameAllowance {
 
     init(now: Monotonic) { grownAt = now }
 
-    /// Takes one frame off.
+    /// Takes a frame's cost off.
     ///
-    /// - Returns: False where nothing is left: the client is not using the connection.
-    mutating func take(now: Monotonic) -> Bool {
-        if left == 0 { grow(now: now) }
-        guard left > 0 else { return false }
-        left -= 1
+    /// - Returns: False where not as much is left: the client is not using the connection.
+    mutating func take(_ cost: Int, now: Monotonic) -> Bool {
+        if left < cost { grow(now: now) }
+        guard left >= cost else { return false }
+        left -= cost
         return true
     }
 

@@ -26,6 +26,8 @@ final class HTTP2Connection: ReadinessHandler {
     private var over: [(stream: HTTP2Stream, ending: ResponseOutcome.Ending)] = []
     /// Streams whose requests are whole and have not been handed over.
     private var arrived: [HTTP2Stream] = []
+    /// Streams that are answered although their requests are not whole.
+    private var unread: [Int32] = []
     /// The fields of the request that is arriving.
     var block: HeaderBlock?
     private var allowance: FrameAllowance
@@ -159,8 +161,10 @@ final class HTTP2Connection: ReadinessHandler {
     // MARK: What the session reports
 
     /// A frame that asks for nothing came.
-    func chargeFrame() {
-        if !allowance.take(now: server.loop.now) { session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
+    func charge(_ cost: Int) {
+        if !allowance.take(cost, now: server.loop.now) {
+            session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM)
+        }
     }
 
     /// The client's first SETTINGS came: the connection is one of HTTP/2.
@@ -229,7 +233,10 @@ final class HTTP2Connection: ReadinessHandler {
         let isSent = session.submit(
             fields, on: stream.id, hasContent: response?.hasContent ?? false, isInterim: isInterim)
         if !isSent { session.reset(stream.id, NGHTTP2_INTERNAL_ERROR) }
-        if let response, !response.hasContent { response.finish() }
+        if let response, !response.hasContent {
+            response.finish()
+            responseEnded(stream)
+        }
         runTurn()
     }
 
@@ -280,6 +287,7 @@ final class HTTP2Connection: ReadinessHandler {
             mustPump = false
             guard flush() else { break }
             let isValid = session.collect(into: frames)
+            resetUnread()
             guard frames.count > 0 else {
                 if !isValid { close(.broken) }
                 continue
@@ -353,6 +361,19 @@ final class HTTP2Connection: ReadinessHandler {
 
     /// Content of a response went into a frame.
     func noteContent(_ count: Int) { allowance.noteContent(count) }
+
+    /// The last of a response went into a frame; content of its request that has not come by then is
+    /// not wanted any more (RFC 9113 section 8.1).
+    func responseEnded(_ stream: HTTP2Stream) {
+        if !stream.content.isEnded { unread.append(stream.id) }
+    }
+
+    private func resetUnread() {
+        guard !unread.isEmpty else { return }
+        for id in unread where streams[id] != nil { session?.reset(id, NGHTTP2_NO_ERROR) }
+        unread = []
+        mustPump = true
+    }
 
     private var hasUnsent: Bool { unsentStart < unsent.count || (tls?.hasUnsent ?? false) }
 

@@ -145,6 +145,7 @@ final class HTTP2Session {
     nonisolated(unsafe) private static let callbacks: OpaquePointer? = {
         var made: OpaquePointer?
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
+        nghttp2_session_callbacks_set_on_begin_frame_callback(made, onBeginFrame)
         nghttp2_session_callbacks_set_on_begin_headers_callback(made, onBeginHeaders)
         nghttp2_session_callbacks_set_on_header_callback(made, onHeader)
         nghttp2_session_callbacks_set_on_invalid_header_callback(made, onInvalidHeader)
@@ -158,6 +159,20 @@ final class HTTP2Session {
 
 private func connection(_ holder: UnsafeMutableRawPointer?) -> HTTP2Connection? {
     holder.map { Unmanaged<HTTP2Connection>.fromOpaque($0).takeUnretainedValue() }
+}
+
+/// Also called for frames that the session then passes over.
+private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder in
+    guard let header, let connection = connection(holder) else { return 0 }
+    switch UInt32(header.pointee.type) {
+    case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
+    case NGHTTP2_DATA.rawValue:
+        let isEnd = header.pointee.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        if header.pointee.length == 0, !isEnd { connection.charge(1) }
+    case NGHTTP2_RST_STREAM.rawValue: connection.charge(FrameAllowance.resetCost)
+    default: connection.charge(1)
+    }
+    return 0
 }
 
 private let onBeginHeaders: nghttp2_on_begin_headers_callback = { _, frame, holder in
@@ -201,22 +216,15 @@ private let onFrame: nghttp2_on_frame_recv_callback = { _, frame, holder in
             connection.contentEnded(header.stream_id)
         }
     case NGHTTP2_DATA.rawValue:
-        if isEnd {
-            connection.contentEnded(header.stream_id)
-        } else if header.length == 0 {
-            connection.chargeFrame()
-        }
-    case NGHTTP2_SETTINGS.rawValue:
-        connection.settingsArrived()
-        connection.chargeFrame()
+        if isEnd { connection.contentEnded(header.stream_id) }
+    case NGHTTP2_SETTINGS.rawValue: connection.settingsArrived()
     case NGHTTP2_PRIORITY_UPDATE.rawValue:
-        connection.chargeFrame()
         if let update = frame.pointee.ext.payload?.assumingMemoryBound(
             to: nghttp2_ext_priority_update.self)
         {
             connection.streams[update.pointee.stream_id]?.hasPriority = true
         }
-    default: connection.chargeFrame()
+    default: break
     }
     return 0
 }
@@ -242,10 +250,14 @@ private let readContent: nghttp2_data_source_read_callback = {
     case .bytes(let count, let isLast):
         connection.noteContent(count)
         flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
-        if isLast { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        if isLast {
+            flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+            connection.responseEnded(stream)
+        }
         return count
     case .end:
         flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        connection.responseEnded(stream)
         return 0
     case .wait: return Int(NGHTTP2_ERR_DEFERRED.rawValue)
     case .broken:

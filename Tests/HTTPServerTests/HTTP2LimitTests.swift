@@ -1,0 +1,164 @@
+// What a client of HTTP/2 may not do to the server (RFC 9113 section 10.5).
+import HTTP
+import HTTPServer
+import Posix
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct HTTP2LimitTests {
+    /// The connection is ended for the client's conduct, and the server serves others.
+    private func expectsCalm(_ client: FrameClient, _ server: TestServer) {
+        #expect(client.read { $0.goAway != nil })
+        #expect(client.goAway?.code == .enhanceYourCalm)
+        let other = server.frameClient()
+        #expect(other.open())
+        other.get(1, "/other")
+        #expect(other.response(1).text == "/other")
+        client.transport.close()
+        #expect(eventually { server.server.connectionCount == 1 })
+    }
+
+    @Test func `streams that are reset as soon as they are opened end the connection`() throws {
+        let record = Record()
+        let server = try TestServer { request, _, exchange in
+            guard request.path == "/held" else { return echoPath(request, [], exchange) }
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        let client = server.frameClient()
+        #expect(client.open())
+        for index in 0..<5_000 {
+            let stream = UInt32(index * 2 + 1)
+            client.get(stream, "/held")
+            client.write(.reset(stream))
+        }
+        expectsCalm(client, server)
+    }
+
+    @Test(arguments: [
+        Frame.ping(), Frame.settings([(Frame.Setting.initialWindowSize, 70_000)]),
+        Frame.windowUpdate(0, 1), Frame.priority(1, dependsOn: 0),
+        Frame.priorityUpdate(1, "u=1"), Frame(type: 0x77, payload: [1]),
+    ])
+    func `a flood of frames that ask for nothing ends the connection`(_ frame: Frame) throws {
+        let server = try TestServer(echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        let flood = Array(repeating: frame.bytes(), count: 20_000).flatMap { $0 }
+        // A frame that nobody knows is passed over: it costs its sender more than us.
+        guard frame.type != 0x77 else {
+            client.write(flood)
+            return #expect(client.roundTrip())
+        }
+        client.write(flood)
+        expectsCalm(client, server)
+    }
+
+    @Test func `a flood of empty content ends the connection`() throws {
+        let server = try TestServer(echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.request(1, FrameClient.fields("POST"), endStream: false)
+        client.write(Array(repeating: Frame.data(1, []).bytes(), count: 5_000).flatMap { $0 })
+        expectsCalm(client, server)
+    }
+
+    @Test func `a block of fields that goes on and on ends the connection`() throws {
+        let server = try TestServer(echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.write(.headers(1, HeaderBlock.literal(FrameClient.fields()), endHeaders: false))
+        for _ in 0..<1_000 {
+            client.write(.continuation(1, HeaderBlock.literal([("x", "y")]), endHeaders: false))
+        }
+        #expect(client.readToEnd())
+    }
+
+    @Test func `fields that unfold to megabytes are answered 431 and not kept`() throws {
+        let server = try TestServer(echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        // One long field in the dynamic table, then a byte for each time it is named again.
+        let name = HeaderBlock.indexing("x-bomb", String(repeating: "b", count: 3_900))
+        let bomb = Array(repeating: HeaderBlock.indexed(62), count: 10_000).flatMap { $0 }
+        client.sendBlock(1, HeaderBlock.literal(FrameClient.fields()) + name + bomb)
+        #expect(client.response(1).status == 431)
+        client.get(3, "/fine")
+        #expect(client.response(3).text == "/fine")
+    }
+
+    @Test func `a client that opens more streams than it was granted ends its connection`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        let client = server.frameClient()
+        #expect(client.open())
+        let granted = try #require(client.serverSettings[Frame.Setting.maxConcurrentStreams])
+        for index in 0..<granted { client.get(index * 2 + 1) }
+        #expect(client.read { $0.streams.count == Int(granted) })
+        client.get(granted * 2 + 1)
+        #expect(client.read { $0.goAway != nil })
+        #expect(client.goAway?.code == .protocolError)
+        #expect(client.readToEnd())
+        #expect(eventually { record.outcomes.count == Int(granted) })
+    }
+
+    @Test func `a stream whose window stays shut is reset`() throws {
+        let record = Record()
+        let server = try TestServer(limits: shortLimits()) { request, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .bytes(pattern(1000)))
+        }
+        let client = server.frameClient()
+        client.open([(Frame.Setting.initialWindowSize, 0)])
+        client.get(1)
+        #expect(client.response(1).reset == .cancel)
+        #expect(eventually { record.outcomes.first?.ending == .aborted })
+    }
+
+    @Test func `content that is waited for in vain is answered 408`() throws {
+        let server = try TestServer(limits: shortLimits(), echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.request(1, FrameClient.fields("POST"), endStream: false)
+        client.write(.data(1, [1, 2, 3]))
+        #expect(client.response(1).status == 408)
+    }
+
+    @Test
+    func `a preface without settings, a block without an end and idleness end the connection`()
+        throws
+    {
+        let server = try TestServer(limits: shortLimits(), echoPath)
+        let silent = server.frameClient()
+        silent.write(FrameClient.preface)
+        #expect(silent.readToEnd())
+        let slow = server.frameClient()
+        #expect(slow.open())
+        slow.write(.headers(1, HeaderBlock.literal(FrameClient.fields()), endHeaders: false))
+        #expect(slow.readToEnd())
+        let idle = server.frameClient()
+        #expect(idle.open())
+        idle.get(1, "/a")
+        #expect(idle.response(1).text == "/a")
+        #expect(idle.readToEnd())
+        #expect(idle.goAway?.code == .noError)
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
+    @Test func `a client that reads nothing is given up`() throws {
+        let record = Record()
+        let server = try TestServer(limits: shortLimits()) { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(EndlessSource(record), length: nil))
+        }
+        let client = server.frameClient(receiveBuffer: 4096)
+        client.open([(Frame.Setting.initialWindowSize, 1 << 30)])
+        client.write(.windowUpdate(0, 1 << 30))
+        client.get(1)
+        #expect(eventually { record.outcomes.count == 1 })
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+}
