@@ -7,9 +7,8 @@ struct RequestLine: Sendable {
     let target: String
     let version: HTTPVersion
 
-    /// Reads a line without its CRLF.
-    ///
-    /// - Parameter version: The one that is told by other means than the line; nil to read it there.
+    /// Reads a line without its CRLF; `told` is the version that came by other means than the line,
+    /// nil to read it there.
     init(_ line: Span<UInt8>, version told: HTTPVersion?) throws(RequestError) {
         var index = 0
         while index < line.count, ASCII.isToken(line[index]) { index += 1 }

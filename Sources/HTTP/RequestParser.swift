@@ -34,8 +34,12 @@ package struct RequestParser: Sendable {
         var entries: [Fields.Entry] = []
     }
 
-    /// - Parameter version: For heads that came in the frames of a later version and were written
-    ///   down as lines, whatever version those name; nil to read it in the request line.
+    /// A parser of heads.
+    ///
+    /// - Parameters:
+    ///   - limits: What a head may hold.
+    ///   - version: That of heads which came in the frames of a later version and were written down as
+    ///     lines, whatever version those name; nil to read it in the request line.
     package init(limits: RequestLimits = RequestLimits(), version: HTTPVersion? = nil) {
         self.limits = limits
         self.version = version

@@ -247,6 +247,7 @@ package final class TLSSession {
 
 /// How OpenSSL reads and writes: in memory (BIO_meth_new(3)).
 private enum SessionIO {
+    // Safe: nothing changes it once it is made.
     nonisolated(unsafe) static let method: OpaquePointer? = {
         let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice")
         BIO_meth_set_write(method) { io, bytes, count in

@@ -131,6 +131,7 @@ final class HTTP2Session {
 
     // MARK: Callbacks
 
+    // Safe: sessions only read it.
     nonisolated(unsafe) private static let options: OpaquePointer? = {
         var made: OpaquePointer?
         guard nghttp2_option_new(&made) == 0, let made else { return nil }
@@ -142,6 +143,7 @@ final class HTTP2Session {
         return made
     }()
 
+    // Safe: sessions copy it.
     nonisolated(unsafe) private static let callbacks: OpaquePointer? = {
         var made: OpaquePointer?
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }

@@ -85,7 +85,8 @@ final class OwnPages {
             }
             askDownloads(request, exchange)
         default:
-            refuse(exchange, .notFound, "nothing is at this path; " + advice(path, request, exchange))
+            let advice = advice(path, request, exchange)
+            refuse(exchange, .notFound, "nothing is at this path; " + advice)
         }
     }
 

@@ -1,0 +1,75 @@
+// The writing half of an HTTP/2 connection's socket.
+import Posix
+import Reactor
+import TLS
+
+/// Sends frames, and keeps what the socket has no room for: at most one turn's.
+struct FrameSender {
+    private let number: CInt
+    private let tls: TLSSession?
+    private var unsent: [UInt8] = []
+    private var start = 0
+    /// When the socket has to have taken something; nil while nothing waits.
+    private(set) var deadline: Monotonic?
+
+    init(to number: CInt, through tls: TLSSession?) {
+        self.number = number
+        self.tls = tls
+    }
+
+    /// Whether anything waits for room.
+    var hasUnsent: Bool { start < unsent.count || (tls?.hasUnsent ?? false) }
+
+    /// Sends what waits, then `frames`, of which a rest is kept.
+    ///
+    /// - Parameter patience: How long the socket may take nothing.
+    /// - Returns: `.bytes` when all is out, in the kernel or in the session's records.
+    mutating func send(
+        _ frames: UnsafeRawBufferPointer?, now: Monotonic, patience: Interval
+    ) -> WriteOutcome {
+        var outcome = WriteOutcome.bytes(0)
+        while start < unsent.count {
+            outcome = unsent.withUnsafeBytes {
+                write(UnsafeRawBufferPointer(rebasing: $0[start...]))
+            }
+            guard case .bytes(let count) = outcome else { return wait(outcome, now, patience) }
+            start += count
+            deadline = nil
+        }
+        forget()
+        var rest = frames ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        while !rest.isEmpty {
+            outcome = write(rest)
+            guard case .bytes(let count) = outcome else {
+                unsent = Array(rest)
+                return wait(outcome, now, patience)
+            }
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            deadline = nil
+        }
+        if let tls, tls.hasUnsent {
+            outcome = tls.flush(to: number)
+            guard case .bytes = outcome else { return wait(outcome, now, patience) }
+        }
+        deadline = nil
+        return .bytes(frames?.count ?? 0)
+    }
+
+    /// Lets go of what waits.
+    mutating func forget() {
+        unsent = []
+        start = 0
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) -> WriteOutcome {
+        guard let tls else { return Posix.send(bytes, to: number) }
+        return tls.send(bytes, to: number)
+    }
+
+    private mutating func wait(
+        _ outcome: WriteOutcome, _ now: Monotonic, _ patience: Interval
+    ) -> WriteOutcome {
+        if deadline == nil { deadline = now + patience }
+        return outcome
+    }
+}
