@@ -82,6 +82,10 @@ let package = Package(
             name: "CachePolicy",
             dependencies: ["Numbers", "Posix", "HTTP", "HLS", "URISyntax"],
             swiftSettings: pure),
+        // A certificate authority for the daemon's own TLS listener; the commands make it.
+        .target(
+            name: "LocalAuthority", dependencies: ["HostNames", "Posix", "COpenSSL"],
+            swiftSettings: strict),
         .target(name: "Retention", dependencies: ["Numbers"], swiftSettings: pure),
         .target(
             name: "Lookahead", dependencies: ["Numbers", "HLS", "URISyntax"], swiftSettings: pure),
@@ -231,7 +235,7 @@ let package = Package(
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
-                "Ahead", "Serving", "DaemonService", "CommandSupport", "CCurl",
+                "Ahead", "Serving", "DaemonService", "CommandSupport", "LocalAuthority", "CCurl",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -296,6 +300,9 @@ let package = Package(
         .testTarget(
             name: "HTTPServerTests",
             dependencies: ["HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "LocalAuthorityTests", dependencies: ["LocalAuthority", "Posix", "COpenSSL"],
             swiftSettings: strict),
         .testTarget(
             name: "DurableStateTests",

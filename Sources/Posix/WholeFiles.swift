@@ -66,12 +66,19 @@ private func openPlainFile(
 /// Replaces a file so that after a crash either the former or the new content is found, and once
 /// this returns the new one: a new file is written and synced, renamed, and the folder is synced
 /// (rename(2), fsync(2)).
+///
+/// The file is its owner's only unless `mode` is given; then it has exactly that mode, whatever the
+/// umask is and whatever an interrupted earlier call has left (fchmod(2)).
 package func replaceFile(
-    _ path: String, with bytes: [UInt8], in folder: String
+    _ path: String, with bytes: [UInt8], in folder: String, mode: UInt32? = nil
 ) throws(SystemError) {
     let new = path + ".new"
     do {
         let file = try openFile(new, flags: O_WRONLY | O_CREAT | O_TRUNC)
+        if let mode {
+            let number = file.number
+            _ = try check("fchmod", new) { fchmod(number, mode) }
+        }
         try write(bytes, to: file.number, at: 0)
         try syncData(file.number)
     }

@@ -30,6 +30,6 @@ struct SluiceCommand: ParsableCommand {
             ClearCommand.self, VerifyCommand.self, DfCommand.self, CheckCommand.self,
             InspectCommand.self, WhyCommand.self, KeysCommand.self,
             DownloadCommand.self, ExportCommand.self, FeedCommand.self,
-            RecordCommand.self,
+            RecordCommand.self, TLSCommand.self,
         ])
 }

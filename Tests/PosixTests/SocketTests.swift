@@ -66,3 +66,12 @@ struct ClockTests {
         }
     }
 }
+
+struct InterfaceTests {
+    @Test func `loopback is among the addresses of the interfaces, each there once`() throws {
+        let found = try interfaceAddresses()
+        #expect(found.contains(SocketAddress(bytes: [127, 0, 0, 1], port: 0)))
+        #expect(Set(found).count == found.count)
+        #expect(!machineName().isEmpty)
+    }
+}
