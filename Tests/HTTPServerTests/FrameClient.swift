@@ -69,6 +69,15 @@ final class FrameClient {
     func write(_ frames: Frame...) { transport.write(frames.flatMap { $0.bytes() }) }
     func write(_ bytes: [UInt8]) { transport.write(bytes) }
 
+    /// Sends a frame as soon as there is room; false once the server has closed, or takes nothing more.
+    func writeIfTaken(_ frame: Frame) -> Bool {
+        var waiting = pollfd(fd: transport.number, events: Int16(POLLOUT), revents: 0)
+        guard poll(&waiting, 1, 10_000) == 1, CInt(waiting.revents) & (POLLERR | POLLHUP) == 0
+        else { return false }
+        write(frame)
+        return true
+    }
+
     /// Sends SETTINGS, and decodes header blocks by the table size in it.
     func writeSettings(_ values: [(UInt16, UInt32)]) {
         for (identifier, value) in values where identifier == Frame.Setting.headerTableSize {
@@ -178,6 +187,7 @@ final class FrameClient {
     private var pings: UInt32 = 0
 
     /// Reads what is left until the server closes the connection; true once it did.
+    @discardableResult
     func readToEnd(timeout: Duration = .seconds(10)) -> Bool {
         read(timeout: timeout) { _ in false }
         return end != nil
