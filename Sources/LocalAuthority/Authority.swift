@@ -48,6 +48,8 @@ package struct Authority {
     /// - Parameters:
     ///   - name: what systems list it as; shortened to what a common name can hold.
     ///   - now: seconds since 1970.
+    /// - Returns: the authority with its key.
+    /// - Throws: `AuthorityError.libcrypto`.
     package static func make(name: String, now: Int64) throws(AuthorityError) -> Authority {
         do throws(LibcryptoError) {
             let key = try PrivateKey.make()

@@ -31,7 +31,7 @@ package final class Certificate {
         }
         let code = ERR_peek_last_error()
         // The end of the text is told as an error: there is no further certificate.
-        if code == 0 || ERR_reason(code) == PEM_R_NO_START_LINE {
+        if code == 0 || reason(in: code) == PEM_R_NO_START_LINE {
             ERR_clear_error()
             return found
         }
@@ -124,5 +124,5 @@ package final class Certificate {
     }
 
     /// The reason in a packed error code (ERR_GET_REASON(3), which is an inline function of C).
-    private static func ERR_reason(_ code: CUnsignedLong) -> CInt { CInt(code & 0x7F_FFFF) }
+    private static func reason(in code: CUnsignedLong) -> CInt { CInt(code & 0x7F_FFFF) }
 }

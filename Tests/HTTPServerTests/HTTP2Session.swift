@@ -50,12 +50,10 @@ struct HTTP2Session {
         }
     }
 
-    /// Expects one of the outcomes.
+    /// Expects one of the outcomes that the RFC allows, a stream error on the given stream.
     ///
-    /// - Parameters:
-    ///   - allowed: what the RFC allows; a server may treat a stream error as a connection error
-    ///     (section 5.4.1), which is said with `either`.
-    ///   - stream: the stream that a stream error is expected on.
+    /// A server may treat a stream error as a connection error (section 5.4.1), which is said with
+    /// `either`.
     func expect(
         _ allowed: [Outcome], on stream: UInt32 = 1,
         sourceLocation: SourceLocation = #_sourceLocation
