@@ -222,7 +222,7 @@ extension Connection {
         }
         if output.capacity > 0 { server.giveBack(&output) }
         outputStart = 0
-        if let tls, tls.hasUnsent, !more { return flush(tls) }
+        if !isClear, !more, let tls, tls.hasUnsent { return flush(tls) }
         return nil
     }
 
@@ -236,7 +236,7 @@ extension Connection {
     }
 
     private func send(_ bytes: UnsafeRawBufferPointer, more: Bool = false) -> WriteOutcome {
-        guard let tls else { return Posix.send(bytes, to: number, more: more) }
+        guard !isClear, let tls else { return Posix.send(bytes, to: number, more: more) }
         return tls.send(bytes, to: number)
     }
 
@@ -261,7 +261,7 @@ extension Connection {
         _ descriptor: CInt, _ offset: Int64, _ count: Int, _ source: any BodySource
     ) -> Turn {
         let outcome =
-            if let tls, let security = server.security {
+            if !isClear, let tls, let security = server.security {
                 security.sendFile(
                     descriptor, offset: offset, count: count, to: number, through: tls)
             } else {
@@ -304,7 +304,7 @@ extension Connection {
     ///
     /// Under TLS it still sends its own end.
     private var isLastRequest: Bool {
-        guard tls == nil, let exchange, exchange.body == nil else { return false }
+        guard isClear, let exchange, exchange.body == nil else { return false }
         return !exchange.asked.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 

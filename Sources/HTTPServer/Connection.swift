@@ -20,6 +20,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     let number: CInt
     /// Nil in the clear.
     let tls: TLSSession?
+    /// Asked before `tls` where it is nearly always nil: to look at a reference costs counting it.
+    let isClear: Bool
 
     @exclusivity(unchecked) var state: ConnectionState
     @exclusivity(unchecked) var reader: RequestReader
@@ -53,6 +55,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         self.server = server
         self.peer = peer
         self.tls = tls
+        isClear = tls == nil
         number = socket.number
         self.socket = consume socket
         state = ConnectionState(now: server.loop.now, limits: server.limits)
@@ -128,7 +131,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     private func read() {
         switch receive() {
         case .bytes(let count):
-            if state.phase == .fresh, speaksHTTP2(count) { return becomeMultiplexed(count) }
+            if state.mayBecomeHTTP2, speaksHTTP2(count) { return becomeMultiplexed(count) }
             process(fresh: count)
         case .wouldBlock: break
         // Between requests the usual end; within one there is nobody left to answer.
@@ -138,20 +141,27 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
 
     /// Reads what has arrived into the loop's buffer.
     func receive() -> ReadOutcome {
-        guard let tls else { return server.receive(from: number) }
+        guard !isClear, let tls else { return server.receive(from: number) }
         return server.receive(from: number, through: tls)
     }
 
     /// Whether the first bytes are those of HTTP/2: by agreement under TLS, by its preface in the
     /// clear (RFC 9113 sections 3.2 and 3.3).
     private func speaksHTTP2(_ count: Int) -> Bool {
-        if let tls { return tls.isHTTP2 }
-        let buffer = server.input
-        return HTTP2Connection.isPreface(buffer.span.extracting(0..<count))
+        if let tls { return tls.isHTTP2 && state.phase == .fresh }
+        let fresh = server.input
+        let bytes = fresh.span.extracting(0..<count)
+        if state.phase == .fresh { return HTTP2Connection.isPreface(bytes) }
+        // The preface may have come in pieces; what has come of a longer head is none.
+        guard reader.heldCount < HTTP2Connection.telling else { return false }
+        var whole = reader.heldBytes
+        for index in bytes.indices.prefix(HTTP2Connection.telling) { whole.append(bytes[index]) }
+        return HTTP2Connection.isPreface(whole.span)
     }
 
     /// Hands the socket over to a connection of the other protocol.
     private func becomeMultiplexed(_ count: Int) {
+        let held = reader.heldBytes
         enter(.closed)
         if let timer { server.loop.cancel(timer) }
         timer = nil
@@ -164,7 +174,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return
         }
         server.replace(self, with: multiplexed)
-        multiplexed.begin(count)
+        multiplexed.begin(after: held, count)
     }
 
     /// Brings what the kernel watches and the timer into line with the state.
@@ -172,7 +182,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
             var interest = state.interest
-            if let tls, tls.hasUnsent { interest.insert(.writable) }
+            if !isClear, let tls, tls.hasUnsent { interest.insert(.writable) }
             try watch(for: interest)
         } catch {
             // The kernel is out of memory, or epoll at its own limit: better one connection less than
@@ -237,7 +247,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return false
         case .request(let head):
             enter(.handling)
-            let exchange = Exchange(head, body: openBody(), repeated: repeated, on: self)
+            let exchange = Exchange(
+                head, body: openBody(), repeated: repeated, on: self, of: server, to: peer)
             self.exchange = exchange
             server.handler.handle(head, body: exchange.body, exchange: exchange)
         case .failed(let error):
@@ -261,7 +272,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     /// Nothing more is sent: waits for the client to read the last answer and close, since closing
     /// over unread input would destroy what it has not read (RFC 9112 section 9.6).
     func linger() {
-        tls?.sendEnd(to: number)
+        if !isClear { tls?.sendEnd(to: number) }
         shutdownWrites(number)
         reader = Self.reader(server.limits)
         enter(.lingering)
@@ -289,7 +300,11 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         timer = nil
         if let registration { server.loop.cancel(registration, isClosing: true) }
         registration = nil
-        if reset { resetOnClose(number) } else { tls?.sendEnd(to: number) }
+        if reset {
+            resetOnClose(number)
+        } else if !isClear {
+            tls?.sendEnd(to: number)
+        }
         socket = nil
         server.forget(self)
         endResponse(ending)

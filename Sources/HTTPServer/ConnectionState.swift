@@ -68,6 +68,9 @@ struct ConnectionState {
         }
     }
 
+    /// Whether what comes may be the start of HTTP/2: only where a head could begin or go on.
+    var mayBecomeHTTP2: Bool { phase == .fresh || phase == .head }
+
     /// Whether a response is owed or under way.
     var isBusy: Bool { phase == .handling || phase == .sending }
 

@@ -41,16 +41,15 @@ package final class Exchange {
 
     init(
         _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,
-        on carrier: any ExchangeCarrier
+        on carrier: any ExchangeCarrier, of server: ServerLoop, to peer: SocketAddress?
     ) {
         self.request = request
         self.body = body
         self.repeated = repeated
         asked = repeated?.asked ?? ResponsePlan.Asked(request)
         self.carrier = carrier
-        let server = carrier.server
         loop = server.loop
-        peer = carrier.peer
+        self.peer = peer
         receivedAt = server.loop.now
     }
 
@@ -108,8 +107,6 @@ package protocol ExchangeRecord: AnyObject {
 
 /// What an exchange came on: a connection of HTTP/1.x, or a stream of HTTP/2.
 protocol ExchangeCarrier: AnyObject {
-    var server: ServerLoop { get }
-    var peer: SocketAddress? { get }
     /// Nil in the clear.
     var tls: TLSSession? { get }
 

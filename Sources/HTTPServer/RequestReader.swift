@@ -77,6 +77,9 @@ struct RequestReader {
     /// Bytes that are kept for a later request, or for the rest of this one.
     var heldCount: Int { held.count - heldStart }
 
+    /// The bytes that are kept.
+    var heldBytes: [UInt8] { Array(held[heldStart...]) }
+
     /// Looks at bytes that have arrived; call `next` until it needs more.
     mutating func take(_ fresh: Span<UInt8>) -> Outcome {
         if heldCount == 0 {

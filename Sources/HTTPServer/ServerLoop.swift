@@ -236,7 +236,9 @@ final class ServerLoop {
     }
 
     private func reportIfDrained() {
-        guard connections.isEmpty, multiplexed.isEmpty, let report = drained else { return }
+        guard isDraining, connections.isEmpty, multiplexed.isEmpty, let report = drained else {
+            return
+        }
         drained = nil
         report()
     }

@@ -92,8 +92,10 @@ package final class TLSSession {
     /// Reads what has arrived on a socket and decrypts it; never blocks.
     ///
     /// - Parameters:
+    ///   - number: The socket.
     ///   - buffer: For the plaintext, at least 64 KiB.
     ///   - scratch: For the ciphertext, at least `mostCiphertext`.
+    /// - Returns: Bytes of plaintext; `.wouldBlock` also while the handshake goes on.
     package func receive(
         from number: CInt, into buffer: UnsafeMutableRawBufferPointer,
         scratch: UnsafeMutableRawBufferPointer

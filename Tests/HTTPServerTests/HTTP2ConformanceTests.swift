@@ -1,7 +1,7 @@
 // The cases of RFC 9113, section by section, as far as a client can see them: sections 3 and 4.
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .disabled("the server does not speak HTTP/2 yet"))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTP2ConformanceTests {}
 
 // MARK: 3. Starting HTTP/2

@@ -11,11 +11,11 @@ struct FrameAllowance {
     static let most = 1_000
     /// What a second adds.
     static let perSecond = 200
-    /// What a request adds.
-    static let perRequest = 8
-    /// What a reset takes off: more than its request added, or opening streams to reset them would
-    /// cost nothing.
-    static let resetCost = 12
+    /// What a response that was sent whole adds.
+    static let perResponse = 8
+    /// What a reset takes off: requests cost us more than other frames. A player that leaves may reset
+    /// all its streams at once, and do so again.
+    static let resetCost = 3
     /// Bytes of content that were sent, which add one.
     static let contentBytes = 4_096
 
@@ -43,8 +43,8 @@ struct FrameAllowance {
         add(Int(earned))
     }
 
-    /// A request came.
-    mutating func noteRequest() { add(Self.perRequest) }
+    /// A response was sent whole.
+    mutating func noteResponse() { add(Self.perResponse) }
 
     /// So much content was sent.
     mutating func noteContent(_ count: Int) {

@@ -20,9 +20,9 @@ struct FrameSender {
     /// Whether anything waits for room.
     var hasUnsent: Bool { start < unsent.count || (tls?.hasUnsent ?? false) }
 
-    /// Sends what waits, then `frames`, of which a rest is kept.
+    /// Sends what waits, then `frames`, of which a rest is kept; the socket may take nothing for
+    /// `patience`.
     ///
-    /// - Parameter patience: How long the socket may take nothing.
     /// - Returns: `.bytes` when all is out, in the kernel or in the session's records.
     mutating func send(
         _ frames: UnsafeRawBufferPointer?, now: Monotonic, patience: Interval

@@ -12,6 +12,9 @@ extension HTTP2Connection {
         }
     }
 
+    /// The client broke a rule that the session does not watch.
+    func protocolFailed() { session?.terminate(NGHTTP2_PROTOCOL_ERROR) }
+
     /// The client's first SETTINGS came: the connection is one of HTTP/2.
     func settingsArrived() {
         guard state.phase == .opening else { return }
@@ -20,7 +23,6 @@ extension HTTP2Connection {
 
     /// A block of fields begins a request.
     func beginStream(_ id: Int32) {
-        allowance.noteRequest()
         streams[id] = HTTP2Stream(id, on: self)
         state.beginBlock(now: server.loop.now, limits: server.limits)
         var block = block ?? server.takeHeaderBlock()
@@ -58,6 +60,7 @@ extension HTTP2Connection {
         let isWhole = stream.response?.isWhole ?? false
         let ending: ResponseOutcome.Ending =
             isWhole ? .complete : stream.isBroken ? .broken : .aborted
+        if isWhole { allowance.noteResponse() }
         over.append((stream, ending))
     }
 

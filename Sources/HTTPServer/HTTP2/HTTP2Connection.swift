@@ -52,9 +52,14 @@ final class HTTP2Connection: ReadinessHandler {
     /// What every client sends first (RFC 9113 section 3.4).
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
+    /// So many bytes of it tell it from every method of HTTP/1.1.
+    static let telling = 4
+
     /// Whether bytes can only be the start of the preface: no method of HTTP/1.1 begins like it.
     static func isPreface(_ bytes: Span<UInt8>) -> Bool {
-        guard bytes.count >= 4, bytes[0] == preface[0], bytes[1] == preface[1] else { return false }
+        guard bytes.count >= telling, bytes[0] == preface[0], bytes[1] == preface[1] else {
+            return false
+        }
         for index in 2..<min(bytes.count, preface.count) where bytes[index] != preface[index] {
             return false
         }
@@ -80,8 +85,9 @@ final class HTTP2Connection: ReadinessHandler {
         self.session = session
     }
 
-    /// Takes up the first bytes, which lie in the loop's buffer.
-    func begin(_ count: Int) {
+    /// Takes up the first bytes: those that were held, and those that lie in the loop's buffer.
+    func begin(after held: [UInt8], _ count: Int) {
+        if !held.isEmpty { _ = session?.receive(held.span) }
         takeUp(count)
         pump()
         settle()

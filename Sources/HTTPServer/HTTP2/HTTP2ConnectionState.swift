@@ -64,8 +64,10 @@ struct HTTP2ConnectionState {
     /// Whether the phase's own time counts.
     private var isPhaseTimed: Bool { phase != .busy || isInBlock }
 
-    /// When something has to be done; nil for never. `writing` is when the socket has to have taken
-    /// something.
+    /// When something has to be done; nil for never.
+    ///
+    /// - Parameter writing: When the socket has to have taken something.
+    /// - Returns: The first of all times.
     func deadline(writing: Monotonic?) -> Monotonic? {
         var first = isPhaseTimed ? phaseDeadline : nil
         for next in [writing, streamsDue] {

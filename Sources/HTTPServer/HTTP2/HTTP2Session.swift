@@ -172,6 +172,10 @@ private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder 
         let isEnd = header.pointee.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         if header.pointee.length == 0, !isEnd { connection.charge(1) }
     case NGHTTP2_RST_STREAM.rawValue: connection.charge(FrameAllowance.resetCost)
+    case NGHTTP2_PRIORITY.rawValue:
+        connection.charge(1)
+        // The session passes over these frames, wherever they stand (RFC 9113 section 6.3).
+        if header.pointee.stream_id == 0 { connection.protocolFailed() }
     default: connection.charge(1)
     }
     return 0

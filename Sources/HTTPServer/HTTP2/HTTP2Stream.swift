@@ -72,6 +72,10 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     private func open(_ head: RequestHead, _ repeated: RepeatedHead?) {
+        // What follows on the stream would be no content of a request (RFC 9113 section 8.5).
+        if head.method == .connect {
+            return refuse(.notImplemented, "This server opens no tunnels.")
+        }
         var body: RequestBody?
         if !content.isEnded || content.count > 0 {
             var length: Int64?
@@ -82,7 +86,8 @@ final class HTTP2Stream: ExchangeCarrier {
             content.owesContinue = head.expectsContinue && content.total == 0
             body = RequestBody(length: length, on: self)
         }
-        let exchange = Exchange(head, body: body, repeated: repeated, on: self)
+        let exchange = Exchange(
+            head, body: body, repeated: repeated, on: self, of: server, to: peer)
         self.exchange = exchange
         server.handler.handle(head, body: body, exchange: exchange)
     }
@@ -222,7 +227,10 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// Looks at the stream's deadlines.
     ///
-    /// - Parameter isWindowOpen: Whether the client lets content be sent.
+    /// - Parameters:
+    ///   - now: The time.
+    ///   - isWindowOpen: Whether the client lets content be sent.
+    /// - Returns: What is to be done.
     func check(now: Monotonic, isWindowOpen: Bool) -> Expiry {
         if let deadline = content.deadline, deadline <= now {
             return response == nil ? .answerTimeout : .abort

@@ -30,9 +30,7 @@ struct HeaderBlock {
 
     private var count: Int { path.count + authority.count + cookies.count + lines.count }
 
-    /// Takes one field in.
-    ///
-    /// - Parameter limit: The bytes of a whole head.
+    /// Takes one field in; a whole head may have `limit` bytes.
     mutating func add(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, limit: Int
     ) {
