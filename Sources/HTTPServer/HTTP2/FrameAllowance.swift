@@ -13,8 +13,9 @@ struct FrameAllowance {
     static let perSecond = 200
     /// What a response that was sent whole adds.
     static let perResponse = 8
-    /// What a reset takes off: requests cost us more than other frames. A player that leaves may reset
-    /// all its streams at once, and do so again.
+    /// What a reset takes off: requests cost us more than other frames.
+    ///
+    /// A player that leaves may reset all its streams at once, and do so again.
     static let resetCost = 3
     /// Bytes of content that were sent, which add one.
     static let contentBytes = 4_096
