@@ -49,11 +49,10 @@ let package = Package(
         .target(name: "CLinux"),
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         // HTTP/2 framing, flow control and HPACK: the library that curl and Apache use.
         .systemLibrary(
             name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
-        .systemLibrary(name: "CSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "Numbers", swiftSettings: pure),
         // International host names and public suffixes: tables that change with Unicode and with
@@ -102,7 +101,7 @@ let package = Package(
             swiftSettings: strict),
 
         // Row 4: sockets, disk, libcurl.
-        .target(name: "TLS", dependencies: ["CSSL", "Posix"], swiftSettings: strict),
+        .target(name: "TLS", dependencies: ["COpenSSL", "Posix"], swiftSettings: strict),
         .target(
             name: "HTTPServer",
             dependencies: ["Numbers", "HTTP", "Posix", "Reactor", "URISyntax", "TLS", "CNGHTTP2"],
@@ -119,7 +118,7 @@ let package = Package(
         .target(
             name: "Upstream",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "Posix", "Reactor", "CCurl",
+                "Numbers", "URISyntax", "HTTP", "Posix", "Reactor", "CCurl", "COpenSSL",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: strict),

@@ -57,6 +57,11 @@ static inline void sluice_curl_set_open_socket(CURL *easy, curl_opensocket_callb
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
 }
 
+/// CURLOPT_SSL_CTX_FUNCTION.
+static inline CURLcode sluice_curl_set_ssl_context(CURL *easy, curl_ssl_ctx_callback call) {
+    return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, call);
+}
+
 /// CURLOPT_PREREQFUNCTION and CURLOPT_PREREQDATA.
 static inline void sluice_curl_set_prerequest(CURL *easy, curl_prereq_callback call, void *context) {
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, call);
@@ -78,6 +83,24 @@ static inline curl_off_t sluice_curl_info_offset(CURL *easy, CURLINFO info) {
 static inline const char *_Nullable sluice_curl_info_string(CURL *easy, CURLINFO info) {
     const char *_Nullable value = NULL;
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
+}
+
+/// The SSL object of the connection that a transfer uses; null without TLS, or where libcurl does not
+/// use OpenSSL for it.
+static inline void *_Nullable sluice_curl_openssl(CURL *easy) {
+    struct curl_tlssessioninfo *_Nullable found = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &found) != CURLE_OK || !found) return NULL;
+    return found->backend == CURLSSLBACKEND_OPENSSL ? found->internals : NULL;
+}
+
+/// The library that libcurl uses for TLS, such as `OpenSSL/3.0.19`; null for none.
+static inline const char *_Nullable sluice_curl_tls_library(void) {
+    return curl_version_info(CURLVERSION_NOW)->ssl_version;
+}
+
+/// CURLSHOPT_SHARE: TLS sessions, and nothing else.
+static inline CURLSHcode sluice_curl_share_sessions(CURLSH *share) {
+    return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }
 
 // Options of a set of transfers.

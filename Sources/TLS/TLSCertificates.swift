@@ -1,5 +1,5 @@
 // Certificates and keys of the listeners, read and checked before any of them is used.
-import CSSL
+import COpenSSL
 import FoundationEssentials
 import Glibc
 

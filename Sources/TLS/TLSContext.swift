@@ -1,5 +1,5 @@
 // What the sessions of one loop are made from: certificates, protocols and ciphers.
-import CSSL
+import COpenSSL
 import Posix
 
 /// The settings of TLS sessions on one loop (SSL_CTX_new(3)).
@@ -41,15 +41,15 @@ package final class TLSContext {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw refused(path) }
         guard Self.secure(context), SSL_CTX_use_certificate(context, own.certificate) == 1,
             SSL_CTX_use_PrivateKey(context, own.key) == 1,
-            own.chain.allSatisfy({ cssl_add_chain(context, $0) == 1 })
+            own.chain.allSatisfy({ sluice_ssl_add_chain(context, $0) == 1 })
         else {
             defer { SSL_CTX_free(context) }
             throw refused(path)
         }
         SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
-        cssl_on_servername(context, chooseCertificate)
-        cssl_servername_argument(context, Unmanaged.passUnretained(self).toOpaque())
-        cssl_on_ticket(context, ticketCallback)
+        sluice_ssl_on_servername(context, chooseCertificate)
+        sluice_ssl_servername_argument(context, Unmanaged.passUnretained(self).toOpaque())
+        sluice_ssl_on_ticket(context, ticketCallback)
         return context
     }
 
@@ -59,15 +59,15 @@ package final class TLSContext {
 
     /// TLS 1.2 with forward secrecy and authenticated ciphers, and TLS 1.3 (RFC 9325).
     private static func secure(_ context: OpaquePointer) -> Bool {
-        cssl_set_options(context)
+        sluice_ssl_set_options(context)
         // Tickets carry the state; a cache here would be shared and locked for nothing.
-        cssl_disable_session_cache(context)
+        sluice_ssl_disable_session_cache(context)
         SSL_CTX_set_timeout(context, 24 * 3_600)
         let own = Array("sluice".utf8)
         return SSL_CTX_set_session_id_context(context, own, UInt32(own.count)) == 1
-            && cssl_set_minimum_version(context, TLS1_2_VERSION) == 1
+            && sluice_ssl_set_minimum_version(context, TLS1_2_VERSION) == 1
             && SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
-            && cssl_set_groups(context, "X25519:P-256:P-384") == 1
+            && sluice_ssl_set_groups(context, "X25519:P-256:P-384") == 1
     }
 
     // MARK: Choices made during a handshake
@@ -92,7 +92,7 @@ package final class TLSContext {
 func lastTLSError() -> String {
     let code = ERR_get_error()
     ERR_clear_error()
-    guard code != 0, let reason = cssl_error_reason(code) else { return "unknown error" }
+    guard code != 0, let reason = sluice_ssl_error_reason(code) else { return "unknown error" }
     return String(cString: reason)
 }
 
@@ -120,7 +120,7 @@ private let chooseProtocol: SSL_CTX_alpn_select_cb_func = {
     return SSL_TLSEXT_ERR_ALERT_FATAL
 }
 
-private let chooseCertificate: cssl_servername_callback = { session, _, argument in
+private let chooseCertificate: sluice_ssl_servername_callback = { session, _, argument in
     guard let argument, let name = SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
         return SSL_TLSEXT_ERR_NOACK
     }
@@ -129,7 +129,8 @@ private let chooseCertificate: cssl_servername_callback = { session, _, argument
     return SSL_TLSEXT_ERR_OK
 }
 
-private let ticketCallback: cssl_ticket_callback = { session, name, iv, cipher, mac, isSealing in
+private let ticketCallback: sluice_ssl_ticket_callback = {
+    session, name, iv, cipher, mac, isSealing in
     guard let name, let iv, let cipher, let mac,
         let owner = TLSSession.owner(of: session)
     else { return -1 }

@@ -1,5 +1,5 @@
 // One TLS session: bytes of a socket in, bytes for it out, no socket of its own.
-import CSSL
+import COpenSSL
 package import Posix
 
 /// Where the sessions of one loop write their records before they are sent.
@@ -144,7 +144,7 @@ package final class TLSSession {
 
     /// Ends the session; a client that spoke HTTP in the clear is told so, in the clear.
     private func fail(_ bytes: UnsafeRawBufferPointer) {
-        let reason = cssl_error_number(ERR_peek_error())
+        let reason = sluice_ssl_error_number(ERR_peek_error())
         hasFailed = true
         ERR_clear_error()
         guard reason == SSL_R_HTTP_REQUEST else { return }

@@ -1,5 +1,5 @@
 // The keys that session tickets are sealed with (RFC 5077, RFC 8446 section 4.6.1).
-import CSSL
+import COpenSSL
 import Posix
 import Synchronization
 
@@ -83,7 +83,7 @@ package final class TicketKeys: Sendable {
             isSealing
             ? EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, iv)
             : EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, iv)
-        guard started == 1, cssl_start_hmac_sha256(mac, key.mac, key.mac.count) == 1 else {
+        guard started == 1, sluice_ssl_start_hmac_sha256(mac, key.mac, key.mac.count) == 1 else {
             return -1
         }
         return isOld ? 2 : 1

@@ -11,6 +11,9 @@ final class CurlEasy {
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// What it was set up for last; nil where that was nothing that comes again.
     var form: Form?
+    /// Where its TLS sessions are kept; nil for with itself.
+    private var sessions: TLSSessions.Shelf?
+    private var usesSessions = false
     /// The fields that its lines were made of; nil where there is more in them.
     var writtenFields: Fields?
 
@@ -33,6 +36,8 @@ final class CurlEasy {
     /// Back to the defaults, connections kept (curl_easy_reset(3)); not while a transfer runs.
     func reset() {
         curl_easy_reset(handle)
+        // The reset takes back how many sessions there may be, though not where they are.
+        usesSessions = false
         curl_slist_free_all(lines)
         lines = nil
         curl_slist_free_all(resolved)
@@ -41,6 +46,15 @@ final class CurlEasy {
         writtenFields = nil
         errorText[0] = 0
         set(CURLOPT_ERRORBUFFER, pointer: errorText)
+    }
+
+    /// Keeps TLS sessions where other handles find them; not while a transfer runs.
+    func keepSessions(in shelf: TLSSessions.Shelf?) {
+        guard let shelf, !usesSessions || shelf !== sessions else { return }
+        set(CURLOPT_SHARE, pointer: shelf.handle)
+        // The former one may go once libcurl has let go of it.
+        sessions = shelf
+        usesSessions = true
     }
 
     /// Forgets what libcurl said about an earlier transfer.

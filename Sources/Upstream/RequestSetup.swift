@@ -61,6 +61,7 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPINTVL, 15)
         setResolved(configuration.resolve)
         if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
+        resumeWhereverPossible()
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
         set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
         if transfer.request.usesFreshConnection || transfer.avoidsKeptConnections {

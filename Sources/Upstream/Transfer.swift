@@ -96,10 +96,14 @@ package final class Transfer {
     var refusedAddress: String?
     var discarded = 0
     var deadline: TimerID?
+    /// What the present hop took so far.
+    var times = HopTimes()
     let createdAt: Monotonic
     /// Since when a player waits for its slot; of no meaning in other lanes.
     var waitsSince: Monotonic
     var grantedAt: Monotonic
+    /// Since when the present hop is wanted.
+    var wantedAt: Monotonic
     var hopStartedAt: Monotonic
     @exclusivity(unchecked) var lastByteAt: Monotonic
 
@@ -118,6 +122,7 @@ package final class Transfer {
         createdAt = client.loop.now
         waitsSince = createdAt
         grantedAt = createdAt
+        wantedAt = createdAt
         hopStartedAt = createdAt
         lastByteAt = createdAt
     }

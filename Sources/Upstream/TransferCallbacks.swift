@@ -105,6 +105,7 @@ extension Transfer {
         requestsOfHop += 1
         if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
         guard requestsOfHop <= 2 else { return abort(.reset) }
+        noteHandshake()
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
         guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(origin) else {

@@ -27,7 +27,7 @@ extension Transfer {
         }
         return TransferHead(
             status: parser.status, version: parser.version, fields: fields,
-            decodedCoding: coding, finalURL: hop.url.withoutUserinfo, remoteAddress: peer(),
+            decodedCoding: coding, finalURL: hop.url.withoutUserinfo, remoteAddress: times.address,
             setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 
@@ -52,7 +52,7 @@ extension Transfer {
     /// Whether the end of the connection is the end of the body, and nothing else tells it.
     var endsWithConnection: Bool { !provesItsEnd() }
 
-    private func peer() -> SocketAddress? {
+    func peer() -> SocketAddress? {
         guard let easy, let host = easy.string(CURLINFO_PRIMARY_IP) else { return nil }
         return SocketAddress(
             host: host, port: UInt16(truncatingIfNeeded: easy.long(CURLINFO_PRIMARY_PORT)))

@@ -88,6 +88,8 @@ package struct TransferRequest: Sendable {
     /// Nil: no limit but the configuration's for decoded bodies.
     package var bodyLimit: Int64?
     package var timeouts: TransferTimeouts
+    /// Told what the request costs; nil where nobody asks.
+    package var trace: TransferTrace?
 
     /// A GET of `url` with everything else at its default.
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {

@@ -62,6 +62,7 @@ extension UpstreamClient {
             fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
             transfer.phase = .body
+            noteHead(transfer)
             measureAnswer(transfer)
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
@@ -128,9 +129,13 @@ extension UpstreamClient {
         transfer.bodyLimit = min(
             transfer.request.bodyLimit ?? .max,
             transfer.decodes ? configuration.maxDecodedBytes : .max)
+        transfer.times = HopTimes()
         transfer.hopStartedAt = loop.now
         transfer.lastByteAt = loop.now
         easy.prepare(transfer, configuration)
+        if transfer.origin.scheme == .https {
+            easy.keepSessions(in: sessions.shelf(for: transfer.host))
+        }
         // Held for as long as the transfer runs: many together must not take much.
         let isOneOfMany = attached.count >= Self.few
         easy.setReceiveBuffer(configuration.receiveBuffer / (isOneOfMany ? 2 : 1))
@@ -169,7 +174,9 @@ extension UpstreamClient {
     }
 
     func follow(_ redirect: Redirect, _ transfer: Transfer) {
+        noteEnd(of: transfer, nil)
         detach(transfer)
+        transfer.wantedAt = loop.now
         let cookie = transfer.delegate?.transfer(transfer, willFollow: redirect)
         guard transfer.state == .running else { return }
         transfer.redirect = nil

@@ -18,6 +18,8 @@ package final class UpstreamClient {
 
     var queue: AdmissionQueue
     var counters = UpstreamStatistics()
+    let ledger: TransferLedger
+    let sessions: TLSSessions
     /// What runs ahead of players, for whoever limits it.
     var meter = AheadMeter()
     var shared: CurlMulti?
@@ -54,13 +56,17 @@ package final class UpstreamClient {
     /// that came free in it are given away: what may end should end now.
     package var playbackWaits: (() -> Void)?
 
-    /// Makes a client; opens nothing yet.
+    /// Makes a client, which shares figures and TLS sessions with `other`, one of the same loop; opens
+    /// nothing yet.
     ///
     /// - Throws: `UpstreamError` when libcurl cannot start.
     package init(
-        loop: EventLoop, configuration: UpstreamConfiguration
+        loop: EventLoop, configuration: UpstreamConfiguration,
+        sharing other: UpstreamClient? = nil
     ) throws(UpstreamError) {
         self.loop = loop
+        ledger = other?.ledger ?? TransferLedger()
+        sessions = other?.sessions ?? TLSSessions()
         self.configuration = configuration.normalised
         queue = AdmissionQueue(
             limits: AdmissionQueue.Limits(
@@ -98,6 +104,7 @@ package final class UpstreamClient {
     /// Counters and gauges of this moment.
     package func statistics() -> UpstreamStatistics {
         var now = counters
+        now.newConnections = Int(ledger.figures.newConnections)
         now.slotsInUse = queue.slotsInUse
         now.peakSlotsInUse = queue.peakSlotsInUse
         now.expressInUse = queue.expressInUse
@@ -190,6 +197,7 @@ extension UpstreamClient: CurlMultiOwner {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         counters.count(result)
+        noteEnd(of: transfer, result)
         if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
         detach(transfer)
         if let slot = transfer.slot {

@@ -16,7 +16,7 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var preempted = 0
     /// Redirects that were followed.
     package var redirects = 0
-    /// Connections opened by transfers that succeeded.
+    /// Connections opened, and used for a request.
     package var newConnections = 0
     /// Body bytes of transfers that succeeded, after decoding.
     package var bytes: Int64 = 0
@@ -40,7 +40,6 @@ package struct UpstreamStatistics: Sendable, Hashable {
         switch result {
         case .success(let timings):
             succeeded += 1
-            newConnections += timings.newConnections
             bytes += timings.bytes
         case .failure(let error):
             failed += 1

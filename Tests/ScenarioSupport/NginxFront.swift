@@ -23,8 +23,12 @@ package final class NginxFront: Sendable {
 
     /// Makes a CA and a certificate and starts nginx on a free port, with HTTP/2 unless told not to.
     ///
+    /// It resumes TLS sessions by tickets only; `protocols` are its `ssl_protocols`, nil for its defaults.
     /// Returns when it accepts connections; throws with its words when it does not.
-    package init(_ source: Source, address: String = "127.0.0.1", http2: Bool = true) throws {
+    package init(
+        _ source: Source, address: String = "127.0.0.1", http2: Bool = true,
+        protocols: String? = nil
+    ) throws {
         guard let program = Self.program else { throw ScenarioFailure("no nginx on this machine") }
         let folder = try TemporaryFolder()
         try Self.makeCertificates(in: folder, address: address)
@@ -33,7 +37,8 @@ package final class NginxFront: Sendable {
         // The free port may be taken by somebody else before nginx binds it.
         for _ in 0..<5 {
             let port = try Self.freePort(address)
-            let settings = Settings(folder: folder, address: address, port: port, http2: http2)
+            let settings = Settings(
+                folder: folder, address: address, port: port, http2: http2, protocols: protocols)
             try writeFile(folder.file("nginx.conf"), settings.text(source).utf8)
             let child = try ChildProcess(
                 [program, "-p", folder.path, "-c", folder.file("nginx.conf"), "-e", "stderr"])
@@ -63,6 +68,14 @@ package final class NginxFront: Sendable {
     package var accessLog: [String] {
         let bytes = (try? readFile(folder.file("access.log"))) ?? []
         return bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The connections that carried a request, by whether TLS resumed a session.
+    package var handshakes: (full: Int, resumed: Int) {
+        let bytes = (try? readFile(folder.file("handshakes.log"))) ?? []
+        let lines = Set(bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) })
+        let resumed = lines.count { $0.hasSuffix(" r") }
+        return (lines.count - resumed, resumed)
     }
 
     /// Ends nginx and waits for it.
@@ -114,6 +127,7 @@ package final class NginxFront: Sendable {
         let address: String
         let port: UInt16
         let http2: Bool
+        let protocols: String?
 
         func text(_ source: Source) -> String {
             let place =
@@ -137,6 +151,8 @@ package final class NginxFront: Sendable {
                 http {
                     log_format short '$server_protocol $status $request_method $request_uri $connection';
                     access_log \(folder.file("access.log")) short;
+                    log_format handshakes '$connection $ssl_session_reused';
+                    access_log \(folder.file("handshakes.log")) handshakes;
                     client_body_temp_path \(folder.file("body"));
                     proxy_temp_path \(folder.file("proxy"));
                     fastcgi_temp_path \(folder.file("fastcgi"));
@@ -155,6 +171,7 @@ package final class NginxFront: Sendable {
                         listen \(address):\(port) ssl\(http2 ? " http2" : "");
                         ssl_certificate \(folder.file("server.pem"));
                         ssl_certificate_key \(folder.file("server.key"));
+                        \(protocols.map { "ssl_protocols \($0);" } ?? "")
                         location / { \(place) }
                     }
                 }

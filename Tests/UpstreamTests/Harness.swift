@@ -189,6 +189,15 @@ final class Harness: Sendable {
 
     private final class Found: Sendable {
         let value = Mutex<UpstreamStatistics?>(nil)
+        let figures = Mutex<TransferFigures?>(nil)
+    }
+
+    /// What requests have cost, read on the client's loop.
+    func figures() -> TransferFigures? {
+        let found = Found()
+        client.enqueue { client, _ in found.figures.withLock { $0 = client.figures } }
+        comesTrue { found.figures.withLock { $0 != nil } }
+        return found.figures.withLock { $0 }
     }
 
     func shutDown() { client.enqueue { client, _ in client.shutdown() } }

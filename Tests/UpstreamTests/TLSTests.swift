@@ -83,6 +83,32 @@ private final class TLSOrigin {
         origin.stop()
     }
 
+    @Test
+    func `a handle that never spoke to a host resumes the session that another one has`() throws {
+        let origin = try TLSOrigin()
+        let trusted = origin.certificate
+        let harness = try Harness { $0.caFile = trusted }
+        let url = "https://localhost:\(origin.port)/"
+        #expect(try fetch(harness, url).status == 200)
+        // It takes the only handle that is idle.
+        let silent = try TestOrigin {
+            $0.holdOpen(); return .close
+        }
+        let busy = try harness.start(silent.url())
+        busy.wait("the start") { $0.starts == 1 }
+        let trace = TransferTrace()
+        let record = try harness.fetch(url) { $0.trace = trace }
+        #expect(record.status == 200)
+        let times = try #require(trace.report?.latest)
+        #expect(times.connection == .new && times.handshake == .resumed)
+        #expect(try #require(harness.figures()).fullHandshakes == 1)
+        busy.act { $0.cancel() }
+        busy.wait()
+        harness.stop()
+        silent.stop()
+        origin.stop()
+    }
+
     @Test func `a certificate of an unknown authority is refused and the reason told`() throws {
         let origin = try TLSOrigin()
         let harness = try Harness()

@@ -1,0 +1,108 @@
+package import HTTP
+import Numbers
+package import Posix
+package import URISyntax
+
+/// What requests to each origin have cost; the least recently used origin gives way to a new one.
+package struct OriginTable: Sendable {
+    /// One origin.
+    package struct Row: Sendable {
+        /// Requests that are over, redirected and failed ones included.
+        package fileprivate(set) var requests = 0
+        /// Requests that failed, were cut short or were answered with a 5xx status.
+        package fileprivate(set) var errors = 0
+        /// Body bytes received.
+        package fileprivate(set) var bytes: Int64 = 0
+        /// Requests on a connection of their own.
+        package fileprivate(set) var newConnections = 0
+        /// Requests on a connection that was there.
+        package fileprivate(set) var reusedConnections = 0
+        package fileprivate(set) var fullHandshakes = 0
+        package fileprivate(set) var resumedHandshakes = 0
+        /// The version of the last response.
+        package fileprivate(set) var version: HTTPVersion?
+        /// The address of the last request.
+        package fileprivate(set) var address: SocketAddress?
+        /// By `TransferPhase.rawValue`.
+        private var phases = Array(
+            repeating: PhaseHistogram(), count: TransferPhase.allCases.count)
+        /// Grows with each request to any origin.
+        fileprivate var lastUse: UInt64 = 0
+
+        /// The times of a phase.
+        package func histogram(of phase: TransferPhase) -> PhaseHistogram {
+            phases[phase.rawValue]
+        }
+
+        /// The share of requests on a connection that was there; nil before the first one.
+        package var reusedPercent: Double? {
+            Self.percent(reusedConnections, of: newConnections + reusedConnections)
+        }
+
+        /// The share of TLS handshakes that resumed a session; nil before the first one.
+        package var resumedPercent: Double? {
+            Self.percent(resumedHandshakes, of: fullHandshakes + resumedHandshakes)
+        }
+
+        private static func percent(_ part: Int, of whole: Int) -> Double? {
+            whole > 0 ? 100 * Double(part) / Double(whole) : nil
+        }
+
+        fileprivate mutating func note(
+            _ hop: HopTimes, bytes received: Int64, isError: Bool, use: UInt64
+        ) {
+            lastUse = use
+            requests += 1
+            if isError { errors += 1 }
+            bytes = bytes.addingSaturated(max(0, received))
+            switch hop.connection {
+            case .new: newConnections += 1
+            case .reused: reusedConnections += 1
+            case nil: break
+            }
+            switch hop.handshake {
+            case .full: fullHandshakes += 1
+            case .resumed: resumedHandshakes += 1
+            case nil: break
+            }
+            version = hop.version ?? version
+            address = hop.address ?? address
+            for phase in TransferPhase.allCases {
+                if let time = hop[phase] { phases[phase.rawValue].add(time) }
+            }
+        }
+    }
+
+    /// The most origins that are known.
+    package let capacity: Int
+    private var rows: [Origin: Row] = [:]
+    private var uses: UInt64 = 0
+
+    /// - Parameter capacity: the most origins that are known, 1 or more.
+    package init(capacity: Int = 256) {
+        self.capacity = max(1, capacity)
+    }
+
+    package var count: Int { rows.count }
+
+    package subscript(origin: Origin) -> Row? { rows[origin] }
+
+    /// All origins, those used last first.
+    package var latestFirst: [(origin: Origin, row: Row)] {
+        rows.sorted { $0.value.lastUse > $1.value.lastUse }.map { ($0.key, $0.value) }
+    }
+
+    /// Takes note of a request that is over.
+    package mutating func note(
+        _ hop: HopTimes, to origin: Origin, bytes: Int64, isError: Bool
+    ) {
+        uses += 1
+        if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
+        rows[origin, default: Row()].note(hop, bytes: bytes, isError: isError, use: uses)
+    }
+
+    private mutating func forgetOldest() {
+        guard let oldest = rows.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
+        rows[oldest.key] = nil
+    }
+}
