@@ -43,6 +43,7 @@ extension Flight {
             url: resource.url, lane: machine.lane, session: resource.session.id.number)
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts
+        request.trace = trace
         request.decodesContent = resource.decodesContent && range == nil
         request.method = terms.method
         // A redirect is the origin's answer, to be passed on and stored like any other.

@@ -38,6 +38,8 @@ final class Flight {
     var response: TransferHead?
     var requestTime = WallTime.now()
     var object: StoredObject?
+    /// What its transfers cost.
+    let trace = TransferTrace()
     /// What those are told who get the object.
     var outcome: FetchOutcome?
     /// Whether URLs that differ in more than spelling may have this one's key.

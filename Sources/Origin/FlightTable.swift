@@ -144,6 +144,7 @@ final class FlightTable {
             }
         }
         let flight = known ?? Flight(request, table: self)
+        request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
             start: request.wanted.start, wantsWhole: request.wanted == .whole,
@@ -275,7 +276,7 @@ final class FlightTable {
     func passthroughs() throws(UpstreamError) -> PassthroughTable {
         if let openPassthroughs { return openPassthroughs }
         let made = try PassthroughTable(
-            loop: loop, like: client.configuration, counters: counters)
+            loop: loop, like: client, counters: counters)
         openPassthroughs = made
         return made
     }

@@ -138,8 +138,10 @@ package final class Flights: Sendable {
     }
 
     /// Asks for the upstream figures; `reply` is called on the upstream loop.
-    package func statistics(_ reply: @escaping @Sendable (UpstreamStatistics) -> Void) {
-        enqueue { reply($0.client.statistics()) }
+    package func statistics(
+        _ reply: @escaping @Sendable (UpstreamStatistics, TransferFigures) -> Void
+    ) {
+        enqueue { reply($0.client.statistics(), $0.client.figures) }
     }
 
     /// Cancels all transfers and ends the loop; blocks.

@@ -98,15 +98,16 @@ final class PassthroughTable {
     private let counters: Counters
     private var flights: [FetchID: PassthroughFlight] = [:]
 
-    init(loop: EventLoop, like configuration: UpstreamConfiguration, counters: Counters)
-        throws(UpstreamError)
-    {
-        var configuration = configuration
+    /// Shares settings, figures and TLS sessions with `other`, and neither slots nor connections.
+    ///
+    /// - Throws: `UpstreamError` when libcurl cannot start.
+    init(loop: EventLoop, like other: UpstreamClient, counters: Counters) throws(UpstreamError) {
+        var configuration = other.configuration
         configuration.slots = Self.slots
         configuration.perHostLimit = 0
         configuration.queueLimit = 1024
         configuration.slotOptions = nil
-        client = try UpstreamClient(loop: loop, configuration: configuration)
+        client = try UpstreamClient(loop: loop, configuration: configuration, sharing: other)
         self.counters = counters
     }
 

@@ -27,7 +27,7 @@ extension Stories.AdminFuzzTests {
         ("GET", "/api/recordings/%", []), ("GET", "/api/export", ["url", "title", "format"]),
         ("POST", "/api/feeds/f/position", ["index", "direction"]), ("GET", "/api/feeds/%", []),
         ("GET", "/proxy", ["url", "h_Referer", "h_Cookie"]), ("GET", "/%", []),
-        ("GET", "/metrics", []),
+        ("GET", "/metrics", []), ("GET", "/api/origins", []),
     ]
 
     static let values = [

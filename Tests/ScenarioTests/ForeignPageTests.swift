@@ -102,7 +102,7 @@ extension Stories.ForeignPageTests {
 
     @Test func `own pages are not opened to pages of other sites`() throws {
         let story = try Story()
-        for path in ["/api/stats", "/api/titles", "/metrics", "/"] {
+        for path in ["/api/stats", "/api/origins", "/api/titles", "/metrics", "/"] {
             let answer = try story.follow(path, headers: [("Origin", "https://evil.example")])
             #expect(answer["Access-Control-Allow-Origin"] == nil, "\(path)")
             let question = [

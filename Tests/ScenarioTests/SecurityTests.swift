@@ -200,7 +200,7 @@ extension Stories.SecurityTests {
             "/proxy?url=http%3A%2F%2Fu%3A\(secret)%40127.0.0.1%3A1%2Fx%3Fsig%3D\(secret)&\(extra)"
         ).text
         errors += try story.follow("/proxy?url=http%3A%2F%2Fu%3A\(secret)%40%5Bx&\(extra)").text
-        for page in ["/api/stats", "/metrics", "/"] {
+        for page in ["/api/stats", "/api/origins", "/metrics", "/"] {
             errors += try story.follow("\(page)?token=acc3ss-token").text
         }
         story.stop()

@@ -16,6 +16,7 @@
 package import Posix
 package import Store
 import Synchronization
+package import Upstream
 
 /// The rules, as a value: told what happens, and when.
 package struct OriginAllowance: Sendable {
@@ -137,6 +138,7 @@ package struct OriginAllowance: Sendable {
 /// Any thread may use it; without a request to an origin it is never made.
 package final class OriginBudget: Sendable {
     private let allowance: Mutex<OriginAllowance>
+    private let followed = Mutex<TransferTrace?>(nil)
     /// When its request first asked for something.
     package let begunAt: Monotonic
 
@@ -148,6 +150,12 @@ package final class OriginBudget: Sendable {
     package func with<Result: Sendable>(_ body: (inout OriginAllowance) -> Result) -> Result {
         allowance.withLock { body(&$0) }
     }
+
+    /// What the transfers of the latest fetch cost; nil before one.
+    package var trace: TransferTrace? { followed.withLock { $0 } }
+
+    /// Takes note of whose transfers bring what the request waits for.
+    package func follow(_ trace: TransferTrace) { followed.withLock { $0 = trace } }
 
     package var lastProgress: Monotonic { allowance.withLock { $0.lastProgress } }
     package var requests: Int64 { allowance.withLock { $0.requests } }

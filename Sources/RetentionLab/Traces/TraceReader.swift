@@ -62,8 +62,8 @@ package struct TraceReader {
         let fields = bytes.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
             .map { String(decoding: $0, as: UTF8.self) }
         guard let first = fields.first, !first.hasPrefix("#") else { return }
-        // Logs of earlier versions lack the client at the end.
-        if fields.count == 13 || fields.count == 14 {
+        // Logs of earlier versions lack the client at the end; named fields may follow it.
+        if fields.count >= 13, fields.dropFirst(14).allSatisfy({ $0.contains("=") }) {
             try readAccess(fields)
         } else {
             try readOwn(fields)

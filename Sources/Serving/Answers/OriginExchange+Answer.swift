@@ -18,7 +18,7 @@ extension OriginExchange {
     }
 
     func fail(_ failure: ProxyFailure) {
-        (exchange.record as? AccessRecord)?.note(failure, resource)
+        exchange.accessRecord?.note(failure, resource)
         switch failure.fault {
         case .client: core.counters.add(.clientErrors)
         case .origin: core.counters.add(.originErrors)
@@ -60,7 +60,7 @@ extension OriginExchange {
     }
 
     func count(_ disposition: Disposition) {
-        (exchange.record as? AccessRecord)?.note(disposition, resource)
+        exchange.accessRecord?.note(disposition, resource)
         switch disposition {
         case .hit: core.counters.add(.hits)
         case .partial: core.counters.add(.partials)
@@ -210,7 +210,7 @@ extension OriginExchange {
         _ object: StoredObject, _ head: ResponseHead, from start: Int64, to end: Int64?,
         _ how: Serving
     ) {
-        (exchange.record as? AccessRecord)?.note(object, from: start)
+        exchange.accessRecord?.note(object, from: start)
         countBytes(how)
         // The reader first: what was fetched ahead for it must not end before it is known.
         let body = body(of: object, from: start, to: end)
@@ -246,7 +246,7 @@ extension OriginExchange {
         case .fetchFirst, .awaitFirst: break
         }
         count(how.disposition)
-        (exchange.record as? AccessRecord)?.note(object, from: multipart.ranges[0].first)
+        exchange.accessRecord?.note(object, from: multipart.ranges[0].first)
         var head = builder.head(facts, .partialContent, how)
         head.fields.set(.contentType, multipart.contentType)
         head.fields.append(contentsOf: onlyHere)

@@ -54,6 +54,7 @@ final class OriginExchange {
         if let spent { return spent }
         let made = OriginBudget(now: exchange.loop.now)
         spent = made
+        if exchange.record != nil { exchange.note { made.trace } }
         return made
     }
     /// That budget, once an origin was asked.

@@ -114,7 +114,8 @@ extension OriginExchange {
     /// The body of an answer with a stretch of an object: a short one that is there is read at once,
     /// which costs less than a reader and goes out in one piece with the head.
     func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
-        let pace = object.isComplete ? core.pace(of: resource) : nil
+        let isComplete = object.isComplete
+        let pace = isComplete ? core.pace(of: resource) : nil
         if pace == nil, let end, end > start, request.method == .get,
             let bytes = object.shortBytes(start..<end)
         {
@@ -125,6 +126,7 @@ extension OriginExchange {
         let reader = Reader(
             object, of: resource, range: (start, end), core: core, exchange: exchange)
         reader.budget = spent
+        if !isComplete, exchange.record != nil { exchange.note { reader.budget?.trace } }
         reader.endsWithFill = end == nil && resource.isGrowing
         let length = end.map { $0 - start }
         guard let pace else { return .source(reader, length: length) }

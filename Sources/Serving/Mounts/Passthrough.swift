@@ -63,6 +63,11 @@ final class Passthrough {
         request.usesFreshConnection = upload != nil || !method.isSafe
         request.followsRedirects = false
         request.timeouts = core.settings.timeouts
+        if exchange.record != nil {
+            let trace = TransferTrace()
+            request.trace = trace
+            exchange.note { trace }
+        }
         return request
     }
 
@@ -109,7 +114,7 @@ final class Passthrough {
         let method = exchange.request.method
         core.invalidate(after: method, head.status, head.fields, url: target.url)
         core.counters.add(.bypassed)
-        (exchange.record as? AccessRecord)?.note(passed: target.url)
+        exchange.accessRecord?.note(passed: target.url)
         core.log.debug(
             "passed on",
             metadata: [
@@ -135,7 +140,7 @@ final class Passthrough {
 
     private func fail(_ failure: ProxyFailure) {
         core.counters.add(failure.fault == .us ? .ownErrors : .originErrors)
-        (exchange.record as? AccessRecord)?.note(failure, nil)
+        exchange.accessRecord?.note(failure, nil)
         core.log.notice(
             "request not passed on",
             metadata: [

@@ -19,6 +19,8 @@
 // | TOTAL | the length of the representation |
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
+//
+// Where an origin was asked, named fields follow (`TransferTrace.Report.accessFields`).
 import Glibc
 import Model
 import Posix

@@ -8,6 +8,7 @@ import Numbers
 import Posix
 import Routing
 import Store
+import Upstream
 import URISyntax
 
 /// One record; bound to its exchange's loop.
@@ -58,7 +59,15 @@ final class AccessRecord: ExchangeRecord {
         reason = failure.fault.rawValue
     }
 
-    func finish(_ end: ResponseOutcome) {
+    func finish(_ end: ResponseOutcome) { write(end) { $0 += " \(client)\n" } }
+
+    /// The same for an exchange that asked an origin.
+    func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
+        write(end) { $0 += " \(client) \(report.accessFields)\n" }
+    }
+
+    @inline(__always)
+    private func write(_ end: ResponseOutcome, closing: (inout String) -> Void) {
         let now = Monotonic.now()
         let took = now - receivedAt
         let came = WallTime(nanoseconds: WallTime.now().nanoseconds - took.nanoseconds)
@@ -73,7 +82,7 @@ final class AccessRecord: ExchangeRecord {
         } else {
             line += " - - - - - \(passedURL?.redacted ?? "-")"
         }
-        line += " \(client)\n"
+        closing(&line)
         log.append(Array(line.utf8))
     }
 
@@ -89,7 +98,7 @@ final class AccessRecord: ExchangeRecord {
     }
 
     /// A number of thousandths as a decimal fraction.
-    private static func decimals(_ thousandths: Int64) -> String {
+    static func decimals(_ thousandths: Int64) -> String {
         "\(thousandths / 1_000).\(String(thousandths % 1_000, width: 3))"
     }
 }

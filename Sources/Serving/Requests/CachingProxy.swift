@@ -92,7 +92,7 @@ package final class CachingProxy: RequestHandler {
     }
 
     func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
-        (exchange.record as? AccessRecord)?.note(failure, nil)
+        exchange.accessRecord?.note(failure, nil)
         core.counters.add(failure.fault == .us ? .ownErrors : .clientErrors)
         core.log.info(
             "request refused",

@@ -10,6 +10,7 @@ struct Figures {
     let counters: Counters
     let store: StoreStatistics
     let upstream: UpstreamStatistics
+    let transfers: TransferFigures
     let status: StatusSource
     /// Fetches that no player asked for.
     var aheadRunning = 0
@@ -55,7 +56,18 @@ struct Figures {
                 value: Int64(upstream.peakSlotsInUse)),
             Gauge(
                 name: "origin_connections_total", help: "Connections opened to origins.",
-                value: Int64(upstream.newConnections)),
+                value: transfers.newConnections),
+            Gauge(
+                name: "origin_connections_reused_total",
+                help: "Requests to origins on a connection that was there.",
+                value: transfers.reusedConnections),
+            Gauge(
+                name: "origin_tls_full_total", help: "Full TLS handshakes with origins.",
+                value: transfers.fullHandshakes),
+            Gauge(
+                name: "origin_tls_resumed_total",
+                help: "TLS handshakes with origins that resumed a session.",
+                value: transfers.resumedHandshakes),
             Gauge(
                 name: "longest_loop_hold_milliseconds",
                 help: "The longest time that one handler, timer or job held a loop, if over 10 ms.",
@@ -141,6 +153,6 @@ struct Figures {
                 "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
             text += "sluice_\(gauge.name) \(gauge.value)\n"
         }
-        return text
+        return text + transfers.prometheus
     }
 }

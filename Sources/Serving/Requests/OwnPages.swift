@@ -54,6 +54,12 @@ final class OwnPages {
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
             withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+        case ("/api/origins", .get), ("/api/origins", .head):
+            withFigures(exchange) {
+                self.answer(
+                    exchange, .ok, "application/json",
+                    $0.transfers.originsJSON(self.core.health))
+            }
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
                 self.answer(
@@ -149,6 +155,7 @@ final class OwnPages {
             Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
                               \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
             Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
+            Origins:          \(here)/api/origins
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
             Disk:             \(here)/api/df
             Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
@@ -209,12 +216,13 @@ final class OwnPages {
         let store = core.store.statistics()
         let (status, counters, ahead) = (status, core.counters, core.ahead)
         let concurrency = core.concurrency.now
-        core.flights.statistics { upstream in
+        core.flights.statistics { upstream, transfers in
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
                 pair.0(
                     Figures(
-                        counters: counters, store: store, upstream: upstream, status: status,
+                        counters: counters, store: store, upstream: upstream,
+                        transfers: transfers, status: status,
                         aheadRunning: ahead.running, concurrency: concurrency))
             }
         }

@@ -1,0 +1,71 @@
+// What requests to origins have cost, as JSON and in the Prometheus text format.
+import HTTP
+import Model
+import Posix
+import Upstream
+import URISyntax
+
+extension HTTPVersion {
+    /// The name in logs and JSON: HTTP/2 and later have no minor version (RFC 9113 section 3.1).
+    var logName: String { major >= 2 ? "HTTP/\(major)" : description }
+}
+
+extension TransferFigures {
+    /// The answer of `/api/origins`: those used last first.
+    func originsJSON(_ health: OriginHealth) -> String {
+        let rows = origins.latestFirst.map { origin, row in
+            JSONValue.object(Self.members(origin, row, health.state(of: origin)))
+        }
+        return JSONValue.object([.init("origins", .list(rows))]).encoded + "\n"
+    }
+
+    private static func members(
+        _ origin: Origin, _ row: OriginTable.Row, _ state: OriginHealth.State
+    ) -> [JSONValue.Member] {
+        var members: [JSONValue.Member] = [
+            .init("origin", .text(origin.description)), .init("state", .text("\(state)")),
+            .init("protocol", row.version.map { .text($0.logName) } ?? .null),
+            .init("address", row.address.map { .text($0.host) } ?? .null),
+            .init("requests", .number(Int64(row.requests))),
+            .init("errors", .number(Int64(row.errors))), .init("bytes", .number(row.bytes)),
+            .init("reused_percent", .optional(row.reusedPercent)),
+            .init("resumed_percent", .optional(row.resumedPercent)),
+        ]
+        for phase in TransferPhase.allCases {
+            let times = row.histogram(of: phase)
+            let percentiles = [("p50", 0.5), ("p99", 0.99)].map { name, share in
+                JSONValue.Member(
+                    name, .optional(times.percentile(share).map { Double($0) / 1_000 }))
+            }
+            members.append(.init("\(phase.name)_ms", .object(percentiles)))
+        }
+        return members
+    }
+
+    /// The histograms of `/metrics`: each phase in each lane, in seconds.
+    var prometheus: String {
+        let name = "sluice_origin_phase_seconds"
+        var text = "# HELP \(name) Time of a phase of requests to origins.\n"
+        text += "# TYPE \(name) histogram\n"
+        for phase in TransferPhase.allCases {
+            for lane in Lane.allCases {
+                let labels = "phase=\"\(phase.name)\",lane=\"\(lane.name)\""
+                let held = counts(of: phase, in: lane)
+                var seen: UInt64 = 0
+                for (index, count) in held.counts.enumerated() {
+                    seen &+= count
+                    let isLast = index == PhaseCounts.bounds.count
+                    let bound = isLast ? "+Inf" : Self.seconds(UInt64(PhaseCounts.bounds[index]))
+                    text += "\(name)_bucket{\(labels),le=\"\(bound)\"} \(seen)\n"
+                }
+                text += "\(name)_sum{\(labels)} \(Self.seconds(held.sum))\n"
+                text += "\(name)_count{\(labels)} \(seen)\n"
+            }
+        }
+        return text
+    }
+
+    private static func seconds(_ microseconds: UInt64) -> String {
+        "\(Double(microseconds) / 1_000_000)"
+    }
+}

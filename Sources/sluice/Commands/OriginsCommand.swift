@@ -1,0 +1,98 @@
+import CommandSupport
+import ArgumentParser
+
+/// `sluice origins`: what requests to each origin cost.
+struct OriginsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origins",
+        abstract: "Show what requests to each origin cost: times, connections, errors.",
+        discussion: """
+            A line an origin, the ones used last first, since the daemon's start; at most 256 of them. Times \
+            are `median / 99th percentile` in milliseconds over the latest few thousand requests: slot is the \
+            wait for a slot, name the look-up of the host, connect TCP, tls the handshake, first the time from \
+            the request to the first byte of the answer, last that from there to the last one. Phases that did \
+            not happen, such as those of reused connections, do not count. Errors are failed and cut transfers \
+            and 5xx answers; reused is the share of requests on a connection that was there, resumed that of \
+            TLS handshakes which resumed a session. An origin that refuses connections or is silent is \
+            suspected at first, then down.
+            """)
+
+    @OptionGroup var daemon: DaemonOptions
+
+    @Flag(help: "Print the JSON as it comes.")
+    var json = false
+
+    func run() throws {
+        let text = try daemon.client().send("GET", "/api/origins")
+        print(json ? text : try Self.table(decodeJSON(text)), terminator: "")
+    }
+
+    private struct Report: Decodable {
+        let origins: [Row]
+    }
+
+    private struct Times: Decodable {
+        let p50: Double?
+        let p99: Double?
+
+        var text: String {
+            guard let p50, let p99 else { return "-" }
+            return "\(Self.short(p50)) / \(Self.short(p99))"
+        }
+
+        /// Tenths below ten, whole milliseconds from there on.
+        private static func short(_ milliseconds: Double) -> String {
+            let tenths = Int64(max(0, min(milliseconds, 1e9)) * 10 + 0.5)
+            return tenths < 100 ? "\(tenths / 10).\(tenths % 10)" : "\((tenths + 5) / 10)"
+        }
+    }
+
+    private struct Row: Decodable {
+        let origin: String
+        let state: String
+        let version: String?
+        let requests: Int64
+        let errors: Int64
+        let bytes: Int64
+        let reused: Double?
+        let resumed: Double?
+        let slot: Times
+        let name: Times
+        let connect: Times
+        let tls: Times
+        let firstByte: Times
+        let lastByte: Times
+
+        enum CodingKeys: String, CodingKey {
+            case origin, state, requests, errors, bytes
+            case version = "protocol"
+            case reused = "reused_percent"
+            case resumed = "resumed_percent"
+            case slot = "slot_ms"
+            case name = "name_ms"
+            case connect = "connect_ms"
+            case tls = "tls_ms"
+            case firstByte = "first_byte_ms"
+            case lastByte = "last_byte_ms"
+        }
+    }
+
+    private static func table(_ report: Report) -> String {
+        guard !report.origins.isEmpty else { return "no origin was asked yet\n" }
+        var table = TextTable(rightAligned: Set(2...13))
+        table.add(
+            "origin", "state", "requests", "errors", "bytes", "slot", "name", "connect", "tls",
+            "first", "last", "protocol", "reused", "resumed")
+        for row in report.origins {
+            table.add(
+                row.origin, row.state, "\(row.requests)", "\(row.errors)", Words.size(row.bytes),
+                row.slot.text, row.name.text, row.connect.text, row.tls.text, row.firstByte.text,
+                row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed))
+        }
+        return table.text + "\n"
+    }
+
+    private static func percent(_ share: Double?) -> String {
+        share.map { "\(Int64(max(0, min($0, 100)).rounded())) %" } ?? "-"
+    }
+}
