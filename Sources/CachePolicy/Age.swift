@@ -57,6 +57,12 @@ package struct ReuseRules: Sendable, Equatable {
         initialAge + max(0, now.seconds - responseTime.seconds)
     }
 
+    /// Whether the response came at a time that the wall clock has yet to reach; the loops' clocks are
+    /// a little apart.
+    package func isOfFuture(at now: WallTime) -> Bool {
+        responseTime.seconds.subtractingSaturated(now.seconds) > 1
+    }
+
     // MARK: Arithmetic
 
     private static func initialAge(_ head: StoredHead, _ date: Int64) -> Int64 {

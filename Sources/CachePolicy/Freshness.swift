@@ -117,6 +117,8 @@ package enum Freshness: Equatable, Sendable {
     private static func rfc(_ question: Question) -> Freshness {
         let rules = question.rules
         if rules.alwaysAsks { return .stale(.noCache) }
+        // A clock that went back would keep it fresh until it has come there again.
+        if rules.isOfFuture(at: question.now) { return .stale(.expired) }
         let request = RequestDirectives(question.requestFields)
         if request.asksOrigin { return .stale(.requestNoCache) }
         let age = rules.age(at: question.now)
@@ -154,7 +156,8 @@ package enum Freshness: Equatable, Sendable {
         let rules = question.rules
         if let playlist = question.playlist, playlist.isLive, question.policy != .offline {
             let held = question.now - rules.responseTime
-            return held < playlist.reuse + playlist.staleBound
+            // A clock that went back says nothing of the list's age.
+            return held >= .zero && held < playlist.reuse + playlist.staleBound
         }
         guard question.policy == .rfc else { return true }
         if rules.forbidsStale { return false }

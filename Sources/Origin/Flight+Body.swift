@@ -195,7 +195,10 @@ extension Flight {
         let found = machine.sniff(bytes, isAtEnd: isAtEnd)
         if found == .newPlaylist, let object, var head = StoredHead(encoded: object.head) {
             head.isPlaylist = true
+            let times = ObjectFacts.of(object)?.times
             object.replaceHead(head.encoded)
+            _ = object.attach(
+                ObjectFacts(head: head, generation: object.generation, times: times))
         }
         perform(machine.sniffed(found, now: table.loop.now))
     }

@@ -12,6 +12,7 @@ extension Flight {
     /// Looks at what is stored around the wanted bytes, and asks.
     func look() {
         requestTime = table.loop.wallNow
+        requestedAt = table.loop.now
         let stored = compared
         perform(
             machine.looked(

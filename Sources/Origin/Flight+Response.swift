@@ -151,6 +151,11 @@ extension Flight {
             kind: resource.kind)
     }
 
+    /// When the present response was asked for and came.
+    private var presentTimes: SteadyTimes {
+        SteadyTimes(requested: requestedAt, received: table.loop.now)
+    }
+
     // MARK: Objects
 
     func create(
@@ -173,7 +178,8 @@ extension Flight {
         do throws(SystemError) {
             let made = try table.store.create(description)
             // Readers ask for it at once, and need not read it back from its stored form.
-            _ = made.attach(ObjectFacts(head: head, generation: made.generation))
+            _ = made.attach(
+                ObjectFacts(head: head, generation: made.generation, times: presentTimes))
             object = made
             return true
         } catch {
@@ -246,6 +252,8 @@ extension Flight {
         }
         stored.update(from: head.fields, requestTime: requestTime, responseTime: table.loop.wallNow)
         object.replaceHead(stored.encoded)
+        _ = object.attach(
+            ObjectFacts(head: stored, generation: object.generation, times: presentTimes))
         perform(machine.end(with: .renewed))
     }
 

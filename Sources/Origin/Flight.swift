@@ -37,6 +37,8 @@ final class Flight {
     /// The head that came last.
     var response: TransferHead?
     var requestTime = WallTime.now()
+    /// The same by the monotonic clock.
+    var requestedAt: Monotonic
     var object: StoredObject?
     /// What its transfers cost.
     let trace = TransferTrace()
@@ -52,6 +54,7 @@ final class Flight {
         counters = table.counters
         object = request.object
         let now = table.loop.now
+        requestedAt = now
         let job = FlightJob(
             resource: request.resource, limits: FlightLimits(table.settings), begunAt: now,
             revalidates: request.revalidates, method: request.terms.method,

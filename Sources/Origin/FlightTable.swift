@@ -172,7 +172,7 @@ final class FlightTable {
         if request.object == nil, facts.head.isPlaylist || !resource.holdsWhileKept {
             // The store may have failed to open what is stale when the request looked.
             let age = loop.wallNow - facts.head.responseTime
-            guard age < Self.longestWay else { return nil }
+            guard age >= .zero, age < Self.longestWay else { return nil }
         }
         if request.object == nil, !object.isComplete {
             // Nobody could say that the rest belongs to it (RFC 9111 section 3.4).

@@ -76,6 +76,21 @@ import Testing
                 == .stale(.live))
     }
 
+    @Test func `a clock that went back does not extend the time that a live list is served stale`()
+    {
+        #expect(
+            !Freshness.mayServeStale(
+                question(.media, playlist: Self.live, after: .seconds(-7_200 as Int64))))
+    }
+
+    @Test(arguments: [(0, true), (-1, true), (-7_200, false)])
+    func `a clock that went back does not keep a response fresh for longer`(
+        _ age: Int64, _ isFresh: Bool
+    ) {
+        let asked = question(.rfc, ["Cache-Control": "max-age=60"], after: .seconds(age))
+        #expect((Freshness.decide(asked) == .fresh(seconds: 60)) == isFresh)
+    }
+
     @Test func `offline never asks and refresh always does`() {
         #expect(
             Freshness.decide(

@@ -40,12 +40,13 @@ import URISyntax
     @discardableResult
     private mutating func read(
         _ first: Int, _ names: [String], at time: Int64, head: String = "",
-        of list: ObjectKey? = nil
+        of list: ObjectKey? = nil, steady: Int64? = nil
     ) throws -> EpochTable.Relation {
         let (reading, window) = try self.reading(first, names, head: head, of: list)
         generation += 1
         let at = WallTime(seconds: 1_800_000_000 + time)
-        let times = EpochTable.Times(requested: at, received: at)
+        let times = EpochTable.Times(
+            requested: at, received: at, steady: steady.map(Self.steadyTimes))
         let place = (list ?? self.list, window, UInt64(0))
         guard let piece else {
             return epochs.take(reading, generation: generation, times, at: place).relation
@@ -59,8 +60,13 @@ import URISyntax
         return taking.relation
     }
 
+    private static func steadyTimes(_ seconds: Int64) -> SteadyTimes {
+        let time = Monotonic(nanoseconds: seconds * 1_000_000_000)
+        return SteadyTimes(requested: time, received: time)
+    }
+
     private func since(_ name: String) -> Int64? {
-        epochs.since(Self.key(name)).map { $0.seconds - 1_800_000_000 }
+        epochs.since(Self.key(name)).map { $0.wall.seconds - 1_800_000_000 }
     }
 
     private func epoch(_ name: String) -> Int64 {
@@ -199,6 +205,36 @@ import URISyntax
         for number in 0..<5_000 { try read(number, ["s\(number)"], at: Int64(number)) }
         #expect(since("s4999") == 4_999 && since("s4000") == 4_000)
         #expect(since("s2000") == nil)
+    }
+
+    @Test mutating func `a stream that counts anew is noticed after the wall clock was set back`()
+        throws
+    {
+        try read(10, ["a", "b"], at: 0, steady: 0)
+        try read(11, ["b", "c"], at: 2, steady: 2)
+        #expect(try read(0, ["a", "b"], at: -7_200, steady: 5) == .reset)
+        #expect(epoch("a") != 0)
+        #expect(try read(1, ["b", "c"], at: -7_198, steady: 7) == .goesOn)
+        // Came before that, and is taken in later.
+        #expect(try read(0, ["a", "b"], at: -7_199, steady: 6) == .same)
+        let since = try #require(epochs.since(Self.key("a")))
+        // By the wall clock, the bytes of the former epoch came hours later.
+        let came = { (time: Int64) in WallTime(seconds: 1_800_000_000 + time) }
+        #expect(since.isAfter(Self.steadyTimes(4), responseTime: came(1)))
+        #expect(!since.isAfter(Self.steadyTimes(6), responseTime: came(-7_199)))
+        #expect(since.isAfter(nil, responseTime: came(1)))
+        #expect(!since.isAfter(nil, responseTime: came(60)))
+    }
+
+    @Test mutating func `the wall clock of an earlier run does not order the readings of this one`()
+        throws
+    {
+        try read(10, ["a", "b"], at: 7_200)
+        let kept = try #require(epochs.lists[list])
+        epochs = EpochTable()
+        epochs.restore(EpochTable.List(kept.record(of: list)), key: list)
+        #expect(try read(11, ["b", "c"], at: 0, steady: 0) == .doubtful)
+        #expect(try read(0, ["a"], at: 1, steady: 1) == .reset)
     }
 
     @Test mutating func `what a run knew of a list is told to the next`() throws {

@@ -1,11 +1,11 @@
 import HLS
-package import Posix
+import Posix
 
 /// What a reading of a live list is, next to the one before: by dates where there are any, else by
 /// numbers and the time that has passed. Pure.
 extension EpochTable.List {
     /// Takes over what a reading shows.
-    package mutating func note(_ reading: LiveReading, at received: WallTime) {
+    package mutating func note(_ reading: LiveReading, at received: Moment) {
         sections = LiveSection.named(
             reading.sections,
             first: reading.summary.mediaSequence + reading.summary.skippedSegmentCount,
@@ -22,7 +22,7 @@ extension EpochTable.List {
 extension EpochTable {
     /// What a reading is, next to what was known of its list.
     package static func relation(
-        of reading: LiveReading, at received: WallTime, to former: List?
+        of reading: LiveReading, at received: Moment, to former: List?
     ) -> Relation {
         guard let former else { return .first }
         if received <= former.received { return .same }
@@ -44,6 +44,8 @@ extension EpochTable {
         let count = min(end, max(end - reading.summary.mediaSequence, 2) * 2)
         let span = former.targetDuration.nanoseconds.multipliedReportingOverflow(
             by: Int64(clamping: max(count, 2)))
+        // Since a run before which the wall clock was set back, nobody knows how much that is.
+        guard gap >= .zero else { return .doubtful }
         return span.overflow || gap.nanoseconds < span.partialValue ? .goesOn : .doubtful
     }
 

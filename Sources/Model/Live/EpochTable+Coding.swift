@@ -10,7 +10,7 @@ extension EpochTable.List {
             key: key.bytes, epoch: epoch.number, first: Int64(start), pastLast: Int64(end))
         record.targetDuration = targetDuration.nanoseconds
         record.discontinuity = Int64(discontinuitySequence)
-        record.received = received.nanoseconds
+        record.received = received.wall.nanoseconds
         record.dated = dates.max { $0.key < $1.key }.map {
             .init(number: Int64($0.key), date: Int64($0.value))
         }
@@ -24,7 +24,7 @@ extension EpochTable.List {
         end = Int(record.pastLast)
         targetDuration = Interval(nanoseconds: record.targetDuration)
         discontinuitySequence = Int(record.discontinuity)
-        received = WallTime(nanoseconds: record.received)
+        received = Moment(wall: WallTime(nanoseconds: record.received))
         if let dated = record.dated {
             dates = [
                 Int(dated.number): DateTime(milliseconds: Int(dated.date)).milliseconds

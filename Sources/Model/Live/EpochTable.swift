@@ -29,12 +29,12 @@ package struct EpochTable: Sendable {
 
     /// When a reading was asked for and when it came.
     package struct Times: Sendable {
-        let requested: WallTime
-        package let received: WallTime
+        let requested: Moment
+        package let received: Moment
 
-        init(requested: WallTime, received: WallTime) {
-            self.requested = requested
-            self.received = received
+        init(requested: WallTime, received: WallTime, steady: SteadyTimes? = nil) {
+            self.requested = Moment(wall: requested, steady: steady?.requested)
+            self.received = Moment(wall: received, steady: steady?.received)
         }
     }
 
@@ -50,7 +50,7 @@ package struct EpochTable: Sendable {
         var dates: [Int: Int] = [:]
         var discontinuitySequence = 0
         /// When the last reading came.
-        package var received = WallTime(nanoseconds: 0)
+        package var received = Moment(wall: WallTime(nanoseconds: 0))
         /// The initialization sections of the last window, with the names that their paths show.
         var sections: [LiveSection] = []
     }
@@ -59,8 +59,8 @@ package struct EpochTable: Sendable {
     private struct Name: Sendable {
         var epoch: Epoch
         /// What is stored is of this epoch if it came later.
-        var since: WallTime
-        var lastSeen: WallTime
+        var since: Moment
+        var lastSeen: Moment
         var list: ObjectKey
         /// Nil where it stands in many places.
         var sequence: Int?
@@ -78,11 +78,17 @@ package struct EpochTable: Sendable {
     private var readings: [ObjectKey: Reading] = [:]
     private var names: [ObjectKey: Name] = [:]
     /// Names that have left their windows, the first to leave first.
-    private var left: [(key: ObjectKey, lastSeen: WallTime)] = []
+    private var left: [(key: ObjectKey, lastSeen: Moment)] = []
     private var firstLeft = 0
 
     /// False while every name is in its first epoch.
     private var hasEpochs = false
+
+    /// The latest time of the wall clock at which a reading came.
+    private var latest = WallTime(nanoseconds: 0)
+
+    /// Readings that came so much before the latest one, by the wall clock, tell that it was set back.
+    private static let setBack = Interval.seconds(10)
 
     /// How many names are known after they have left their windows.
     ///
@@ -103,7 +109,7 @@ package struct EpochTable: Sendable {
 
     /// What is stored under a name is believed if it came after this; nil where no live list that
     /// was read in this run names it.
-    package func since(_ name: ObjectKey) -> WallTime? { names[name]?.since }
+    package func since(_ name: ObjectKey) -> Moment? { names[name]?.since }
 
     /// The list that named a name last.
     package func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.list }
@@ -141,6 +147,7 @@ package struct EpochTable: Sendable {
     package mutating func restore(_ list: List, key: ObjectKey) {
         guard lists.count < Self.mostLists else { return }
         lists[key] = list
+        latest = max(latest, list.received.wall)
     }
 
     /// Takes what is known of a list for another, of which nothing is known: the same stream under
@@ -199,14 +206,24 @@ package struct EpochTable: Sendable {
             list.sections = []
             list.epoch =
                 epochTold(by: place.names.keys, since: list.received, after: list.epoch)
-                ?? .beginning(at: times.requested.seconds, after: list.epoch)
+                ?? .beginning(at: times.requested.wall.seconds, after: list.epoch)
         }
         if relation != .same { list.note(reading, at: times.received) }
         let change = Change(
-            relation: relation, epoch: list.epoch, former: former, list: place.list, times: times)
+            relation: relation, epoch: list.epoch, former: former, list: place.list, times: times,
+            since: since(times.requested))
         return Taking(
             relation: relation, reading: reading, generation: generation, place: place,
             change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
+    }
+
+    /// What came before a list was asked for, and by which clock that is told.
+    ///
+    /// Once the wall clock was set back, what it says of a response that is only known from the disk
+    /// counts from where it stood before.
+    private func since(_ requested: Moment) -> Moment {
+        guard latest - requested.wall > Self.setBack else { return requested }
+        return Moment(wall: latest + Self.setBack, steady: requested.steady)
     }
 
     /// Takes in some of the names that are left.
@@ -248,6 +265,7 @@ package struct EpochTable: Sendable {
             keyVersion: taking.place.version)
         guard taking.relation != .same else { return nil }
         lists[list] = taking.list
+        latest = max(latest, taking.list.received.wall)
         if taking.list.epoch != .first { hasEpochs = true }
         return forgetOldest()
     }
@@ -257,7 +275,7 @@ package struct EpochTable: Sendable {
 
     /// Notes which names of a window are not in the one that came at a time; all of them without one.
     private mutating func noteLeft(
-        _ keys: ArraySlice<ObjectKey>, at received: WallTime?, noted: inout Set<ObjectKey>
+        _ keys: ArraySlice<ObjectKey>, at received: Moment?, noted: inout Set<ObjectKey>
     ) {
         for key in keys {
             guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
@@ -285,7 +303,7 @@ package struct EpochTable: Sendable {
 
     /// The epoch after `former` that another list with the same names has told of since a time.
     private func epochTold(
-        by keys: some Collection<ObjectKey>, since time: WallTime, after former: Epoch
+        by keys: some Collection<ObjectKey>, since time: Moment, after former: Epoch
     ) -> Epoch? {
         keys.lazy.compactMap { names[$0] }.filter { $0.since > time && $0.epoch > former }
             .map(\.epoch).max()
@@ -297,6 +315,8 @@ package struct EpochTable: Sendable {
         let former: List?
         let list: ObjectKey
         let times: Times
+        /// Since when its names stand for something new, where they do.
+        let since: Moment
     }
 
     private mutating func take(_ name: LiveReading.Name, _ key: ObjectKey, _ change: Change) {
@@ -305,7 +325,7 @@ package struct EpochTable: Sendable {
             ? nil : name.sequence
         guard let index = names.index(forKey: key) else {
             names[key] = Name(
-                epoch: change.epoch, since: change.times.requested,
+                epoch: change.epoch, since: change.since,
                 lastSeen: change.times.received, list: change.list, sequence: sequence)
             return
         }
@@ -323,17 +343,17 @@ package struct EpochTable: Sendable {
                 known.epoch =
                     known.epoch < change.epoch
                     ? change.epoch
-                    : .beginning(at: change.times.requested.seconds, after: known.epoch)
-                known.since = change.times.requested
+                    : .beginning(at: change.times.requested.wall.seconds, after: known.epoch)
+                known.since = change.since
             case .doubtful:
-                known.since = change.times.requested
+                known.since = change.since
             case .first, .same, .goesOn:
                 if known.epoch < change.epoch {
                     // First seen again some time after its list began to count anew.
                     known.epoch = change.epoch
-                    known.since = change.times.requested
+                    known.since = change.since
                 } else if isDoubtful(name, known, sequence, change) {
-                    known.since = change.times.requested
+                    known.since = change.since
                 }
             }
         }

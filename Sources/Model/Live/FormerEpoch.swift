@@ -9,6 +9,6 @@ extension LiveMemory {
         else { return false }
         // A player with an old list, or a window that reaches back, wants the former bytes.
         guard resource.epoch == epoch(of: resource.nameKey) else { return false }
-        return facts.head.responseTime < since
+        return since.isAfter(facts.times, responseTime: facts.head.responseTime)
     }
 }

@@ -15,7 +15,7 @@ package final class LiveMemory: Sendable {
     private struct State {
         var epochs = EpochTable()
         var lists: [ObjectKey: ListFacts] = [:]
-        var saved: [ObjectKey: (list: EpochTable.List, at: WallTime)] = [:]
+        var saved: [ObjectKey: (list: EpochTable.List, at: Moment)] = [:]
         var places = LivePlaces()
     }
 
@@ -46,7 +46,7 @@ package final class LiveMemory: Sendable {
         var state = State()
         for record in database.records(LiveListRecord.self) {
             let list = EpochTable.List(record)
-            guard let key = ObjectKey(bytes: record.key), now - list.received < Self.keepInterval
+            guard let key = ObjectKey(bytes: record.key), now - list.received.wall < Self.keepInterval
             else {
                 database.remove(LiveListRecord.self, key: [.bytes(record.key)])
                 continue
@@ -66,7 +66,7 @@ package final class LiveMemory: Sendable {
     }
 
     /// Since when a name stands for what it does; nil where no live list names it.
-    package func since(_ name: ObjectKey) -> WallTime? {
+    package func since(_ name: ObjectKey) -> Moment? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { $0.epochs.since(name) }
     }

@@ -23,7 +23,7 @@ extension LiveMemory {
                 .init("epoch", .number(Int64(list.epoch.number))),
                 .init("first", .number(Int64(list.start))),
                 .init("last", .number(Int64(list.end - 1))),
-                .init("read-ago", ago(list.received)),
+                .init("read-ago", ago(list.received.wall)),
                 .init("given-again", .number(Int64(epochs(in: resource.listKey).count))),
             ])
         }
@@ -32,7 +32,7 @@ extension LiveMemory {
         return .object([
             .init("epoch", .number(Int64(resource.epoch.number))),
             .init("current", .number(Int64(epoch(of: resource.nameKey).number))),
-            .init("named-ago", ago(since)),
+            .init("named-ago", ago(since.wall)),
             .init("announced", .truth(terms?.longestHold != nil)),
             .init("grows", .truth(terms?.growth.map { !$0.isWhole } ?? false)),
         ])

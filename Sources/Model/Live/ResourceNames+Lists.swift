@@ -16,10 +16,12 @@ extension ResourceNames {
         in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
         _ object: StoredObject, options: PlaylistReading
     ) throws(PlaylistError) {
-        guard resource.role != .json, let head = ObjectFacts.of(object)?.head else { return }
+        guard resource.role != .json, let facts = ObjectFacts.of(object) else { return }
+        let head = facts.head
         let place = LiveMemory.Place(
             list: resource.listKey, generation: object.generation,
-            times: EpochTable.Times(requested: head.requestTime, received: head.responseTime),
+            times: EpochTable.Times(
+                requested: head.requestTime, received: head.responseTime, steady: facts.times),
             keyVersion: keys.version)
         guard !live.knows(place),
             let reading = try LiveReading(

@@ -13,6 +13,8 @@ package final class ObjectFacts: Sendable {
     package let head: StoredHead
     /// Of the object.
     package let generation: UInt64
+    /// When the head was asked for and came; nil for one that was read back from the disk.
+    package let times: SteadyTimes?
     /// What the head says about reuse, by the kind of cache that it was stored by.
     package let rules: ReuseRules
     /// Parts of response heads that never change for this object.
@@ -34,9 +36,10 @@ package final class ObjectFacts: Sendable {
 
     private let lines = Mutex<Lines?>(nil)
 
-    package init(head: StoredHead, generation: UInt64) {
+    package init(head: StoredHead, generation: UInt64, times: SteadyTimes? = nil) {
         self.head = head
         self.generation = generation
+        self.times = times
         rules = ReuseRules(head, kind: head.kind ?? .private)
         isDocument = head.kind == nil && !head.isPlaylist && head.isDocument
         // Players resume with If-Range only on a strong tag that stays the same across restarts;
