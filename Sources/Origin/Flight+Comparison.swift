@@ -171,12 +171,42 @@ extension Flight {
         return (placement.receivedEnd ?? total ?? 0) > next.lowerBound
     }
 
-    /// An object that others fill, and that this response may or may not belong to.
+    /// An object that this response may or may not belong to and that has to be kept: others fill
+    /// it, or a fetch ahead can be compared with it by asking again.
     func rival(_ head: StoredHead, total: Int64?) -> StoredObject? {
+        let known = [object].compactMap { $0 }
         let others = table.flights(of: resource.key).lazy.compactMap(\.object)
-        return ([object].compactMap { $0 } + others).first {
-            $0.isStorable && !$0.isDiscarded && isFilledByOthers($0)
-                && mayBeSame($0, head, total: total)
+        let filled = (known + others).first {
+            isRival($0, head, total: total) && isFilledByOthers($0)
+        }
+        guard filled == nil, machine.waitsForRivals else { return filled }
+        // What was stored since this flight asked is not its own object yet.
+        let stored = object?.isDiscarded == false ? nil : table.store.peek(resource.key)
+        return (known + [stored].compactMap { $0 }).first {
+            isRival($0, head, total: total) && $0.presentBytes > 0
+                && (hasNewNeighbour($0) || isAwaitedBefore($0))
+        }
+    }
+
+    private func isRival(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
+        known.isStorable && !known.isDiscarded && mayBeSame(known, head, total: total)
+    }
+
+    /// Whether bytes next to the wanted ones were stored after this flight had asked.
+    private func hasNewNeighbour(_ known: StoredObject) -> Bool {
+        guard machine.asksWithoutProof else { return false }
+        let body = StoredBody(spans: known.spans, total: known.total)
+        return body.before(machine.wanted) != 0 || body.behind(machine.wanted) != 0
+    }
+
+    /// Whether another flight is to bring bytes of an object that lie before the wanted ones.
+    ///
+    /// Only flights for earlier bytes count, so that one of several always goes on.
+    private func isAwaitedBefore(_ known: StoredObject) -> Bool {
+        let start = machine.wanted.start
+        return table.flights(of: resource.key).contains {
+            $0 !== self && ($0.object == nil || $0.object === known) && !$0.machine.isOpaque
+                && ($0.position ?? .max) < start
         }
     }
 
@@ -200,7 +230,10 @@ extension Flight {
     var others: FlightMachine.Others {
         guard let known = object, !known.isDiscarded else { return .discarded }
         if case .present = known.state(at: machine.wanted.start) { return .filled }
-        let isDone = !isFilledByOthers(known) || (compared?.before(machine.wanted) ?? 0) != 0
-        return isDone ? .done : .busy
+        if (compared?.before(machine.wanted) ?? 0) != 0 { return .done }
+        if isFilledByOthers(known) { return .busy }
+        guard machine.waitsForRivals, known.presentBytes > 0 else { return .done }
+        if isAwaitedBefore(known) { return .busy }
+        return (compared?.behind(machine.wanted) ?? 0) != 0 ? .done : .gone
     }
 }

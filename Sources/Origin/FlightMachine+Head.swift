@@ -298,6 +298,15 @@ extension FlightMachine {
     /// what nobody waits for yet need not be passed on unproven.
     var waitsForRivals: Bool { isAhead && fill == nil }
 
+    /// Whether the present response was asked for without stored bytes to compare it with.
+    var asksWithoutProof: Bool {
+        switch state {
+        case .asking(let attempt), .holding(let attempt, _):
+            attempt.before == 0 && attempt.behind == 0
+        default: false
+        }
+    }
+
     /// Asks again once the other flights are done, or have come to where this one begins.
     mutating func waitForOthers() -> [Action] {
         enter(.waitingForOthers)
@@ -313,6 +322,8 @@ extension FlightMachine {
         case busy
         /// Nobody fills the object, or there are bytes to compare with now.
         case done
+        /// Nobody fills the object, and there are no bytes to compare with.
+        case gone
     }
 
     mutating func othersLooked(_ others: Others, isWanted: Bool) -> [Action] {
@@ -322,7 +333,14 @@ extension FlightMachine {
         case .filled: return end(with: .filledByOthers)
         case .busy where isAhead: return [.watchOthers]
         case .discarded: return [.forgetObject] + backOff(for: .zero)
-        case .busy, .done: return backOff(for: .zero)
+        case .gone where isAhead:
+            // Asking again would replace what is stored by a part that no player has asked for.
+            return refuse(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(job.subject): the fetch of the bytes before this range has failed, and "
+                        + "without them or a validator the range cannot be joined to the stored part"))
+        case .busy, .done, .gone: return backOff(for: .zero)
         }
     }
 

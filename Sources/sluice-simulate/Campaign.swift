@@ -6,7 +6,6 @@ final class Campaign {
     private let jobs: Int
     private let twice: Bool
     private let stopsAtFailure: Bool
-    private let isWide: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
     private var failed: [UInt64: String] = [:]
     private var hashes: [UInt64: String] = [:]
@@ -16,8 +15,7 @@ final class Campaign {
 
     private var groups: [(seeds: any Sequence<UInt64>, seconds: Int?)] = []
 
-    init(jobs: Int, twice: Bool, stopsAtFailure: Bool, isWide: Bool) {
-        self.isWide = isWide
+    init(jobs: Int, twice: Bool, stopsAtFailure: Bool) {
         self.jobs = jobs
         self.twice = twice
         self.stopsAtFailure = stopsAtFailure
@@ -66,7 +64,7 @@ final class Campaign {
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         defer { posix_spawn_file_actions_destroy(&actions) }
         var pid = pid_t()
-        let words = ["sluice-simulate", "--seed", "\(seed)"] + (isWide ? ["--wide"] : [])
+        let words = ["sluice-simulate", "--seed", "\(seed)"]
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         arguments.append(nil)
         defer { for argument in arguments { free(argument) } }

@@ -11,15 +11,14 @@ struct ExtrasPlan {
     /// Settings of the daemon beside those of the plan.
     private(set) var settings: [String: String] = [:]
 
-    /// Decides by the seed; wide, there are also the regions and events in which seeds still fail, for
-    /// faults of the daemon that are known and not mended (see <doc:Simulation>).
-    init(seed: UInt64, isWide: Bool) {
+    /// Decides by the seed.
+    init(seed: UInt64) {
         var random = Seeded(seed ^ 0xE877A)
         lowLatency = random.chance(35)
-        restless = random.chance(40) && isWide
-        isProtected = random.chance(40) && isWide
-        clockJumps = random.pick([0, 0, 1, 3]) * (isWide ? 1 : 0)
-        fullDisks = random.pick([0, 0, 0, 1, 2]) * (isWide ? 1 : 0)
+        restless = random.chance(40)
+        isProtected = random.chance(40)
+        clockJumps = random.pick([0, 0, 1, 3])
+        fullDisks = random.pick([0, 0, 0, 1, 2])
         if random.chance(50) { settings["keys"] = random.pick(["off", "standard", "auto"]) }
     }
 }
@@ -111,10 +110,7 @@ final class Extras {
 
     /// Sets the wall clock, as one does who finds it wrong.
     private func jump() {
-        // Behind the last reading of a list the daemon takes every reading for that one, and a stream
-        // that counts anew for one that goes on: known, and not looked for here.
-        let back = restless == nil ? [-86_400, -7_200, -120, -5] : []
-        let seconds = random.pick(back + [5, 90, 3_600, 200_000])
+        let seconds = random.pick([-86_400, -7_200, -120, -5, 5, 90, 3_600, 200_000])
         world.trace.mark("clock jump")
         world.trace.note(world.now, "world: the wall clock jumps by \(seconds) s")
         csim_shift_wall(Int64(seconds) * World.second)
@@ -122,6 +118,7 @@ final class Extras {
 
     /// Leaves little room or none on the disk for a while.
     private func fillDisk() {
+        guard !isCalm else { return }
         world.trace.mark("full disk")
         let room = random.pick([0, 4_096, 300_000])
         world.trace.note(world.now, "disk: \(room) bytes are free")
@@ -131,6 +128,7 @@ final class Extras {
     }
 
     private var isFull = false
+    private var isCalm = false
     private var looks = 0
 
     /// Another number whenever the disk is full, so that a daemon that starts meanwhile may refuse to.
@@ -169,6 +167,7 @@ final class Extras {
 
     /// Who plays once all is well; each has to come to its end.
     func beginCalm() -> [Player] {
+        isCalm = true
         emptyDisk()
         var players: [Player] = []
         func join(_ player: Player) {

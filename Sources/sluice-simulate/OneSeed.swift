@@ -9,14 +9,12 @@ import Logging
 struct OneSeed {
     private let seed: UInt64
     private let prints: Bool
-    private let isWide: Bool
 
     /// Seconds of processor time after which a seed is given up.
     private static let limit: rlim_t = 60
 
-    init(_ seed: UInt64, prints: Bool, isWide: Bool) {
+    init(_ seed: UInt64, prints: Bool) {
         self.seed = seed
-        self.isWide = isWide
         self.prints = prints
     }
 
@@ -57,7 +55,7 @@ struct OneSeed {
         removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }
-        let extras = ExtrasPlan(seed: seed, isWide: isWide)
+        let extras = ExtrasPlan(seed: seed)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(home)/cache"
         let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
@@ -71,7 +69,7 @@ struct OneSeed {
         if failure != nil, !prints {
             for line in trace.tail.suffix(60) { say(line) }
             say(
-                "to see all of it: sluice-simulate --seed \(seed)\(isWide ? " --wide" : "") --trace"
+                "to see all of it: sluice-simulate --seed \(seed) --trace"
             )
         }
         let marks = trace.marks.sorted { $0.key < $1.key }

@@ -19,6 +19,8 @@ final class RestlessLive: Region {
     private var leapt = 0
     private var frozen: (track: String, at: Int64)?
     private var lists = 0
+    /// When segments begin, in seconds, by number.
+    private var begins: [Int: Int64] = [:]
     /// When each token was given.
     private var given: [Int: Int64] = [:]
 
@@ -52,7 +54,7 @@ final class RestlessLive: Region {
         // Numbers that have hardly moved cannot be told from those of before.
         guard world.now - began > 40 * World.second else { return }
         epoch += 1
-        (began, leapt, frozen) = (world.now, 0, nil)
+        (began, leapt, frozen, begins) = (world.now, 0, nil, [:])
         world.trace.note(world.now, "cdn: \(name) counts anew, epoch \(epoch)")
         for (path, file) in files.sorted(by: { $0.key < $1.key }) {
             file.change(to: max(1, (file.current.size * 7 + 13) % 90_000), at: world.now)
@@ -92,7 +94,9 @@ final class RestlessLive: Region {
         var text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(last - Self.window + 1)\n"
         for number in last - Self.window + 1...last {
-            let begin = began / World.second + Int64(number - first - leapt) * 4
+            // A leap does not give another date to what has one.
+            let begin = begins[number] ?? began / World.second + Int64(number - first - leapt) * 4
+            begins[number] = begin
             if isDated { text += "#EXT-X-PROGRAM-DATE-TIME:\(Self.date(8 * 3_600 + Int(begin)))\n" }
             text += "#EXTINF:4,/\(name)/\(track)/s\(number).ts#\(epoch)\ns\(number).ts\(suffix)\n"
         }

@@ -36,9 +36,6 @@ struct Simulate: ParsableCommand {
     @Option(help: "Processes at once; default the number of processors.")
     var jobs: Int?
 
-    @Flag(help: "Also have what the daemon is known to fail at.")
-    var wide = false
-
     @Flag(help: "Run each seed twice and compare what happened.")
     var twice = false
 
@@ -47,11 +44,11 @@ struct Simulate: ParsableCommand {
 
     func run() throws {
         if let seed {
-            try OneSeed(seed, prints: trace, isWide: wide).run()
+            try OneSeed(seed, prints: trace).run()
         } else {
             let campaign = Campaign(
                 jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice,
-                stopsAtFailure: untilFailure, isWide: wide)
+                stopsAtFailure: untilFailure)
             let unused = UInt64(time(nil)) << 24
             if let hours {
                 campaign.add(unused..., for: Int(hours * 3_600))

@@ -306,6 +306,28 @@ import Upstream
         #expect(story.sends == 2)
     }
 
+    @Test func `a fetch ahead that has nothing to be compared with leaves what is stored`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        #expect(story.machine.asksWithoutProof)
+        story.perform(story.machine.waitForOthers())
+        story.others(.gone)
+        story.checkEnd()
+        #expect(story.sends == 1 && story.body?.isDiscarded != true)
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `a player does not wait for others in vain`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        #expect(story.machine.takeForPlayback(.playback) != nil)
+        story.others(.gone)
+        #expect(story.machine.phase == .backingOff && story.delay == .zero)
+    }
+
     @Test func `a fetch ahead whose object is not kept fails`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
