@@ -36,7 +36,8 @@ package struct RevivalSearch: Sendable {
         package var successor: AbsoluteURL?
     }
 
-    /// The list that names the URL: as it is, else by key or path; blocks on the disk.
+    /// The list that names the URL: as it is, else by key or path, else the nearest of those that were
+    /// evicted; blocks on the disk.
     package func look() -> Found? {
         guard var found = list() else { return nil }
         // The list may have come anew already, for another player or by its own reload.
@@ -68,10 +69,13 @@ package struct RevivalSearch: Sendable {
         let known = sources.revival.lists(of: session.id)
         let name = key(url, role)
         var second: Found?
+        var absent: Resource?
         for list in known.isEmpty ? storedLists : known where list.url != url {
-            guard let object = sources.store.peek(list.key),
-                let children = children(of: object, list)
-            else { continue }
+            guard let object = sources.store.peek(list.key) else {
+                if closeness(of: list) > absent.map(closeness) ?? -1 { absent = list }
+                continue
+            }
+            guard let children = children(of: object, list) else { continue }
             if children.contains(where: { $0.url == url }) {
                 return Found(list: list, children: children, isExact: true)
             }
@@ -82,7 +86,15 @@ package struct RevivalSearch: Sendable {
                 second = Found(list: list, children: children, isExact: false)
             }
         }
-        return second
+        // One that was evicted may name the URL when it comes anew.
+        return second ?? absent.map { Found(list: $0, children: [], isExact: false) }
+    }
+
+    /// How many folders a list that is not stored has in common with the URL; -1 for another origin.
+    private func closeness(of list: Resource) -> Int {
+        guard list.url.origin == url.origin else { return -1 }
+        return zip(list.url.path.split(separator: "/"), url.path.split(separator: "/"))
+            .prefix { $0 == $1 }.count
     }
 
     /// The lists that the store keeps of the session, for players that go on after a restart.

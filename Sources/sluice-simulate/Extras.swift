@@ -33,15 +33,12 @@ final class Extras {
     private let restless: RestlessLive?
     private let protected: ProtectedFilm?
     private let plan: ExtrasPlan
-    private let keepsAll: Bool
 
-    init(_ plan: ExtrasPlan, keepsAll: Bool, _ world: World, _ cdn: SimulatedCDN, _ checks: Checks)
-    {
+    init(_ plan: ExtrasPlan, _ world: World, _ cdn: SimulatedCDN, _ checks: Checks) {
         self.world = world
         self.cdn = cdn
         self.checks = checks
         self.plan = plan
-        self.keepsAll = keepsAll
         random = world.fork()
         lowLatency =
             plan.lowLatency
@@ -92,7 +89,7 @@ final class Extras {
             for _ in 0..<random.number(1...3) {
                 join(
                     RestlessViewer(
-                        restless, random.pick(RestlessLive.tracks), until: end, isKept: keepsAll,
+                        restless, random.pick(RestlessLive.tracks), until: end,
                         world, checks, port: 9_000))
             }
             for _ in 0..<random.number(0...3) { disturb(restless, sometime) }
@@ -186,7 +183,7 @@ final class Extras {
                 let until = world.now + 200 * World.second
                 join(
                     RestlessViewer(
-                        restless, track, until: until, isKept: keepsAll, world, checks, port: 9_000)
+                        restless, track, until: until, world, checks, port: 9_000)
                 )
             }
             if random.chance(60) {

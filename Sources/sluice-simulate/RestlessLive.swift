@@ -181,16 +181,13 @@ final class RestlessViewer: Player {
     private let live: RestlessLive
     private let track: String
     private let until: Int64
-    /// Whether the cache has room for all lists: what was evicted cannot be looked up in.
-    private let isKept: Bool
     private var last: (number: Int, epoch: Int, at: Int64)?
 
     init(
-        _ live: RestlessLive, _ track: String, until: Int64, isKept: Bool, _ world: World,
-        _ checks: Checks, port: UInt16
+        _ live: RestlessLive, _ track: String, until: Int64, _ world: World, _ checks: Checks,
+        port: UInt16
     ) {
         self.live = live
-        self.isKept = isKept
         self.track = track
         self.until = until
         super.init("viewer of \(live.name)/\(track)", world, checks, port: port)
@@ -261,7 +258,7 @@ final class RestlessViewer: Player {
                 guard failures > 2 else { return false }
                 if checks.cdn.isCalm(for: 60 * World.second), begun == live.epoch,
                     epoch == live.epoch,
-                    isKept, begin - world.lastPowerCut > 60 * World.second,
+                    begin - world.lastPowerCut > 60 * World.second,
                     live.lists(segment.number, in: track)
                 {
                     world.fault(

@@ -92,7 +92,7 @@ final class Scenario {
         random = world.fork()
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
-        self.extras = Extras(extras, keepsAll: plan.keepsAll, world, cdn, checks)
+        self.extras = Extras(extras, world, cdn, checks)
         daemon = SimulatedDaemon(world, configuration)
     }
 

@@ -101,6 +101,18 @@ extension Stories.KeysRevivalTests {
         #expect(isContent(answer.body, of: "/bytes/30000/s2.ts"))
     }
 
+    @Test func `a token is found again after its playlist was evicted`() throws {
+        let story = try Story()
+        put(story, "token=a")
+        let links = try segmentLinks(story)
+        #expect(try story.follow(links[0]).status == 200)
+        _ = try story.ask("purge", story.cdn.url("/v/l.m3u8"))
+        put(story, "token=b")
+        #expect(try story.follow(links[1]).status == 200)
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        #expect(story.cdn.requestCount("/m.m3u8") == 1)
+    }
+
     @Test func `a player that goes on after a restart is helped too`() throws {
         let story = try Story()
         put(story, "token=a")

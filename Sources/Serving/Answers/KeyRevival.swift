@@ -3,7 +3,7 @@
 //
 // In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
 // of the same list · else the list is found among those that the session has played, or that the
-// store keeps for it · it is fetched past the cache, once for all who wait · each former child is
+// store keeps for it, or is the nearest one that the store has evicted · it is fetched past the cache, once for all who wait · each former child is
 // paired with its successor · the request starts over there. A list whose own token is dead is
 // found through its own list in the same way.
 import CachePolicy
