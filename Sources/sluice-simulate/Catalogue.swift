@@ -102,6 +102,8 @@ final class LiveStream {
     let window: Int
     /// Whether the encoder gives the names of segments again after a restart.
     let reusesNames: Bool
+    /// What its lists say about caches.
+    var control = "max-age=1"
     /// Where the numbers begin.
     private let first: Int
     /// Added to numbers after a restart of the encoder.

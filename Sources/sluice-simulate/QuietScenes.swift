@@ -24,9 +24,11 @@ final class QuietScenes: Player {
             ("crumbs", playCrumbs), ("stalled", playStalled), ("shrunk", playShrunk),
             ("same weak tag", playSameTag), ("tail of another", playOtherTail),
             ("cut chunks", playCutChunks),
-            ("left", playLeft), ("names again", playNamesAgain),
+            ("left", playLeft), ("another range", playOtherRange), ("joined", playJoined),
+            ("names again", playNamesAgain), ("preempted", playPreempted),
         ]
-        play(keepsAll ? scenes[...] : [("crowded", playCrowded)])
+        play(
+            keepsAll ? scenes[...] : [("crowded", playCrowded), ("preempted", playPreempted)])
     }
 
     private func play(_ scenes: ArraySlice<(String, (@escaping () -> Void) -> Void)>) {
@@ -45,7 +47,7 @@ final class QuietScenes: Player {
 
     // MARK: Parts of scenes
 
-    private func file(
+    func file(
         _ size: Int, _ validator: OriginFile.Validator = .strong, isChunked: Bool = false,
         script: ScriptedOrigin = ScriptedOrigin()
     ) -> OriginFile {
@@ -59,7 +61,7 @@ final class QuietScenes: Player {
     }
 
     /// Asks on a connection of its own; every answer is held against the file.
-    private func ask(
+    func ask(
         _ file: OriginFile, _ range: Range<Int>? = nil, abortAfter: Int? = nil,
         then: @escaping (PlayerResponse) -> Void
     ) {
@@ -81,7 +83,7 @@ final class QuietScenes: Player {
         }
     }
 
-    private func askWhole(_ file: OriginFile, then: @escaping () -> Void) {
+    func askWhole(_ file: OriginFile, then: @escaping () -> Void) {
         ask(file) { [weak self] response in
             self?.expect(
                 response.status == 200 && response.isWhole, .answered, "it is not answered whole")
@@ -89,18 +91,18 @@ final class QuietScenes: Player {
         }
     }
 
-    private func expect(_ holds: Bool, _ oracle: Oracle, _ what: @autoclosure () -> String) {
+    func expect(_ holds: Bool, _ oracle: Oracle, _ what: @autoclosure () -> String) {
         if !holds { world.fault(oracle, "scene \(scene): \(what())") }
     }
 
-    private func expectRequests(_ file: OriginFile, _ most: Int) {
+    func expectRequests(_ file: OriginFile, _ most: Int) {
         expect(
             file.seen.count <= most, .singleFetch,
             "\(file.seen.count) requests where \(most) do: \(file.seen.map { $0.range ?? "whole" })"
         )
     }
 
-    private func expectBytes(_ file: OriginFile, _ most: Int) {
+    func expectBytes(_ file: OriginFile, _ most: Int) {
         expect(
             file.bytesSent <= most, .singleFetch, "the CDN sent \(file.bytesSent) bytes of \(most)")
     }
@@ -315,7 +317,7 @@ final class QuietScenes: Player {
     private func playCrowded(_ done: @escaping () -> Void) {
         let slow = file(300_000, script: ScriptedOrigin { _, answer in answer.rate = 20_000 })
         askWhole(slow) {}
-        let names = (0..<6).map { "/scenes/crowd\($0).ts" }
+        let names = (0..<12).map { "/scenes/crowd\($0).ts" }
         crowd(names[...]) { [weak self] in
             self?.askWhole(slow) { [weak self] in
                 self?.expectRequests(slow, 1)

@@ -1,32 +1,32 @@
 // What a power cut may take, and what it must not.
 
 extension Scenario {
-    /// Stored while nothing else is, so that nothing else has it synced.
-    static let alone = "/scenes/alone.ts"
+    /// Stored while nothing else is, so that nothing else has them synced; a short one is written in
+    /// one piece with its head.
+    static let alone = ["/scenes/alone-short.ts", "/scenes/alone.ts"]
 
     func storeAlone() {
-        guard world.failure == nil else { return }
-        let file = OriginFile(
-            Self.alone, size: 50_000, validator: .strong, hasRanges: true, isChunked: false)
-        file.cacheControl = "max-age=86400"
-        cdn.add(file)
-        fetchAll([Self.alone], oracle: .answered)
+        for (path, size) in zip(Self.alone, [9_000, 50_000]) {
+            guard world.failure == nil else { return }
+            let file = OriginFile(
+                path, size: size, validator: .strong, hasRanges: true, isChunked: false)
+            file.cacheControl = "max-age=86400"
+            cdn.add(file)
+            fetchAll([path], oracle: .answered)
+            world.run(until: world.now + 60 * World.second)
+        }
     }
 
     /// The power fails soon after much has come, in a folder that was closed in order before: what has
     /// not come to the disk is missing afterwards, and is not served as it is.
     func runTorn() {
         guard world.failure == nil, plan.keepsAll else { return }
-        daemon.terminate()
-        world.run(until: world.now + 20 * World.second) { [daemon] in daemon.fibers == 0 }
-        world.run(until: world.now + World.second)
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        startAnew()
         let paths = (0..<10).map { "/scenes/torn\($0).ts" }
         for (number, path) in paths.enumerated() {
             let file = OriginFile(
-                path, size: 20_000 + 4_000 * number, validator: .strong, hasRanges: true,
-                isChunked: false)
+                path, size: number % 2 == 0 ? 2_000 + 1_500 * number : 20_000 + 4_000 * number,
+                validator: .strong, hasRanges: true, isChunked: false)
             file.cacheControl = "max-age=86400"
             cdn.add(file)
         }
@@ -37,6 +37,15 @@ extension Scenario {
         daemon.start()
         world.run(until: world.now + 5 * World.second)
         fetchAll(paths, oracle: .durability)
+    }
+
+    /// Stops the daemon in order and starts it again.
+    func startAnew() {
+        daemon.terminate()
+        world.run(until: world.now + 20 * World.second) { [daemon] in daemon.fibers == 0 }
+        world.run(until: world.now + World.second)
+        daemon.start()
+        world.run(until: world.now + 5 * World.second)
     }
 
     private func fetchAll(_ paths: [String], oracle: Oracle) {

@@ -78,6 +78,8 @@ final class Scenario {
     private var diskErrors: [CInt] = []
     private var diskFaults = 0
     private var isRough = true
+    /// The next stored file that is opened cannot be, for once.
+    var failsNextOpen = false
 
     init(
         _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
@@ -108,6 +110,7 @@ final class Scenario {
         runRough()
         runCalm()
         runScenes()
+        runLists()
         runOffline()
         runTorn()
         runEmpty()
@@ -189,6 +192,12 @@ final class Scenario {
     private var wantsDaemon = true
 
     private func diskError(_ call: String, _ path: String, _ count: Int64) -> CInt {
+        if failsNextOpen, call.hasPrefix("open"), path.contains("/cache/objects") {
+            failsNextOpen = false
+            diskFaults += 1
+            world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails")
+            return EMFILE
+        }
         guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else {
             return 0
         }
@@ -291,7 +300,6 @@ final class Scenario {
         guard world.failure == nil, plan.keepsAll else { return }
         world.run(until: world.now + 60 * World.second)
         storeAlone()
-        world.run(until: world.now + 60 * World.second)
         cdn.beginOutage()
         readOffline(.offline)
         // What has been stored for a minute and a half survives the loss of power, too.
@@ -307,7 +315,7 @@ final class Scenario {
     private func readOffline(_ oracle: Oracle) {
         guard world.failure == nil else { return }
         let begin = world.now
-        let paths = Set(complete.flatMap(\.fetched) + [Self.alone]).sorted()
+        let paths = Set(complete.flatMap(\.fetched) + Self.alone).sorted()
         let readers =
             paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
             + extras.beginOffline()

@@ -177,7 +177,8 @@ final class SimulatedCDN {
             answer.fields = [("Content-Type", "application/vnd.apple.mpegurl")]
             if path.hasSuffix("live.m3u8") {
                 answer.list = path
-                answer.fields.append(("Cache-Control", "max-age=1"))
+                let control = lives.first { $0.list == path }?.control ?? "max-age=1"
+                answer.fields.append(("Cache-Control", control))
             }
             answer.delay = latency
             answer.rate = weather.rate

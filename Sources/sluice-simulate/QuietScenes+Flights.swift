@@ -1,0 +1,104 @@
+// Scenes about requests that meet others: wrong ranges, joined flights, preempted look-ahead.
+
+extension QuietScenes {
+    /// A part that is not the one asked for is refused, and not passed on under another place.
+    func playOtherRange(_ done: @escaping () -> Void) {
+        let file = file(300_000)
+        file.script = ScriptedOrigin { [weak file] number, answer in
+            guard number == 1, let file else { return }
+            answer.body = file.bytes(150_000..<200_000, of: file.current)
+            answer.fields.removeAll { $0.0 == "Content-Range" }
+            answer.fields.append(("Content-Range", "bytes 150000-199999/300000"))
+        }
+        ask(file, 100_000..<200_000) { [weak self] response in
+            self?.expect(
+                response.status == 502, .status,
+                "bytes of another place are answered with \(response.status)")
+            done()
+        }
+    }
+
+    /// A player reads what another's request brings, and goes on behind its end.
+    func playJoined(_ done: @escaping () -> Void) {
+        let file = file(300_000, script: ScriptedOrigin { _, answer in answer.rate = 40_000 })
+        var left = 2
+        func hear(_ response: PlayerResponse) {
+            expect(
+                response.status == 206 && response.isWhole, .answered, "it is not answered whole")
+            left -= 1
+            if left == 0 { done() }
+        }
+        ask(file, 0..<100_000) { hear($0) }
+        world.after(World.second) { [weak self] in
+            self?.ask(file, 50_000..<300_000) { hear($0) }
+        }
+    }
+
+    /// Look-ahead that takes long does not keep a player from what it wants, however often.
+    func playPreempted(_ done: @escaping () -> Void) {
+        let film = SlowFilm(name: "slow")
+        checks.cdn.regions.append(film)
+        fetchList(Self.entry(film.list)) { [weak self] list in
+            guard let self, let first = list.segments.first else { return }
+            fetch(
+                first.url, check: { [checks] in checks.media(first.path, .whole, $0) },
+                then: { [weak self] _ in self?.interrupt(0, done) })
+        }
+    }
+
+    private func interrupt(_ number: Int, _ done: @escaping () -> Void) {
+        guard number < 8 else { return done() }
+        world.after(3 * World.second) { [weak self] in
+            guard let self else { return }
+            let wanted = OriginFile(
+                "/scenes/urgent\(number).ts", size: 20_000, validator: .strong, hasRanges: true,
+                isChunked: false)
+            checks.cdn.add(wanted)
+            let asked = world.now
+            askWhole(wanted) { [weak self] in
+                guard let self else { return }
+                let waited = world.now - asked
+                expect(
+                    waited < 10 * World.second, .answered,
+                    "a player waits \(waited / World.millisecond) ms behind look-ahead")
+                interrupt(number + 1, done)
+            }
+        }
+    }
+}
+
+/// A film whose segments come slowly, but for the first.
+private final class SlowFilm: Region {
+    private let name: String
+    private var files: [String: OriginFile] = [:]
+
+    init(name: String) { self.name = name }
+
+    var list: String { "/\(name)/list.m3u8" }
+
+    func file(_ path: String) -> OriginFile? {
+        guard path.hasPrefix("/\(name)/"), path.hasSuffix(".ts") else { return nil }
+        if let known = files[path] { return known }
+        let isFirst = path.hasSuffix("/s0.ts")
+        let made = OriginFile(
+            path, size: isFirst ? 20_000 : 900_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        files[path] = made
+        return made
+    }
+
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
+    {
+        let path = head.pathOnly
+        if path == list {
+            let lines = (0..<6).map { "#EXTINF:4,/\(name)/s\($0).ts\ns\($0).ts\n" }.joined()
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n\(lines)#EXT-X-ENDLIST\n"
+            return .list(after: cdn.latency, rate: 4_000_000, control: "max-age=60") { text }
+        }
+        guard let file = file(path) else { return nil }
+        var answer = cdn.answer(file, head, fault)
+        if !path.hasSuffix("/s0.ts") { answer.rate = 15_000 }
+        return answer
+    }
+}
