@@ -102,6 +102,8 @@ final class LiveStream {
     let window: Int
     /// Whether the encoder gives the names of segments again after a restart.
     let reusesNames: Bool
+    /// Whether the CDN answers requests for its list with an error of its own.
+    var isFailing = false
     /// What its lists say about caches.
     var control = "max-age=1"
     /// Where the numbers begin.

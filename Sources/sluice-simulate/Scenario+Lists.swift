@@ -1,13 +1,11 @@
 // Scenes about live lists that the store has, and that are older than what was told.
 
 extension Scenario {
-    /// Live lists around a restart and an outage, of which it can be told exactly how old they may be.
+    /// Live lists around a restart and errors, of which it can be told exactly how old they may be.
     func runLists() {
         guard world.failure == nil, plan.keepsAll else { return }
         runUnopened()
         runOutlived()
-        cdn.endOutage()
-        world.run(until: world.now + 30 * World.second)
     }
 
     /// After a restart the stored list cannot be opened at once: it is not taken for one that has just
@@ -34,8 +32,8 @@ extension Scenario {
         }
     }
 
-    /// The origin goes away: what it let nobody keep does not leave an older list in its place, and
-    /// nothing is served for longer than three target durations.
+    /// The CDN has only errors for two lists: what it let nobody keep does not leave an older list in its
+    /// place, and nothing is served for longer than three target durations.
     private func runOutlived() {
         guard world.failure == nil else { return }
         let kept = LiveStream(name: "kept", window: 5, first: 0)
@@ -53,7 +51,7 @@ extension Scenario {
         probe.ask()
         world.run(until: world.now + World.second)
         let told = probe.newest ?? 0
-        cdn.beginOutage()
+        (kept.isFailing, unkept.isFailing) = (true, true)
         for _ in 0..<6 {
             world.run(until: world.now + 2 * World.second)
             probe.ask()

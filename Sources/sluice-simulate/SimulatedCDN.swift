@@ -171,14 +171,18 @@ final class SimulatedCDN {
         for region in regions {
             if let answer = region.answer(head, self, kind) { return answer }
         }
+        let live = lives.first { $0.list == path }
+        if live?.isFailing == true {
+            lastFault = world.now
+            return OriginAnswer(status: 500)
+        }
         if let text = list(path) {
             var answer = OriginAnswer(status: 200)
             answer.body = Array(text.utf8)
             answer.fields = [("Content-Type", "application/vnd.apple.mpegurl")]
             if path.hasSuffix("live.m3u8") {
                 answer.list = path
-                let control = lives.first { $0.list == path }?.control ?? "max-age=1"
-                answer.fields.append(("Cache-Control", control))
+                answer.fields.append(("Cache-Control", live?.control ?? "max-age=1"))
             }
             answer.delay = latency
             answer.rate = weather.rate
