@@ -1,4 +1,4 @@
-// Scenes about requests that meet others: wrong ranges, joined flights, preempted look-ahead.
+// Scenes about requests that meet others: wrong ranges, weak conditions, joined flights, preempted look-ahead.
 
 extension QuietScenes {
     /// A part that is not the one asked for is refused, and not passed on under another place.
@@ -42,32 +42,48 @@ extension QuietScenes {
             guard let self, let first = list.segments.first else { return }
             fetch(
                 first.url, check: { [checks] in checks.media(first.path, .whole, $0) },
-                then: { [weak self] _ in self?.interrupt(0, done) })
+                then: { [weak self] _ in self?.interrupt(film, 0, done) })
         }
     }
 
-    private func interrupt(_ number: Int, _ done: @escaping () -> Void) {
+    /// Plays another film, of one segment.
+    private func interrupt(_ film: SlowFilm, _ number: Int, _ done: @escaping () -> Void) {
         guard number < 8 else { return done() }
         world.after(3 * World.second) { [weak self] in
             guard let self else { return }
-            let wanted = OriginFile(
-                "/scenes/urgent\(number).ts", size: 20_000, validator: .strong, hasRanges: true,
-                isChunked: false)
-            checks.cdn.add(wanted)
             let asked = world.now
-            askWhole(wanted) { [weak self] in
-                guard let self else { return }
-                let waited = world.now - asked
-                expect(
-                    waited < 10 * World.second, .answered,
-                    "a player waits \(waited / World.millisecond) ms behind look-ahead")
-                interrupt(number + 1, done)
+            fetchList(Self.entry(film.urgent(number))) { [weak self] list in
+                guard let self, let only = list.segments.first else { return }
+                fetch(
+                    only.url, check: { [checks] in checks.media(only.path, .whole, $0) },
+                    then: { [weak self] _ in
+                        guard let self else { return }
+                        let waited = world.now - asked
+                        expect(
+                            waited < 10 * World.second, .answered,
+                            "a player waits \(waited / World.millisecond) ms behind look-ahead")
+                        interrupt(film, number + 1, done)
+                    })
+            }
+        }
+    }
+
+    /// A weak tag does not let a player go on with a part (RFC 9110 section 13.1.5).
+    func playWeakCondition(_ done: @escaping () -> Void) {
+        let file = file(100_000, .weak)
+        askWhole(file) { [weak self] in
+            let condition = [("If-Range", file.tag(file.current) ?? "")]
+            self?.ask(file, 50_000..<100_000, condition) { [weak self] response in
+                self?.expect(
+                    response.status == 200, .status,
+                    "If-Range with a weak tag is answered with \(response.status)")
+                done()
             }
         }
     }
 }
 
-/// A film whose segments come slowly, but for the first.
+/// A film whose segments come slowly, but for the first; and others of one segment, which come at once.
 private final class SlowFilm: Region {
     private let name: String
     private var files: [String: OriginFile] = [:]
@@ -76,12 +92,18 @@ private final class SlowFilm: Region {
 
     var list: String { "/\(name)/list.m3u8" }
 
+    /// The list of one of the others.
+    func urgent(_ number: Int) -> String { "/\(name)/urgent\(number).m3u8" }
+
+    private func isSlow(_ path: String) -> Bool {
+        path.hasPrefix("/\(name)/s") && !path.hasSuffix("/s0.ts")
+    }
+
     func file(_ path: String) -> OriginFile? {
         guard path.hasPrefix("/\(name)/"), path.hasSuffix(".ts") else { return nil }
         if let known = files[path] { return known }
-        let isFirst = path.hasSuffix("/s0.ts")
         let made = OriginFile(
-            path, size: isFirst ? 20_000 : 900_000, validator: .strong, hasRanges: true,
+            path, size: isSlow(path) ? 900_000 : 20_000, validator: .strong, hasRanges: true,
             isChunked: false)
         files[path] = made
         return made
@@ -90,15 +112,18 @@ private final class SlowFilm: Region {
     func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
     {
         let path = head.pathOnly
-        if path == list {
-            let lines = (0..<6).map { "#EXTINF:4,/\(name)/s\($0).ts\ns\($0).ts\n" }.joined()
+        if path.hasPrefix("/\(name)/"), path.hasSuffix(".m3u8") {
+            let segments =
+                path == list
+                ? (0..<6).map { "s\($0).ts" } : ["u\(path.filter(\.isNumber)).ts"]
+            let lines = segments.map { "#EXTINF:4,/\(name)/\($0)\n\($0)\n" }.joined()
             let text =
                 "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n\(lines)#EXT-X-ENDLIST\n"
             return .list(after: cdn.latency, rate: 4_000_000, control: "max-age=60") { text }
         }
         guard let file = file(path) else { return nil }
         var answer = cdn.answer(file, head, fault)
-        if !path.hasSuffix("/s0.ts") { answer.rate = 15_000 }
+        if isSlow(path) { answer.rate = 15_000 }
         return answer
     }
 }

@@ -25,6 +25,7 @@ final class QuietScenes: Player {
             ("same weak tag", playSameTag), ("tail of another", playOtherTail),
             ("cut chunks", playCutChunks),
             ("left", playLeft), ("another range", playOtherRange), ("joined", playJoined),
+            ("weak condition", playWeakCondition),
             ("names again", playNamesAgain), ("preempted", playPreempted),
         ]
         play(
@@ -62,7 +63,8 @@ final class QuietScenes: Player {
 
     /// Asks on a connection of its own; every answer is held against the file.
     func ask(
-        _ file: OriginFile, _ range: Range<Int>? = nil, abortAfter: Int? = nil,
+        _ file: OriginFile, _ range: Range<Int>? = nil, _ conditions: [(String, String)] = [],
+        abortAfter: Int? = nil,
         then: @escaping (PlayerResponse) -> Void
     ) {
         let helper = HTTPClient(world, port: port)
@@ -71,7 +73,7 @@ final class QuietScenes: Player {
         let asked =
             range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
             ?? .whole
-        helper.get(Self.entry(file.path), fields: fields, abortAfter: abortAfter) {
+        helper.get(Self.entry(file.path), fields: fields + conditions, abortAfter: abortAfter) {
             [weak self] response in
             guard let self, !wasStopped else { return }
             world.trace.note(
