@@ -338,8 +338,8 @@ extension FlightMachine {
             return refuse(
                 ProxyFailure(
                     .origin, .badGateway,
-                    "\(job.subject): the fetch of the bytes before this range has failed, and "
-                        + "without them or a validator the range cannot be joined to the stored part"))
+                    "\(job.subject): the bytes before this range could not be fetched, and "
+                        + "without them or a validator it cannot be joined to what is stored"))
         case .busy, .done, .gone: return backOff(for: .zero)
         }
     }

@@ -28,7 +28,8 @@ extension Scenario {
         if probe.newest ?? -1 < least {
             world.fault(
                 .liveFresh,
-                "a list that was stored before a restart ends at \(probe.newest ?? -1) after \(least)")
+                "the list ends at \(probe.newest ?? -1) after a restart, the CDN has had \(least)"
+            )
         }
     }
 

@@ -388,20 +388,3 @@ final class Scenario {
         }
     }
 }
-
-/// Asks once for something that is stored.
-final class OfflineReader: Player {
-    private let path: String
-
-    init(path: String, _ world: World, _ checks: Checks, port: UInt16) {
-        self.path = path
-        super.init("offline reader of \(path)", world, checks, port: port)
-    }
-
-    override func start() {
-        fetch(
-            Self.entry(path),
-            check: { [checks, path] in checks.media(path, .whole, $0) },
-            then: { [weak self] _ in self?.end() })
-    }
-}

@@ -20,6 +20,18 @@ extension EpochTable.List {
 }
 
 extension EpochTable {
+    /// Readings that came so much before the latest one, by the wall clock, tell that it was set back.
+    private static let setBack = Interval.seconds(10)
+
+    /// Since when names stand for something new that a reading names anew.
+    ///
+    /// Once the wall clock was set back, what it says of a response that is only known from the disk
+    /// counts from where it stood before.
+    static func since(_ requested: Moment, latest: WallTime) -> Moment {
+        guard latest - requested.wall > setBack else { return requested }
+        return Moment(wall: latest + setBack, steady: requested.steady)
+    }
+
     /// What a reading is, next to what was known of its list.
     package static func relation(
         of reading: LiveReading, at received: Moment, to former: List?

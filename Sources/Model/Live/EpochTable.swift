@@ -87,9 +87,6 @@ package struct EpochTable: Sendable {
     /// The latest time of the wall clock at which a reading came.
     private var latest = WallTime(nanoseconds: 0)
 
-    /// Readings that came so much before the latest one, by the wall clock, tell that it was set back.
-    private static let setBack = Interval.seconds(10)
-
     /// How many names are known after they have left their windows.
     ///
     /// Players that are behind still ask for them; a forgotten one is asked about like one that was
@@ -211,19 +208,10 @@ package struct EpochTable: Sendable {
         if relation != .same { list.note(reading, at: times.received) }
         let change = Change(
             relation: relation, epoch: list.epoch, former: former, list: place.list, times: times,
-            since: since(times.requested))
+            since: Self.since(times.requested, latest: latest))
         return Taking(
             relation: relation, reading: reading, generation: generation, place: place,
             change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
-    }
-
-    /// What came before a list was asked for, and by which clock that is told.
-    ///
-    /// Once the wall clock was set back, what it says of a response that is only known from the disk
-    /// counts from where it stood before.
-    private func since(_ requested: Moment) -> Moment {
-        guard latest - requested.wall > Self.setBack else { return requested }
-        return Moment(wall: latest + Self.setBack, steady: requested.steady)
     }
 
     /// Takes in some of the names that are left.

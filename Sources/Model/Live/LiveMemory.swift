@@ -46,7 +46,8 @@ package final class LiveMemory: Sendable {
         var state = State()
         for record in database.records(LiveListRecord.self) {
             let list = EpochTable.List(record)
-            guard let key = ObjectKey(bytes: record.key), now - list.received.wall < Self.keepInterval
+            guard let key = ObjectKey(bytes: record.key),
+                now - list.received.wall < Self.keepInterval
             else {
                 database.remove(LiveListRecord.self, key: [.bytes(record.key)])
                 continue

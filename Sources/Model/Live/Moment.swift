@@ -27,6 +27,7 @@ package struct Moment: Sendable, Comparable {
     /// - Parameters:
     ///   - times: when it came, by the monotonic clock; nil where that is not known.
     ///   - responseTime: the same by the wall clock.
+    /// - Returns: true for a response that came earlier.
     package func isAfter(_ times: SteadyTimes?, responseTime: WallTime) -> Bool {
         if let times, let steady { return times.received < steady }
         return responseTime < wall
