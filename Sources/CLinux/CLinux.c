@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -125,4 +127,18 @@ int clinux_list_folder(const char *path, void *context,
     closedir(folder);
     errno = failure;
     return failure == 0 ? 0 : -1;
+}
+
+int clinux_list_addresses(void *context, void (*visit)(void *, const struct sockaddr *)) {
+    struct ifaddrs *first;
+    if (getifaddrs(&first) != 0) {
+        return -1;
+    }
+    for (struct ifaddrs *entry = first; entry != NULL; entry = entry->ifa_next) {
+        if ((entry->ifa_flags & IFF_UP) != 0 && entry->ifa_addr != NULL) {
+            visit(context, entry->ifa_addr);
+        }
+    }
+    freeifaddrs(first);
+    return 0;
 }

@@ -1,4 +1,5 @@
 // What this machine is called, and the addresses it has.
+import CLinux
 import Glibc
 
 /// The machine's name (gethostname(2)); empty where it has none.
@@ -10,18 +11,19 @@ package func machineName() -> String {
 
 /// The IPv4 and IPv6 addresses of the interfaces that are up, each once (getifaddrs(3)).
 package func interfaceAddresses() throws(SystemError) -> [SocketAddress] {
-    var first: UnsafeMutablePointer<ifaddrs>?
-    _ = try check("getifaddrs") { getifaddrs(&first) }
-    defer { freeifaddrs(first) }
-    var found: [SocketAddress] = []
-    var next = first
-    while let entry = next {
-        next = entry.pointee.ifa_next
-        guard entry.pointee.ifa_flags & CUnsignedInt(IFF_UP) != 0,
-            let raw = entry.pointee.ifa_addr, let address = SocketAddress(raw)
-        else { continue }
-        let plain = SocketAddress(bytes: address.bytes, port: 0)
-        if !found.contains(plain) { found.append(plain) }
+    let found = FoundAddresses()
+    let context = Unmanaged.passUnretained(found).toOpaque()
+    _ = try check("getifaddrs") {
+        clinux_list_addresses(context) { context, raw in
+            guard let context, let address = SocketAddress(raw) else { return }
+            let plain = SocketAddress(bytes: address.bytes, port: 0)
+            let found = Unmanaged<FoundAddresses>.fromOpaque(context).takeUnretainedValue()
+            if !found.addresses.contains(plain) { found.addresses.append(plain) }
+        }
     }
-    return found
+    return found.addresses
+}
+
+private final class FoundAddresses {
+    var addresses: [SocketAddress] = []
 }

@@ -68,6 +68,12 @@ int64_t clinux_free_bytes(const char *_Nonnull path);
 int clinux_list_folder(const char *_Nonnull path, void *_Nullable context,
                        void (*_Nonnull visit)(void *_Nullable context, const char *_Nonnull name, bool is_folder));
 
+/// getifaddrs(3): calls `visit` for every address of an interface that is up; -1 with errno on failure.
+///
+/// In C, since Swift sees `struct sockaddr` in two modules as soon as <ifaddrs.h> names it.
+int clinux_list_addresses(void *_Nullable context,
+                          void (*_Nonnull visit)(void *_Nullable context, const struct sockaddr *_Nonnull address));
+
 /// CRC-32C of bytes, going on from the CRC-32C of those before them; 0 to begin with.
 uint32_t clinux_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);
 
