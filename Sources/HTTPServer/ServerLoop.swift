@@ -170,7 +170,10 @@ final class ServerLoop {
                 return .failed(
                     RequestError(.badRequest, "A field contains the end of a line."))
             }
-            return .head(head, hash.flatMap { repeatedHeads.note(head, bytes.span, hash: $0) })
+            // Those with content are left out, as they are of HTTP/1.1: the same bytes there must not
+            // pass for a request without any.
+            guard let hash, case .none = head.bodyFraming else { return .head(head, nil) }
+            return .head(head, repeatedHeads.note(head, bytes.span, hash: hash))
         } catch {
             return .failed(error)
         }

@@ -95,6 +95,8 @@ extension HTTP2Connection {
 
     /// Content was taken: the client may send as much again.
     func consume(_ count: Int, on stream: HTTP2Stream) {
+        // What a closed stream held was counted as it closed.
+        guard streams[stream.id] === stream else { return }
         session?.consume(stream: stream.id, count)
         runTurn()
     }

@@ -4,17 +4,16 @@ import HTTP
 
 /// The protocol's state of one connection.
 ///
-/// Holds its connection unowned: the connection holds it, and lives through every call.
+/// Knows its connection by a pointer that does not keep it: the connection holds the session, and lives
+/// through every call.
 final class HTTP2Session {
     private let session: OpaquePointer
-    fileprivate unowned let connection: HTTP2Connection
 
     /// - Returns: Nil where memory is short.
     init?(for connection: HTTP2Connection) {
         guard let callbacks = HTTP2Session.callbacks, let options = HTTP2Session.options else {
             return nil
         }
-        self.connection = connection
         var made: OpaquePointer?
         let holder = Unmanaged.passUnretained(connection).toOpaque()
         guard nghttp2_session_server_new2(&made, callbacks, holder, options) == 0, let made else {
