@@ -121,7 +121,10 @@ package final class TLSSession {
         _ bytes: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawBufferPointer
     ) -> ReadOutcome {
         input = bytes
-        defer { input = UnsafeRawBufferPointer(start: nil, count: 0) }
+        defer {
+            input = UnsafeRawBufferPointer(start: nil, count: 0)
+            releaseBuffers()
+        }
         ERR_clear_error()
         var filled = 0
         while !hasFailed {
@@ -183,8 +186,13 @@ package final class TLSSession {
             hasFailed = true
             return .closed
         }
+        releaseBuffers()
         return flush(to: number) == .closed ? .closed : .bytes(count)
     }
+
+    /// Gives the buffers of records back: SSL_MODE_RELEASE_BUFFERS leaves the writing one of 16 KiB with
+    /// a session that was sent its tickets.
+    private func releaseBuffers() { SSL_free_buffers(session) }
 
     /// Sends the records that wait; `.bytes` when none is left.
     package func flush(to number: CInt) -> WriteOutcome {
