@@ -25,7 +25,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench crash cost planted differential simulate instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate instructions instructions-kept fuzz docs install clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -41,6 +41,7 @@ help:
 	@echo 'format   rewrite the sources in the house style'
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
+	@echo 'secure-bench  compare TLS and HTTP/2 to players with nginx and HAProxy'
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
 	@echo 'simulate  run the whole daemon in simulated worlds, SEEDS=1000 of them, or for HOURS=8'
@@ -114,6 +115,9 @@ layers: build
 bench: release lab
 	$(SWIFT) build $(RELEASE) --product Bench
 	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
+
+secure-bench: release
+	@$(TOOLS)/secure-bench "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 crash: build
 	@$(TOOLS)/crash $(CRASH)
