@@ -158,7 +158,8 @@ final class ServerLoop {
         bytes.removeAll(keepingCapacity: true)
         block.write(to: &bytes)
         defer { swap(&bytes, &headBytes) }
-        let hash = RepeatedHeads.hash(bytes.span)
+        // Not the hash that HTTP/1.1 looks up: there these bytes are no head.
+        let hash = RepeatedHeads.hash(bytes.span).map { ~$0 }
         if let hash, let known = repeatedHeads.find(bytes.span, hash: hash) {
             return .head(known.head, known)
         }
