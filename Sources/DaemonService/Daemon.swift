@@ -73,20 +73,18 @@ package final class Daemon {
         _ configuration: DaemonConfiguration, _ core: ProxyCore,
         _ services: (titles: AdministrationWorker, downloads: DownloadService)
     ) throws -> HTTPServer {
-        let connections = ConnectionCount()
+        let running = RunningServer()
         let status = StatusSource(
             version: sluiceVersion, startedAt: .now(), administration: services.titles,
-            downloads: services.downloads
-        ) {
-            connections.now
-        }
+            downloads: services.downloads, connections: { running.connections },
+            handshakes: { running.handshakes })
         do throws(SystemError) {
             let server = try HTTPServer(
                 addresses: configuration.addresses, secure: configuration.secure,
                 loops: configuration.loops, limits: configuration.limits,
                 onHold: core.loopHoldObserver
             ) { _ in CachingProxy(core: core, status: status) }
-            connections.follow(server)
+            running.follow(server)
             return server
         } catch {
             services.downloads.stop()
@@ -229,11 +227,12 @@ package final class Daemon {
     }
 }
 
-/// The number of connections, known once the server runs.
-private final class ConnectionCount: Sendable {
+/// The figures of the server, known once it runs.
+private final class RunningServer: Sendable {
     private let server = Mutex<HTTPServer?>(nil)
 
-    var now: Int { server.withLock { $0?.connectionCount ?? 0 } }
+    var connections: Int { server.withLock { $0?.connectionCount ?? 0 } }
+    var handshakes: HandshakeFigures { server.withLock { $0?.handshakes ?? HandshakeFigures() } }
 
     func follow(_ running: HTTPServer) {
         server.withLock { $0 = running }

@@ -305,6 +305,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         } else if !isClear {
             tls?.sendEnd(to: number)
         }
+        if !isClear, tls?.isEstablished == false { server.handshakes.addFailure() }
         socket = nil
         server.forget(self)
         endResponse(ending)

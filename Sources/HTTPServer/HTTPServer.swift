@@ -32,6 +32,7 @@ package final class HTTPServer: Sendable {
     private let seats: [Seat]
     private let threads: [LoopThread]
     private let counter: ConnectionCounter
+    private let handshakeCounter: HandshakeCounter
 
     /// A loop's own part, reachable by jobs of that loop.
     private final class Seat: Sendable {
@@ -83,6 +84,7 @@ package final class HTTPServer: Sendable {
             "a server needs an address and a loop")
         let limits = limits.clamped()
         let counter = ConnectionCounter()
+        let handshakes = HandshakeCounter()
         let ticketKeys = TicketKeys()
         self.ticketKeys = ticketKeys
         let plain = try Self.open(addresses, isSecure: false, loops: loops)
@@ -97,7 +99,8 @@ package final class HTTPServer: Sendable {
                 let contexts = secure.map { ($0.certificates, ticketKeys) }
                 let thread = try LoopThread(name: "http-\(index)", onHold: onHold) { loop in
                     let server = ServerLoop(
-                        on: loop, limits: limits, counter: counter, handler: makeHandler(loop))
+                        on: loop, limits: limits, counter: counter, handshakes: handshakes,
+                        handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
                     if let (certificates, keys) = contexts {
                         // They were used once when they were read.
@@ -124,6 +127,7 @@ package final class HTTPServer: Sendable {
         boundAddresses = plain.map(\.address) + encrypted.map(\.address)
         boundSecureAddresses = encrypted.map(\.address)
         self.counter = counter
+        handshakeCounter = handshakes
         self.seats = seats
         self.threads = threads
     }
@@ -159,6 +163,9 @@ package final class HTTPServer: Sendable {
 
     /// Connections open now, over all loops.
     package var connectionCount: Int { counter.count }
+
+    /// TLS handshakes since the start, over all loops.
+    package var handshakes: HandshakeFigures { handshakeCounter.figures }
 
     /// Closes the listeners, without waiting for it; connections go on.
     package func stopAccepting() {

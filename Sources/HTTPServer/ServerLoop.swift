@@ -15,6 +15,8 @@ final class ServerLoop {
     /// Whether responses close their connections from now on.
     @exclusivity(unchecked) private(set) var isDraining = false
 
+    let handshakes: HandshakeCounter
+
     private let counter: ConnectionCounter
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
@@ -31,11 +33,12 @@ final class ServerLoop {
 
     init(
         on loop: EventLoop, limits: ServerLimits, counter: ConnectionCounter,
-        handler: any RequestHandler
+        handshakes: HandshakeCounter, handler: any RequestHandler
     ) {
         self.loop = loop
         self.limits = limits
         self.counter = counter
+        self.handshakes = handshakes
         self.handler = handler
     }
 
@@ -108,9 +111,11 @@ final class ServerLoop {
     /// Reads what has arrived into `input`, decrypted.
     func receive(from number: CInt, through tls: TLSSession) -> ReadOutcome {
         guard let security else { return .end }
-        return input.withUnsafeMutableBytes {
+        let outcome = input.withUnsafeMutableBytes {
             tls.receive(from: number, into: $0, scratch: security.scratch)
         }
+        if let establishment = tls.takeEstablishment() { handshakes.add(establishment) }
+        return outcome
     }
 
     /// An empty buffer with room for a head and short content.

@@ -42,6 +42,7 @@ package final class TLSSession {
     private var unsent: [UInt8] = []
     private var unsentStart = 0
     private var hasFailed = false
+    private var isEndTold = false
 
     init?(_ context: TLSContext, _ settings: OpaquePointer, output: TLSOutput) {
         guard let session = SSL_new(settings), let io = BIO_new(SessionIO.method) else {
@@ -68,6 +69,21 @@ package final class TLSSession {
 
     /// Whether the handshake is over.
     package var isEstablished: Bool { SSL_is_init_finished(session) == 1 }
+
+    /// How the handshake ended, the first time that this is asked after its end; nil before and later.
+    package func takeEstablishment() -> Establishment? {
+        guard !isEndTold, isEstablished else { return nil }
+        isEndTold = true
+        return isResumed ? .resumed : .full
+    }
+
+    /// How a handshake that succeeded went.
+    package enum Establishment: Sendable {
+        /// With certificate and key exchange.
+        case full
+        /// With a ticket of an earlier session.
+        case resumed
+    }
 
     /// Whether both sides agreed on HTTP/2 (RFC 9113 section 3.2).
     package var isHTTP2: Bool {

@@ -50,8 +50,8 @@ import Testing
         try reader.read(
             Array(
                 """
-                17.250 GET 206 300 2.100 hit - s 00000000002a \(key) 200 1000 https://cdn/a.ts
-                17.300 GET 200 90 2.100 miss - - 00000000002a \(key) 0 - https://cdn/a.m3u8 127.0.0.1 peer=192.0.2.7 tries=1
+                17.250 GET 206 300 2.100 hit - s 00000000002a \(key) 200 1000 https://cdn/a.ts ::1
+                17.300 GET 200 90 2.100 miss - - 00000000002a \(key) 0 - https://cdn/a.m3u8 ::1 HTTP/2 peer=192.0.2.7 tries=1
                 18.000 GET 200 5 0.100 own - - - - - - -
                 19.000 HEAD 200 0 0.100 hit - s 00000000002a \(key) 0 1000 https://cdn/a.ts
 

@@ -85,8 +85,18 @@ package final class DaemonProcess: Sendable {
         return 0
     }
 
-    private static func readyURL(_ child: ChildProcess) -> String? {
-        let prefix = Array("sluice ready http://".utf8)
+    /// What the ready line of the TLS port names: `https://127.0.0.1:8443`; nil without such a port.
+    package var secureURL: String? {
+        var found: String?
+        _ = eventually(within: .seconds(2)) {
+            found = Self.readyURL(child, scheme: "https")
+            return found != nil
+        }
+        return found
+    }
+
+    private static func readyURL(_ child: ChildProcess, scheme: String = "http") -> String? {
+        let prefix = Array("sluice ready \(scheme)://".utf8)
         // Only whole lines: the last piece may still be growing.
         let lines = child.standardOutput.split(separator: 0x0A, omittingEmptySubsequences: false)
         guard let line = lines.dropLast().first(where: { $0.starts(with: prefix) }) else {

@@ -110,6 +110,12 @@ package final class PlayerStream {
         return body
     }
 
+    /// Reads what comes until the peer ends the connection, whether or not it is a response.
+    package func readBytes() throws -> [UInt8] {
+        while try socket.fill() == .data {}
+        return socket.input
+    }
+
     /// Waits until the peer closes the connection; false when it sends more or stays.
     package func waitForClose() -> Bool { socket.waitForClose() }
 

@@ -20,6 +20,7 @@ package final class Counters: Sendable {
         case epochsBegun, reloadsHeld, reloadsRepeated
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
         case loopHolds, longTexts
+        case http1Requests, http2Requests
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -63,6 +64,8 @@ package final class Counters: Sendable {
             case .reloadsRepeated: "blocking_reloads_repeated_total"
             case .loopHolds: "loop_holds_total"
             case .longTexts: "long_texts_total"
+            case .http1Requests: "http1_requests_total"
+            case .http2Requests: "http2_requests_total"
             }
         }
 
@@ -108,6 +111,8 @@ package final class Counters: Sendable {
             case .reloadsRepeated: "Blocking reloads that the origin had not held."
             case .loopHolds: "Handlers, timers and jobs that held a loop for over 10 ms."
             case .longTexts: "Tasks on playlists and JSON of 256 KiB and more, done off the loops."
+            case .http1Requests: "Requests from players in HTTP/1.1 or HTTP/1.0."
+            case .http2Requests: "Requests from players in HTTP/2."
             }
         }
     }

@@ -17,7 +17,7 @@ import Numbers
 /// | KIND | `structure`, `media` (the default), `other` or `live`; with a `+` behind it, it was fetched ahead and nobody asked for it |
 /// | OFFSET LENGTH | the part that was read; all of it by default |
 ///
-/// A line with the 13 fields of the access log (`serve --access-log`) is read as such. Requests that no
+/// A line with the 15 fields of the access log (`serve --access-log`) is read as such. Requests that no
 /// stored object answers are left out: own pages, refusals, failures, bypasses, other methods than GET.
 /// An object whose length the log does not know counts with what was read of it.
 package struct TraceReader {
@@ -62,8 +62,9 @@ package struct TraceReader {
         let fields = bytes.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
             .map { String(decoding: $0, as: UTF8.self) }
         guard let first = fields.first, !first.hasPrefix("#") else { return }
-        // Logs of earlier versions lack the client at the end; named fields may follow it.
-        if fields.count >= 13, fields.dropFirst(14).allSatisfy({ $0.contains("=") }) {
+        // Logs of earlier versions lack the protocol at the end, or the client before it too; named
+        // fields may follow it.
+        if fields.count >= 13, fields.dropFirst(15).allSatisfy({ $0.contains("=") }) {
             try readAccess(fields)
         } else {
             try readOwn(fields)
@@ -72,7 +73,7 @@ package struct TraceReader {
 
     private mutating func readOwn(_ fields: [String]) throws(Fault) {
         guard [3, 4, 5, 7].contains(fields.count) else {
-            throw fault("\(fields.count) fields; 3, 4, 5, 7 or the 13 of the access log are meant")
+            throw fault("\(fields.count) fields; 3, 4, 5, 7 or the 15 of the access log are meant")
         }
         var request = TraceRequest(
             time: try time(fields[0]), name: digest(fields[1]), size: try number(fields[2]))

@@ -2,7 +2,7 @@
 //
 // Fields are separated by one blank; `-` stands for what is not known or does not apply:
 //
-//     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT
+//     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT PROTOCOL
 //
 // | field | is |
 // |---|---|
@@ -19,6 +19,7 @@
 // | TOTAL | the length of the representation |
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
+// | PROTOCOL | that of the request: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` |
 //
 // Where an origin was asked, named fields follow (`TransferTrace.Report.accessFields`).
 import Glibc

@@ -15,6 +15,7 @@ import URISyntax
 final class AccessRecord: ExchangeRecord {
     private let log: AccessLog
     private let method: HTTPMethod
+    private let version: HTTPVersion
     private let receivedAt: Monotonic
     private let client: String
     private var resource: Resource?
@@ -29,6 +30,7 @@ final class AccessRecord: ExchangeRecord {
         self.log = log
         client = Self.client(of: exchange, trustsForwarded: trustsForwarded)
         method = exchange.request.method
+        version = exchange.request.version
         receivedAt = exchange.receivedAt
     }
 
@@ -59,11 +61,11 @@ final class AccessRecord: ExchangeRecord {
         reason = failure.fault.rawValue
     }
 
-    func finish(_ end: ResponseOutcome) { write(end) { $0 += " \(client)\n" } }
+    func finish(_ end: ResponseOutcome) { write(end) { $0 += " \(client) \(version)\n" } }
 
     /// The same for an exchange that asked an origin.
     func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
-        write(end) { $0 += " \(client) \(report.accessFields)\n" }
+        write(end) { $0 += " \(client) \(version) \(report.accessFields)\n" }
     }
 
     @inline(__always)

@@ -29,6 +29,7 @@ package final class CachingProxy: RequestHandler {
 
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         core.counters.add(.requests)
+        core.counters.add(request.version < .http2 ? .http1Requests : .http2Requests)
         if let log = core.accessLog {
             exchange.record = AccessRecord(
                 log, exchange, trustsForwarded: core.settings.trustsForwarded)

@@ -1,4 +1,5 @@
 // The daemon's figures at one moment, as JSON and in the Prometheus text format.
+import HTTPServer
 import Model
 import Origin
 import Posix
@@ -23,13 +24,26 @@ struct Figures {
     }
 
     private var gauges: [Gauge] {
-        [
+        let handshakes = status.handshakes()
+        return [
             Gauge(
                 name: "uptime_seconds", help: "Seconds since the start.",
                 value: (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
             Gauge(
                 name: "connections", help: "Open connections of players.",
                 value: Int64(status.connections())),
+            Gauge(
+                name: "tls_handshakes_full_total",
+                help: "TLS handshakes of players with certificate and key exchange.",
+                value: Int64(handshakes.full)),
+            Gauge(
+                name: "tls_handshakes_resumed_total",
+                help: "TLS handshakes of players that continued an earlier session.",
+                value: Int64(handshakes.resumed)),
+            Gauge(
+                name: "tls_handshakes_failed_total",
+                help: "Connections to the TLS port that ended before their handshake was over.",
+                value: Int64(handshakes.failed)),
             Gauge(
                 name: "slots_in_use", help: "Transfers that hold a slot.",
                 value: Int64(upstream.slotsInUse)),

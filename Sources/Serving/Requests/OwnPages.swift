@@ -1,7 +1,7 @@
 // The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
 package import Ahead
 import HTTP
-import HTTPServer
+package import HTTPServer
 package import Library
 import Model
 import Origin
@@ -18,6 +18,7 @@ package struct StatusSource: Sendable {
     package let version: String
     package let startedAt: Monotonic
     package let connections: @Sendable () -> Int
+    package let handshakes: @Sendable () -> HandshakeFigures
     /// Answers what reads or changes the store.
     package let administration: AdministrationWorker
     /// Answers what is about downloads.
@@ -26,13 +27,15 @@ package struct StatusSource: Sendable {
     package init(
         version: String, startedAt: Monotonic, administration: AdministrationWorker,
         downloads: DownloadService,
-        connections: @escaping @Sendable () -> Int
+        connections: @escaping @Sendable () -> Int,
+        handshakes: @escaping @Sendable () -> HandshakeFigures
     ) {
         self.downloads = downloads
         self.version = version
         self.startedAt = startedAt
         self.administration = administration
         self.connections = connections
+        self.handshakes = handshakes
     }
 }
 
