@@ -53,16 +53,16 @@ struct HLSPage {
 
     /// Plays until so many frames were shown, or the stream has ended.
     ///
-    /// Throws what hls.js reports as an error.
+    /// Throws what hls.js reports as an error; `options` are further ones of the browser.
     ///
     /// - Returns: the number of frames.
-    func watch(frames: Int) throws -> Int {
+    func watch(frames: Int, _ options: [String] = []) throws -> Int {
         let profile = try TemporaryFolder()
-        let browser = try ChildProcess([
-            "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--autoplay-policy=no-user-gesture-required", "--user-data-dir=\(profile.path)",
-            site.url("/hls.html"),
-        ])
+        let browser = try ChildProcess(
+            [
+                "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                "--autoplay-policy=no-user-gesture-required", "--user-data-dir=\(profile.path)",
+            ] + options + [site.url("/hls.html")])
         defer { browser.end() }
         _ = eventually(within: .seconds(40)) {
             reports.contains { $0.what != "shown" || $0.frames >= frames }
