@@ -189,6 +189,31 @@ extension Stories.CertificateTests {
         #expect(try stage.story.stat("tls_handshakes_full_total") == 0)
     }
 
+    @Test func `a client that begins another handshake in TLS 1 2 is not followed`() throws {
+        let stage = try SecureStage([Identity("127.0.0.1")])
+        let address = stage.secureURL.dropFirst("https://".count)
+        // openssl s_client(1) takes a line R for the wish to begin again.
+        let script = "echo R | openssl s_client -connect \(address) -tls1_2"
+        let result = try Tool.run(["timeout", "20", "sh", "-c", script])
+        #expect(result.stderr.contains("no renegotiation"), "\(result.stderr)")
+        #expect(try stage.story.stat("tls_handshakes_full_total") == 1)
+    }
+
+    @Test func `a handshake that comes byte by byte ends in time`() throws {
+        let stage = try SecureStage([Identity("127.0.0.1")], ["--head-timeout", "1"])
+        let slow = try stage.strayPlayer().sendRaw([UInt8]())
+        let hello = clientHello([0xC0, 0x2B])
+        var sent = 0
+        while sent < hello.count, (try? slow.send(hello[sent...sent])) != nil {
+            sent += 1
+            usleep(100_000)
+        }
+        // A limit that began again with each byte would have let it come to its end.
+        let isEnded = sent < hello.count
+        #expect(isEnded)
+        #expect(try stage.story.settled("tls_handshakes_failed_total") { $0 == 1 } == 1)
+    }
+
     @Test func `HTTP in the clear on the TLS port is told so`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let answer = try stage.strayPlayer().get("/api/health")

@@ -82,6 +82,56 @@ extension Stories.SecurePlayersTests {
         #expect(again.exit == 0 && isContent(again.body, of: media))
     }
 
+    @Test(.enabled(if: Tool.exists("haproxy"), "needs haproxy"), arguments: ["1.1", "2"])
+    func `HAProxy that ends TLS speaks HTTP/2 to the plain port`(_ version: String) throws {
+        let identity = try Identity("tv.example")
+        let story = try Story(["--trust-forwarded", "--absolute-urls", "--host-name", "tv.example"])
+        let folder = try TemporaryFolder()
+        let pair = try readFile(identity.certificate) + readFile(identity.key)
+        try writeFile(folder.file("pair.pem"), pair)
+        let socket = folder.file("socket")
+        let settings = """
+            defaults
+                mode http
+                timeout client 20s
+                timeout server 20s
+                timeout connect 5s
+            frontend tls
+                bind unix@\(socket) ssl crt \(folder.file("pair.pem")) alpn h2,http/1.1
+                http-request set-header X-Forwarded-Proto https
+                default_backend sluice
+            backend sluice
+                server sluice \(story.daemon.baseURL.dropFirst("http://".count)) proto h2
+
+            """
+        try writeFile(folder.file("settings"), settings.utf8)
+        let proxy = try ChildProcess(["haproxy", "-db", "-f", folder.file("settings")])
+        defer { proxy.end() }
+        #expect(eventually { access(socket, F_OK) == 0 })
+        let media = segment("proxied", 2_000_000)
+        story.cdn.put("/l.m3u8", text: vod(["\(media)"]))
+        func get(_ url: String) throws -> CurlAnswer {
+            try CurlAnswer(
+                Tool.run([
+                    "curl", "--silent", "--show-error", "--include", "--http\(version)",
+                    "--cacert", identity.authority, "--unix-socket", socket, url,
+                ]))
+        }
+        let list = try get("https://tv.example/" + story.cdn.url("/l.m3u8"))
+        #expect(list.exit == 0 && list.protocolName == "HTTP/\(version)", "\(list.errors)")
+        let link = try #require(links(list.text).first)
+        #expect(link.hasPrefix("https://tv.example/"))
+        #expect(isContent(try get(link).body, of: media))
+        #expect(try story.stat("http2_requests_total") == 2)
+    }
+
+    @Test func `an upgrade to HTTP/2 in the clear is not followed`() throws {
+        let stage = try SecureStage([Identity("127.0.0.1")])
+        // With --http2 curl asks for an upgrade where there is no TLS; the last option counts.
+        let answer = try stage.get("/api/health", by: .clear, ["--http2"])
+        #expect(answer.status == 200 && answer.protocolName == "HTTP/1.1")
+    }
+
     @Test func `a head of HTTP/2 is none in HTTP/1.1, however often it came`() throws {
         // Heads that come again are known to the loop that read them.
         let stage = try SecureStage([Identity("127.0.0.1")], ["--loops", "1"])
