@@ -223,7 +223,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         // Held no longer than this call: reading into a shared array would copy it first.
         let buffer = server.input
         let input = buffer.span.extracting(0..<count)
-        guard reader.isAtStart, let hash = RepeatedHeads.hash(input) else {
+        let transport = isClear ? RepeatedHeads.Transport.http1 : .http1OverTLS
+        guard reader.isAtStart, let hash = RepeatedHeads.hash(input, over: transport) else {
             return (reader.take(input), nil)
         }
         if let known = server.repeatedHeads.find(input, hash: hash) {

@@ -44,6 +44,20 @@ struct RepeatedHeads {
 
     private var places = [Place](repeating: Place(), count: rows * rowLength)
 
+    /// What else the meaning of a head depends on besides its bytes.
+    enum Transport: UInt64 {
+        case http1 = 0
+        case http1OverTLS = 0x5555_5555_5555_5555
+        case http2 = 0xAAAA_AAAA_AAAA_AAAA
+        case http2OverTLS = 0xFFFF_FFFF_FFFF_FFFF
+    }
+
+    /// The hash of bytes that came some way: answers name the scheme that the request came by, and a head
+    /// of HTTP/2 is none in HTTP/1.1.
+    static func hash(_ input: Span<UInt8>, over transport: Transport) -> UInt64? {
+        hash(input).map { $0 ^ transport.rawValue }
+    }
+
     /// The hash of bytes that may be a head; nil where they are not looked up.
     ///
     /// Whoever finds collisions gains that heads are read, as they are without this table.

@@ -157,14 +157,13 @@ final class ServerLoop {
     }
 
     /// Reads a head that came as fields, or recognises it.
-    func read(_ block: HeaderBlock) -> HTTP2Stream.Request {
+    func read(_ block: HeaderBlock, isSecure: Bool) -> HTTP2Stream.Request {
         var bytes: [UInt8] = []
         swap(&bytes, &headBytes)
         bytes.removeAll(keepingCapacity: true)
         block.write(to: &bytes)
         defer { swap(&bytes, &headBytes) }
-        // Not the hash that HTTP/1.1 looks up: there these bytes are no head.
-        let hash = RepeatedHeads.hash(bytes.span).map { ~$0 }
+        let hash = RepeatedHeads.hash(bytes.span, over: isSecure ? .http2OverTLS : .http2)
         if let hash, let known = repeatedHeads.find(bytes.span, hash: hash) {
             return .head(known.head, known)
         }

@@ -21,7 +21,7 @@ extension Stories {
 
         /// The named fields of a line.
         private func fields(_ line: [String]) -> [String: String] {
-            let pairs = line.dropFirst(14).map { $0.split(separator: "=", maxSplits: 1) }
+            let pairs = line.dropFirst(15).map { $0.split(separator: "=", maxSplits: 1) }
             return Dictionary(
                 pairs.map { (String($0[0]), $0.count > 1 ? String($0[1]) : "") },
                 uniquingKeysWith: { first, _ in first })
@@ -39,7 +39,7 @@ extension Stories {
             #expect(try story.get(segment("b", 40_000)).status == 200)
             let lines = lines(log, 3)
             #expect(lines.map { $0[5] } == ["miss", "hit", "miss"])
-            #expect(lines.map(\.count) == [25, 14, 25])
+            #expect(lines.map(\.count) == [26, 15, 26])
             let (first, second) = (fields(lines[0]), fields(lines[2]))
             #expect(first["peer"] == "127.0.0.1" && first["protocol"] == "HTTP/1.1")
             #expect(first["tries"] == "1" && first["handshake"] == "-" && first["tls"] == "-")

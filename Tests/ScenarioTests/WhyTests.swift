@@ -139,7 +139,7 @@ extension Stories.WhyTests {
         _ = lines(log, 2)
         _ = try story.get("/api/nothing")
         let lines = lines(log, 3)
-        #expect(lines.map(\.count) == [25, 14, 25])
+        #expect(lines.map(\.count) == [26, 15, 26])
         #expect(lines.map { $0[5] } == ["miss", "hit", "failed"])
         #expect(lines.prefix(2).map { $0[2] } == ["200", "206"])
         #expect(lines.prefix(2).map { $0[3] } == ["40000", "100"])

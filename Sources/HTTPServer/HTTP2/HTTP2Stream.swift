@@ -52,7 +52,7 @@ final class HTTP2Stream: ExchangeCarrier {
         } else if let fault = block.fault {
             request = .failed(RequestError(.badRequest, fault))
         } else {
-            request = server.read(block)
+            request = server.read(block, isSecure: tls != nil)
         }
     }
 
