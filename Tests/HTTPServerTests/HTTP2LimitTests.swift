@@ -161,4 +161,25 @@ struct HTTP2LimitTests {
         #expect(eventually { record.outcomes.count == 1 })
         #expect(eventually { server.server.connectionCount == 0 })
     }
+
+    @Test func `refusals that nobody reads end the connection before they fill memory`() throws {
+        let record = Record()
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        let client = server.frameClient()
+        // Without an acknowledgement of the server's settings, streams beyond them are refused one
+        // by one (RFC 9113 section 5.1.2), and every refusal is a frame that is kept for the client.
+        client.write(FrameClient.preface)
+        client.write(.settings())
+        let requests = (0..<5_000).flatMap { getFrame(UInt32($0 * 2 + 1)).bytes() }
+        client.write(requests)
+        client.acknowledgesControl = false
+        #expect(client.read { $0.goAway != nil })
+        #expect(client.goAway?.code == .enhanceYourCalm)
+        #expect(client.readToEnd())
+        #expect(eventually { server.server.connectionCount == 0 })
+        #expect(record.outcomes.count == Int(client.serverSettings[3] ?? 0))
+    }
 }

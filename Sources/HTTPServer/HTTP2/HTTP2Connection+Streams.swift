@@ -12,6 +12,13 @@ extension HTTP2Connection {
         }
     }
 
+    /// HEADERS came, which the session refuses where the client has opened all streams that it may.
+    ///
+    /// Each refusal is a frame that is kept until the client reads it.
+    func headersBegin() {
+        if streams.count >= Int(Self.mostStreams) { charge(FrameAllowance.resetCost) }
+    }
+
     /// The client broke a rule that the session does not watch.
     func protocolFailed() { session?.terminate(NGHTTP2_PROTOCOL_ERROR) }
 

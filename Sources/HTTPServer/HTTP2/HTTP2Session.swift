@@ -166,7 +166,8 @@ private func connection(_ holder: UnsafeMutableRawPointer?) -> HTTP2Connection? 
 private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder in
     guard let header, let connection = connection(holder) else { return 0 }
     switch UInt32(header.pointee.type) {
-    case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
+    case NGHTTP2_HEADERS.rawValue: connection.headersBegin()
+    case NGHTTP2_CONTINUATION.rawValue: break
     case NGHTTP2_DATA.rawValue:
         let isEnd = header.pointee.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         if header.pointee.length == 0, !isEnd { connection.charge(1) }
