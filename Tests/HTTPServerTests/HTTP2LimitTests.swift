@@ -1,4 +1,5 @@
 // What a client of HTTP/2 may not do to the server (RFC 9113 section 10.5).
+import Glibc
 import HTTP
 import HTTPServer
 import Posix
@@ -181,5 +182,40 @@ struct HTTP2LimitTests {
         #expect(client.readToEnd())
         #expect(eventually { server.server.connectionCount == 0 })
         #expect(record.outcomes.count == Int(client.serverSettings[3] ?? 0))
+    }
+
+    @Test func `a connection that lingers with frames unsent leaves the loop idle`() throws {
+        let record = Record()
+        var limits = ServerLimits()
+        limits.lingerTimeout = .milliseconds(3000)
+        // A turn that the socket ends, not the budget, leaves frames unsent.
+        limits.roundBytes = 64 << 20
+        let server = try TestServer(limits: limits) { request, _, exchange in
+            guard request.path == "/endless" else { return echoPath(request, [], exchange) }
+            record.note("asked")
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(EndlessSource(record), length: nil))
+        }
+        let client = server.frameClient(receiveBuffer: 4096)
+        client.open([(Frame.Setting.initialWindowSize, 1 << 30)])
+        client.write(.windowUpdate(0, 1 << 30))
+        client.get(1, "/endless")
+        #expect(eventually { record.count("asked") == 1 })
+        // The loop has nothing to do as soon as the socket is full.
+        let isQuiet = {
+            let before = server.loopTime().nanoseconds
+            usleep(20_000)
+            return server.loopTime().nanoseconds - before < 1_000_000
+        }
+        #expect(eventually(isQuiet))
+        client.write(.reset(1))
+        #expect(eventually { record.outcomes.count == 1 })
+        server.server.drain(within: .seconds(10 as Int64), then: {})
+        let before = server.loopTime().nanoseconds, start = ContinuousClock.now
+        usleep(300_000)
+        let used = Duration.nanoseconds(server.loopTime().nanoseconds - before)
+        #expect(used * 2 < ContinuousClock.now - start, "the loop spins while it lingers")
+        client.transport.close()
+        #expect(eventually { server.server.connectionCount == 0 })
     }
 }

@@ -301,7 +301,8 @@ final class HTTP2Connection: ReadinessHandler {
     private func settle() {
         guard state.phase != .closed else { return }
         var interest: Readiness = [.readable, .peerClosed]
-        if sender.hasUnsent || isTurnOver { interest.insert(.writable) }
+        // A socket that was shut for writing is always writable.
+        if state.isOpen, sender.hasUnsent || isTurnOver { interest.insert(.writable) }
         do throws(SystemError) {
             if let registration {
                 if interest != watched { try server.loop.update(registration, for: interest) }
