@@ -298,7 +298,10 @@ let package = Package(
             name: "ReactorTests", dependencies: ["Reactor", "Posix"], swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests",
-            dependencies: ["HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2"],
+            dependencies: [
+                "HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2", "TLS", "LocalAuthority",
+                "COpenSSL",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "LocalAuthorityTests", dependencies: ["LocalAuthority", "Posix", "COpenSSL"],
