@@ -9,8 +9,8 @@ import Testing
 struct CrowdTests {
     /// In a process of its own, since other tests' memory would count.
     ///
-    /// The thread sanitizer keeps shadows of all memory, so that nothing can be said under it.
-    @Test(.enabled(if: dlsym(nil, "__tsan_init") == nil))
+    /// Sanitizers keep memory for themselves, so that nothing can be said under them.
+    @Test(.enabled(if: ProcessUse.isMemoryTelling))
     func `two thousand idle connections cost less than a kilobyte each`() async {
         await #expect(processExitsWith: .success) {
             let server = try TestServer(loops: 2, echoPath)
@@ -18,7 +18,7 @@ struct CrowdTests {
             clients.reserveCapacity(2100)
             var before = 0
             for index in 0..<2100 {
-                if index == 100 { before = residentBytes() }
+                if index == 100 { before = ProcessUse.now().residentBytes }
                 let client = server.client()
                 client.get("/a")
                 #expect(client.answer()?.status == 200)
@@ -26,7 +26,7 @@ struct CrowdTests {
             }
             #expect(server.server.connectionCount == 2100)
             // The clients, who live in this process too, included.
-            let cost = (residentBytes() - before) / 2000
+            let cost = (ProcessUse.now().residentBytes - before) / 2000
             #expect(cost < 1024, "\(cost) bytes a connection")
             clients[0].get("/b")
             #expect(clients[0].answer()?.text == "/b")
@@ -99,13 +99,4 @@ struct CrowdTests {
         #expect(Monotonic.now() - start < .milliseconds(3000))
         greedy.stop()
     }
-}
-
-/// What this process holds in memory.
-private func residentBytes() -> Int {
-    guard let file = try? openFile("/proc/self/statm", flags: O_RDONLY) else { return 0 }
-    var bytes = [UInt8](repeating: 0, count: 256)
-    let count = read(file.number, &bytes, bytes.count)
-    let words = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self).split(separator: " ")
-    return (words.count > 1 ? Int(words[1]) ?? 0 : 0) * 4096
 }
