@@ -28,6 +28,7 @@ struct FuzzedSession {
         append(.settings(Self.settings(&numbers)))
         if numbers.chance(50) { append(.settingsAcknowledgement) }
         for _ in 0..<(1 + numbers.below(16)) { appendStep(&numbers) }
+        if numbers.chance(10) { appendMuch(&numbers) }
         // More streams than one client is granted.
         if numbers.chance(3) { for _ in 0..<400 { appendRequest(&numbers) } }
         if numbers.chance(60) {
@@ -59,6 +60,18 @@ struct FuzzedSession {
                     ? .goAway(last: anyStream(&numbers), Self.code(&numbers))
                     : .priority(anyStream(&numbers), dependsOn: anyStream(&numbers)))
         default: append(Self.randomFrame(&numbers, stream: anyStream(&numbers)))
+        }
+    }
+
+    /// Requests for more than the socket holds, with windows that do not hold it back.
+    private mutating func appendMuch(_ numbers: inout SeededNumbers) {
+        let widest: UInt32 = 0x7FFF_FFFF
+        append(.settings([(Frame.Setting.initialWindowSize, widest)]))
+        append(.windowUpdate(0, 1 << 30))
+        for _ in 0..<40 {
+            if numbers.chance(50) { appendRequest(&numbers) }
+            let fields = FrameClient.fields(path: "/long")
+            append(.headers(openStream(), HeaderBlock.literal(fields)))
         }
     }
 
