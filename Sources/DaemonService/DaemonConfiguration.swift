@@ -34,6 +34,8 @@ package struct DaemonConfiguration: Sendable {
     private(set) var fixedSettings: [String: String] = [:]
     /// Values of settings that former versions had and this one does without, by name.
     private(set) var formerSettings: [String: String] = [:]
+    /// The settings of ways to origins, one a line, without secrets.
+    package private(set) var waysOut: [String] = []
     /// Origins that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
 
@@ -245,6 +247,11 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("the ca-file cannot be used: \(error)")
             }
         }
+        var routes = RoutesReader()
+        routes.read(reader)
+        for fault in routes.faults { reader.fault(fault) }
+        upstream.routes = routes.routes
+        waysOut = routes.summary
     }
 
     private mutating func readAhead(_ reader: inout SettingsReader) {

@@ -130,6 +130,30 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "A proxy to reach origins through, http, https, socks5 or socks5h://[USER:PASSWORD@]HOST:PORT, or direct; may be given several times, and the first HOST that fits decides.",
+            valueName: "HOST=URL"))
+    var originProxy: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "File of certificates to trust for one origin in place of all others, in PEM form; may be given several times.",
+            valueName: "HOST=FILE"))
+    var originCa: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Files of a certificate and its key for one origin that asks for them, in PEM form; may be given several times.",
+            valueName: "HOST=CERT,KEY"))
+    var originCert: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Public keys of which one origin must have one, sha256//BASE64 with ; between them; may be given several times.",
+            valueName: "HOST=PINS"))
+    var originPin: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
             valueName: "PATH=URL"))
     var mount: [String] = []

@@ -71,7 +71,9 @@ package struct ServeOptions {
             "host-name": listening.hostName, "tls-cert": listening.tlsCert,
             "tls-key": listening.tlsKey,
             "cors-origin": listening.corsOrigin, "origin-policy": storage.originPolicy,
-            "key-rule": storage.keyRule,
+            "key-rule": storage.keyRule, "origin-proxy": origins.originProxy,
+            "origin-ca": origins.originCa, "origin-cert": origins.originCert,
+            "origin-pin": origins.originPin,
             "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
@@ -79,7 +81,8 @@ package struct ServeOptions {
     /// The names whose values are lists.
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
-        "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key",
+        "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key", "origin-proxy", "origin-ca",
+        "origin-cert", "origin-pin",
     ]
 
     /// The names whose settings follow a configuration that is read again.
@@ -103,5 +106,6 @@ package struct ServeOptions {
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
         "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
+        "origin-proxy", "origin-ca", "origin-cert", "origin-pin",
     ]
 }

@@ -30,7 +30,8 @@ package struct SettingsReader {
                 .string(value), isSecret: name == "token")
         }
         for (name, values) in lists {
-            given[AbsoluteConfigKey([name])] = ConfigValue(.stringArray(values), isSecret: false)
+            given[AbsoluteConfigKey([name])] = ConfigValue(
+                .stringArray(values), isSecret: name == "origin-proxy")
         }
         let environment = EnvironmentVariablesProvider().prefixKeys(with: "sluice")
         var providers: [any ConfigProvider] = [

@@ -79,6 +79,11 @@ final class CurlEasy {
         require(option, sluice_curl_set_string(handle, option, value))
     }
 
+    /// Sets a string to none at all, where the default is one.
+    func clear(_ option: CURLoption) {
+        require(option, sluice_curl_set_string(handle, option, nil))
+    }
+
     func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
         require(option, sluice_curl_set_pointer(handle, option, pointer))
     }

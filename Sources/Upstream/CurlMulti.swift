@@ -56,7 +56,7 @@ final class CurlMulti {
         self.owner = owner
         fullRead = Int64(configuration.receiveBuffer / 2)
         set(CURLMOPT_PIPELINING, 2)  // CURLPIPE_MULTIPLEX
-        set(CURLMOPT_MAXCONNECTS, configuration.idleConnections)
+        keepIdle(configuration.idleConnections)
         let context = Unmanaged.passUnretained(self).toOpaque()
         sluice_curl_multi_set_socket(handle, socketChanged, context)
         sluice_curl_multi_set_timer(handle, timerChanged, context)
@@ -74,6 +74,9 @@ final class CurlMulti {
     private func set(_ option: CURLMoption, _ value: Int) {
         _ = sluice_curl_multi_set_long(handle, option, value)
     }
+
+    /// Sets how many connections are kept for reuse.
+    func keepIdle(_ count: Int) { set(CURLMOPT_MAXCONNECTS, count) }
 
     /// Hands a transfer over; it begins in the next round.
     func add(_ easy: CurlEasy) {

@@ -11,6 +11,7 @@ extension CurlEasy {
     struct Form: Equatable {
         let decodes: Bool
         let isTransparent: Bool
+        let route: OriginRoute
 
         /// Nil for what is set up from the beginning each time.
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
@@ -20,6 +21,7 @@ extension CurlEasy {
             else { return nil }
             decodes = transfer.decodes
             isTransparent = transfer.request.isTransparent
+            route = transfer.route
         }
     }
 
@@ -49,7 +51,6 @@ extension CurlEasy {
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         set(CURLOPT_FOLLOWLOCATION, flag: false)
-        set(CURLOPT_PROXY, "")
         set(CURLOPT_NOSIGNAL, flag: true)
         // Without it, cancelling during a name lookup blocks the loop until the resolver gives up.
         set(CURLOPT_QUICK_EXIT, flag: true)
@@ -60,7 +61,7 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
         setResolved(configuration.resolve)
-        if let caFile = configuration.caFile { set(CURLOPT_CAINFO, caFile) }
+        setRoute(transfer.route, caFile: configuration.caFile)
         resumeWhereverPossible()
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
         set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)

@@ -50,6 +50,8 @@ package final class Transfer {
     @exclusivity(unchecked) var phase = Phase.head
     /// Where the head that came last leads, in the phase of that name.
     var redirect: Redirect?
+    /// The way to the current hop's origin.
+    var route = OriginRoute.plain
     var easy: CurlEasy?
     /// The set of connections it runs on.
     var multi: CurlMulti?

@@ -81,6 +81,7 @@ extension Transfer {
         if let refusedAddress, code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK {
             return UpstreamError(.addressRefused(refusedAddress), host: host)
         }
+        if let failure = proxyFailure(for: code) { return failure }
         let kind = kind(of: code)
         switch kind {
         case .headTooLarge:
@@ -88,10 +89,7 @@ extension Transfer {
             return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
         case .tls:
             // What OpenSSL says is what the operator needs; it names certificates, not secrets.
-            // A handshake that broke may succeed next time, an untrusted certificate will not.
-            return UpstreamError(
-                .tls, host: host, detail: easy?.failureText ?? "",
-                isRetryable: code == CURLE_SSL_CONNECT_ERROR)
+            return tlsFailure(for: code)
         case .other:
             return UpstreamError(
                 kind, host: host, detail: String(cString: curl_easy_strerror(code)))
@@ -110,14 +108,14 @@ extension Transfer {
 
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
         switch code {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .resolve
+        case CURLE_COULDNT_RESOLVE_HOST: .resolve
         case CURLE_COULDNT_CONNECT: .connect
         // No other time limit is given to libcurl.
         case CURLE_OPERATION_TIMEDOUT: .connectTimeout
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,
             CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ENGINE_INITFAILED,
-            CURLE_USE_SSL_FAILED:
+            CURLE_USE_SSL_FAILED, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             .tls
         case CURLE_PARTIAL_FILE: .truncated
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM: .reset

@@ -58,6 +58,8 @@ extension UpstreamClient {
             transfer.phase = .redirect
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
+        case .final where transfer.isAnswerOfProxy:
+            fail(transfer, transfer.proxyRefusal(status: 407))
         case .final where transfer.hasUnreadableCoding:
             fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
@@ -112,13 +114,21 @@ extension UpstreamClient {
     /// Sends the transfer's present hop.
     func send(_ transfer: Transfer) {
         if followsScout(transfer) { return }
+        transfer.route = configuration.routes.route(to: transfer.origin)
+        if transfer.route.proxy != nil,
+            !configuration.addressPolicy.permitsByName(transfer.host)
+        {
+            let kind = UpstreamError.Kind.addressRefused(transfer.host)
+            return end(transfer, .failure(UpstreamError(kind, host: transfer.host)))
+        }
         let busy = multiplexed[transfer.origin] != nil
         guard let easy = idleHandles.popLast() ?? CurlEasy(),
-            let multi = transfer.lane == .express && busy ? express : shared
+            let sets = connectionSets(of: transfer.route)
         else {
             end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
             return
         }
+        let multi = transfer.lane == .express && busy ? sets.express : sets.shared
         transfer.parser = HeadParser()
         transfer.phase = .head
         transfer.discarded = 0

@@ -9,9 +9,9 @@ import URISyntax
 ///
 /// Used on its loop only.
 ///
-/// Two sets of connections are kept: one for everything, and one for express transfers to a host
-/// whose HTTP/2 connection is busy with bodies, since a playlist that shares a connection with
-/// segments arrives behind them.
+/// Two sets of connections are kept for each way to origins: one for everything, and one for express
+/// transfers to a host whose HTTP/2 connection is busy with bodies, since a playlist that shares a
+/// connection with segments arrives behind them.
 package final class UpstreamClient {
     package let loop: EventLoop
     package let configuration: UpstreamConfiguration
@@ -22,8 +22,7 @@ package final class UpstreamClient {
     let sessions: TLSSessions
     /// What runs ahead of players, for whoever limits it.
     var meter = AheadMeter()
-    var shared: CurlMulti?
-    var express: CurlMulti?
+    var connections = RouteConnections()
     var live: [UInt64: Transfer] = [:]
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []
@@ -72,9 +71,7 @@ package final class UpstreamClient {
             limits: AdmissionQueue.Limits(
                 slots: self.configuration.slots, expressCap: self.configuration.expressCap,
                 perHost: self.configuration.perHostLimit, waiting: self.configuration.queueLimit))
-        shared = CurlMulti(loop: loop, owner: self, configuration: self.configuration)
-        express = CurlMulti(loop: loop, owner: self, configuration: self.configuration)
-        guard shared != nil, express != nil else {
+        guard connectionSets(of: .plain) != nil else {
             throw UpstreamError(.other(code: 2), host: "libcurl", detail: "it cannot start")
         }
     }
@@ -124,8 +121,7 @@ package final class UpstreamClient {
         isShutDown = true
         for transfer in live.values.sorted(by: { $0.id < $1.id }) { transfer.cancel() }
         idleHandles = []
-        shared = nil
-        express = nil
+        connections = RouteConnections()
     }
 
     func entry(for transfer: Transfer) -> AdmissionQueue.Entry {

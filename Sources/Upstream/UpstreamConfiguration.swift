@@ -55,6 +55,8 @@ package struct UpstreamConfiguration: Sendable {
     package var addressPolicy = AddressPolicy()
     /// A PEM file of trusted certificates instead of the system's.
     package var caFile: String?
+    /// How each origin is reached.
+    package var routes = OriginRoutes()
     /// Sent where the request's fields hold no User-Agent.
     package var userAgent = "sluice"
     package var httpPreference = HTTPPreference.http2OverTLS

@@ -26,6 +26,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case forbiddenScheme
         /// The address policy refused the peer; holds its address.
         case addressRefused(String)
+        /// The proxy on the way to the origin cannot be reached, or refuses.
+        case proxy
         /// A limit on the body was passed.
         case tooLarge
         /// The response's head, or its trailers, passed the limit; holds it in bytes.
@@ -54,6 +56,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
     ///
     /// Names the host at most: never a URL, a field or a body.
     package var message: String
+    /// What a person can do about it; empty where that is left open.
+    package var advice = ""
     /// Whether the same request may well succeed if sent again; says nothing about the method.
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
@@ -98,6 +102,7 @@ extension UpstreamError.Kind {
         case .tooManyRedirects: "too-many-redirects"
         case .forbiddenScheme: "forbidden-scheme"
         case .addressRefused: "address-refused"
+        case .proxy: "proxy"
         case .tooLarge: "too-large"
         case .headTooLarge: "head-too-large"
         case .cancelled: "cancelled"
@@ -115,7 +120,7 @@ extension UpstreamError.Kind {
         case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,
             .unsupportedEncoding, .reset, .headTooLarge:
             .origin
-        case .resolve, .connect, .connectTimeout: .network
+        case .resolve, .connect, .connectTimeout, .proxy: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
         case .cancelled: .caller
         case .preempted, .queueFull, .slotTimeout, .other: .daemon
@@ -125,7 +130,7 @@ extension UpstreamError.Kind {
     var isUsuallyRetryable: Bool {
         switch self {
         case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled, .reset, .truncated,
-            .preempted, .queueFull:
+            .preempted, .queueFull, .proxy:
             true
         case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
             .tooLarge, .headTooLarge, .cancelled, .slotTimeout, .unsupportedEncoding, .other:
@@ -146,6 +151,9 @@ extension UpstreamError.Kind {
         case .protocolError: "\(host) sent something that is not HTTP"
         case .tooManyRedirects: "\(host) redirects without end"
         case .forbiddenScheme: "\(host) redirects to a scheme other than http and https"
+        case .addressRefused(let name) where name == host && !AddressPolicy.isAddress(host):
+            "the host \(host) is private, which the address policy does not allow"
+        case .proxy: "the proxy for \(host) (--origin-proxy) cannot be used"
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"
         case .tooLarge: "\(host) sent more than the limit allows"

@@ -24,21 +24,24 @@ package final class NginxFront: Sendable {
     /// Makes a CA and a certificate and starts nginx on a free port, with HTTP/2 unless told not to.
     ///
     /// It resumes TLS sessions by tickets only; `protocols` are its `ssl_protocols`, nil for its defaults.
+    /// With `asksForCertificate` it refuses clients without a certificate of its CA, such as
+    /// `certificate`. Its certificate is good for `days`, and over where these are negative.
     /// Returns when it accepts connections; throws with its words when it does not.
     package init(
         _ source: Source, address: String = "127.0.0.1", http2: Bool = true,
-        protocols: String? = nil
+        protocols: String? = nil, asksForCertificate: Bool = false, days: Int = 3_650
     ) throws {
         guard let program = Self.program else { throw ScenarioFailure("no nginx on this machine") }
         let folder = try TemporaryFolder()
-        try Self.makeCertificates(in: folder, address: address)
+        try Self.makeCertificates(in: folder, address: address, days: days)
         for name in ["body", "proxy", "fastcgi", "uwsgi", "scgi"] { _ = folder.makeFolder(name) }
         var words = ""
         // The free port may be taken by somebody else before nginx binds it.
         for _ in 0..<5 {
             let port = try Self.freePort(address)
             let settings = Settings(
-                folder: folder, address: address, port: port, http2: http2, protocols: protocols)
+                folder: folder, address: address, port: port, http2: http2, protocols: protocols,
+                asksForCertificate: asksForCertificate)
             try writeFile(folder.file("nginx.conf"), settings.text(source).utf8)
             let child = try ChildProcess(
                 [program, "-p", folder.path, "-c", folder.file("nginx.conf"), "-e", "stderr"])
@@ -63,6 +66,10 @@ package final class NginxFront: Sendable {
 
     /// The certificate a client must trust, in PEM.
     package var caFile: String { folder.file("ca.pem") }
+
+    /// A certificate of its CA and the key, in PEM.
+    package var certificate: String { folder.file("server.pem") }
+    package var key: String { folder.file("server.key") }
 
     /// One line a request: protocol, status, method, target, number of its connection.
     package var accessLog: [String] {
@@ -99,7 +106,9 @@ package final class NginxFront: Sendable {
         return (try? WireSocket.connect(name, transcript: nil, limit: .seconds(1))) != nil
     }
 
-    private static func makeCertificates(in folder: TemporaryFolder, address: String) throws {
+    private static func makeCertificates(in folder: TemporaryFolder, address: String, days: Int)
+        throws
+    {
         let names =
             "subjectAltName=DNS:localhost,DNS:cdn.test,IP:127.0.0.1,IP:127.0.0.2,IP:\(address)"
         try writeFile(folder.file("names.cnf"), names.utf8)
@@ -110,7 +119,7 @@ package final class NginxFront: Sendable {
             ["req", "-subj", "/CN=localhost"] + key
                 + ["-keyout", folder.file("server.key"), "-out", folder.file("server.csr")],
             [
-                "x509", "-req", "-days", "3650", "-in", folder.file("server.csr"),
+                "x509", "-req", "-days", "\(days)", "-in", folder.file("server.csr"),
                 "-CA", folder.file("ca.pem"), "-CAkey", folder.file("ca.key"), "-set_serial", "2",
                 "-extfile", folder.file("names.cnf"), "-out", folder.file("server.pem"),
             ],
@@ -128,6 +137,7 @@ package final class NginxFront: Sendable {
         let port: UInt16
         let http2: Bool
         let protocols: String?
+        let asksForCertificate: Bool
 
         func text(_ source: Source) -> String {
             let place =
@@ -172,6 +182,8 @@ package final class NginxFront: Sendable {
                         ssl_certificate \(folder.file("server.pem"));
                         ssl_certificate_key \(folder.file("server.key"));
                         \(protocols.map { "ssl_protocols \($0);" } ?? "")
+                        \(asksForCertificate ? "ssl_client_certificate \(folder.file("ca.pem"));" : "")
+                        \(asksForCertificate ? "ssl_verify_client on;" : "")
                         location / { \(place) }
                     }
                 }

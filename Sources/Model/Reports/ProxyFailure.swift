@@ -57,7 +57,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// What a failed transfer means to the player.
     package init(_ error: UpstreamError, subject: String) {
-        let message = "\(subject): \(error.message)"
+        let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
+        let message = "\(subject): \(error.message)\(advice)"
         switch error.kind {
         case .addressRefused:
             self.init(
@@ -71,11 +72,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         case .slotTimeout:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
             retryAfter = Self.slotPause
-        case .tls where !error.isRetryable:
-            self.init(
-                .origin, .badGateway,
-                message + "; if you trust this origin, name its certificate with --ca-file",
-                allowsStale: true)
+        case .proxy:
+            self.init(.us, .badGateway, message, allowsStale: true)
         default:
             self.init(.origin, .badGateway, message, allowsStale: true)
         }
@@ -106,6 +104,7 @@ extension UpstreamError {
         switch kind {
         case .resolve: .dnsError
         case .connect: connectError
+        case .proxy: .destinationUnavailable
         case .connectTimeout: .connectionTimeout
         // A handshake that broke may succeed next time; an untrusted certificate will not.
         case .tls: isRetryable ? .tlsProtocolError : .tlsCertificateError

@@ -162,7 +162,7 @@ package final class OriginHealth: Sendable {
 
     private static func counts(_ error: UpstreamError) -> Bool {
         switch error.kind {
-        case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled: true
+        case .resolve, .connect, .connectTimeout, .proxy, .firstByteTimeout, .stalled: true
         default: false
         }
     }

@@ -1,0 +1,150 @@
+// The ways to origins, as the configuration gives them: proxies, trust, client certificates.
+import CachePolicy
+import CommandSupport
+import TLS
+import URISyntax
+import Upstream
+
+/// Reads them into one table; every fault is collected.
+///
+/// Of each setting the first pattern that fits an origin decides.
+struct RoutesReader {
+    /// One setting for the origins that fit a pattern.
+    private struct Entry<Value: Sendable>: Sendable {
+        let pattern: KeyGlob
+        let value: Value
+    }
+
+    private struct Table: Sendable {
+        var proxies: [Entry<OriginProxy?>] = []
+        var authorities: [Entry<String>] = []
+        var certificates: [Entry<ClientCertificate>] = []
+        var pins: [Entry<PublicKeyPins>] = []
+
+        var isEmpty: Bool {
+            proxies.isEmpty && authorities.isEmpty && certificates.isEmpty && pins.isEmpty
+        }
+
+        func route(to origin: Origin) -> OriginRoute {
+            let names = [
+                Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
+            ]
+            func first<Value>(_ entries: [Entry<Value>]) -> Value? {
+                entries.first { entry in names.contains { entry.pattern.matches($0) } }?.value
+            }
+            var route = OriginRoute()
+            route.proxy = first(proxies) ?? nil
+            route.caFile = first(authorities)
+            route.certificate = first(certificates)
+            route.pins = first(pins)
+            return route
+        }
+    }
+
+    private var table = Table()
+    /// A line for each setting, without secrets.
+    private(set) var summary: [String] = []
+    private(set) var faults: [String] = []
+
+    var routes: OriginRoutes {
+        let table = table
+        return table.isEmpty ? OriginRoutes() : OriginRoutes { table.route(to: $0) }
+    }
+
+    /// Takes in all settings of the ways to origins.
+    mutating func read(_ reader: SettingsReader) {
+        for text in reader.list("origin-proxy") { readProxy(text) }
+        for text in reader.list("origin-ca") { readAuthorities(text) }
+        for text in reader.list("origin-cert") { readCertificate(text) }
+        for text in reader.list("origin-pin") { readPins(text) }
+    }
+
+    /// Takes in `HOST=URL` or `HOST=direct`; no fault tells more of it than a well-formed host.
+    private mutating func readProxy(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append(
+                "origin-proxy is written HOST=URL or HOST=direct; HOST is a host, or host:port, with * and ? for any part"
+            )
+        }
+        guard value != "direct" else { return addProxy(nil, pattern) }
+        do throws(OriginProxy.Fault) {
+            addProxy(try OriginProxy(value), pattern)
+        } catch {
+            faults.append("the proxy of the origin \(pattern) is wrong: \(error)")
+        }
+    }
+
+    private mutating func addProxy(_ proxy: OriginProxy?, _ pattern: String) {
+        table.proxies.append(Entry(pattern: KeyGlob(pattern), value: proxy))
+        summary.append("origin-proxy \(pattern)=\(proxy?.description ?? "direct")")
+    }
+
+    /// Takes in `HOST=FILE`.
+    private mutating func readAuthorities(_ text: String) {
+        guard let (pattern, path) = split(text, "origin-ca", "FILE") else { return }
+        do throws(InputFile.Fault) {
+            let bytes = try InputFile.read(path, atMost: 16 << 20)
+            guard String(decoding: bytes, as: UTF8.self).contains("-----BEGIN CERTIFICATE-----")
+            else {
+                return faults.append(
+                    "the origin-ca of \(pattern) cannot be used: \(path) holds no certificate in PEM form"
+                )
+            }
+        } catch {
+            return faults.append("the origin-ca of \(pattern) cannot be used: \(error)")
+        }
+        table.authorities.append(Entry(pattern: KeyGlob(pattern), value: path))
+        summary.append("origin-ca \(pattern)=\(path)")
+    }
+
+    /// Takes in `HOST=CERT,KEY`.
+    private mutating func readCertificate(_ text: String) {
+        guard let (pattern, value) = split(text, "origin-cert", "CERT,KEY") else { return }
+        let paths = value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        guard paths.count == 2, !paths.contains("") else {
+            return faults.append(
+                "the origin-cert of \(pattern) is two files, CERT,KEY, in PEM form, not '\(value)'")
+        }
+        do throws(TLSConfigurationError) {
+            _ = try TLSCertificates([TLSFiles(certificate: paths[0], key: paths[1])])
+        } catch {
+            return faults.append("the origin-cert of \(pattern) cannot be used: \(error)")
+        }
+        let certificate = ClientCertificate(certificate: paths[0], key: paths[1])
+        table.certificates.append(Entry(pattern: KeyGlob(pattern), value: certificate))
+        summary.append("origin-cert \(pattern)=\(value)")
+    }
+
+    /// Takes in `HOST=PINS`.
+    private mutating func readPins(_ text: String) {
+        guard let (pattern, value) = split(text, "origin-pin", "sha256//BASE64") else { return }
+        guard let pins = PublicKeyPins(value) else {
+            return faults.append(
+                "the origin-pin of \(pattern) is sha256// and 44 characters of base64, several with ; between them, not '\(value)'"
+            )
+        }
+        table.pins.append(Entry(pattern: KeyGlob(pattern), value: pins))
+        summary.append("origin-pin \(pattern)=\(pins)")
+    }
+
+    private mutating func split(_ text: String, _ name: String, _ value: String) -> (
+        String, String
+    )? {
+        if let found = Self.split(text) { return found }
+        faults.append(
+            "\(name) is written HOST=\(value), with * and ? for any part of the host or host:port, not '\(text)'"
+        )
+        return nil
+    }
+
+    /// Nil unless there is a pattern of hosts before the first equals sign.
+    private static func split(_ text: String) -> (pattern: String, value: String)? {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
+        let pattern = text[..<equals].lowercased()
+        let isPattern = pattern.utf8.allSatisfy {
+            ASCII.isAlphanumeric($0) || "-._:*?[]".utf8.contains($0)
+        }
+        guard isPattern else { return nil }
+        return (pattern, String(text[text.index(after: equals)...]))
+    }
+}

@@ -1,0 +1,67 @@
+// How an origin is reached where the configuration says so: proxy, trust, client certificate.
+package import URISyntax
+
+/// The way to one origin; the empty one is direct, with the certificates that hold for all.
+package struct OriginRoute: Hashable, Sendable {
+    /// The proxy to go through; nil for none.
+    package var proxy: OriginProxy?
+    /// A PEM file of trusted certificates in place of those that hold for all origins.
+    package var caFile: String?
+    /// What to answer an origin that asks for a certificate.
+    package var certificate: ClientCertificate?
+    /// The public keys of which the origin must have one.
+    package var pins: PublicKeyPins?
+
+    package init() {}
+
+    package static let plain = OriginRoute()
+}
+
+/// The way to each origin.
+package struct OriginRoutes: Sendable {
+    private let find: (@Sendable (Origin) -> OriginRoute)?
+
+    /// Every origin is reached directly.
+    package init() { find = nil }
+
+    /// - Parameter find: answers with the same route for the same origin each time.
+    package init(_ find: @escaping @Sendable (Origin) -> OriginRoute) { self.find = find }
+
+    package func route(to origin: Origin) -> OriginRoute { find?(origin) ?? .plain }
+}
+
+/// A client certificate and its key, both in PEM files.
+package struct ClientCertificate: Hashable, Sendable {
+    package let certificate: String
+    package let key: String
+
+    package init(certificate: String, key: String) {
+        self.certificate = certificate
+        self.key = key
+    }
+}
+
+/// SHA-256 hashes of public keys (SubjectPublicKeyInfo), one of which an origin must have.
+package struct PublicKeyPins: Hashable, Sendable, CustomStringConvertible {
+    /// As CURLOPT_PINNEDPUBLICKEY(3) has them.
+    package let description: String
+
+    /// Nil unless each of them is `sha256//` and 32 bytes in base64; `;` separates them.
+    package init?(_ text: String) {
+        let parts = text.split(separator: ";", omittingEmptySubsequences: false)
+        guard parts.count <= 64, parts.allSatisfy({ Self.isPin($0) }) else { return nil }
+        description = text
+    }
+
+    private static func isPin(_ text: Substring) -> Bool {
+        let prefix = "sha256//"
+        guard text.hasPrefix(prefix) else { return false }
+        // 32 bytes are 42 whole digits, one with two bits of nothing, and the padding.
+        let digits = Array(text.utf8.dropFirst(prefix.utf8.count))
+        guard digits.count == 44, digits[43] == 0x3D else { return false }
+        let isBase64 = digits.dropLast().allSatisfy {
+            ASCII.isAlphanumeric($0) || $0 == 0x2B || $0 == 0x2F
+        }
+        return isBase64 && "AEIMQUYcgkosw048".utf8.contains(digits[42])
+    }
+}

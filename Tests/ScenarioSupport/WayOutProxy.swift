@@ -1,0 +1,233 @@
+import CLinux
+import FixtureCDN
+import Glibc
+import Synchronization
+
+/// A forward proxy with its own SOCKS 5 and HTTP code; whatever the name, it connects to 127.0.0.1.
+package final class WayOutProxy: Sendable {
+    package enum Kind: Sendable {
+        case socks5, http
+    }
+
+    private struct State {
+        var asked: [String] = []
+        var refused = 0
+        var listener: Int32 = -1
+    }
+
+    private let kind: Kind
+    private let user: String?
+    private let password: String
+    private let state = Mutex(State())
+    package let port: UInt16
+
+    /// Listens on a free port of 127.0.0.1, and asks for credentials where `user` is given.
+    package init(_ kind: Kind, user: String? = nil, password: String = "") throws {
+        self.kind = kind
+        self.user = user
+        self.password = password
+        let (listener, port) = try ScriptedOrigin.listen()
+        self.port = port
+        state.withLock { $0.listener = listener }
+        guard startDetachedThread({ self.accept(listener) }) else {
+            throw ScenarioFailure("no thread could be made")
+        }
+    }
+
+    /// The `host:port` of each request that was passed on.
+    package var asked: [String] { state.withLock { $0.asked } }
+    /// Requests without the right credentials.
+    package var refused: Int { state.withLock { $0.refused } }
+
+    package func stop() { state.withLock { _ = shutdown($0.listener, Int32(SHUT_RDWR)) } }
+
+    private func accept(_ listener: Int32) {
+        while true {
+            let client = clinux_accept(listener, nil, nil)
+            if client < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                break
+            }
+            _ = startDetachedThread {
+                let wire = Wire(client)
+                switch self.kind {
+                case .socks5: self.serveSocks(wire)
+                case .http: self.serveHTTP(wire)
+                }
+                wire.end()
+            }
+        }
+        close(listener)
+    }
+
+    private func connect(_ host: String, _ port: UInt16) -> Wire? {
+        state.withLock { $0.asked.append("\(host):\(port)") }
+        guard var name = try? HostPort(host: "127.0.0.1", port: port).socketAddress() else {
+            return nil
+        }
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let status = withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        let wire = Wire(number)
+        if status == 0 { return wire }
+        wire.end()
+        return nil
+    }
+
+    // MARK: SOCKS 5 (RFC 1928 and 1929)
+
+    private func serveSocks(_ client: Wire) {
+        guard let greeting = client.read(2), let methods = client.read(Int(greeting[1])) else {
+            return
+        }
+        let wanted: UInt8 = user == nil ? 0 : 2
+        guard methods.contains(wanted) else {
+            state.withLock { $0.refused += 1 }
+            return client.send([5, 0xFF])
+        }
+        client.send([5, wanted])
+        if let user {
+            guard let start = client.read(2), let name = client.read(Int(start[1])),
+                let length = client.read(1), let word = client.read(Int(length[0]))
+            else { return }
+            let isRight = name == Array(user.utf8) && word == Array(password.utf8)
+            client.send([1, isRight ? 0 : 1])
+            guard isRight else { return state.withLock { $0.refused += 1 } }
+        }
+        guard let request = client.read(4) else { return }
+        var host = ""
+        if request[3] == 3 {
+            guard let length = client.read(1), let name = client.read(Int(length[0])) else {
+                return
+            }
+            host = String(decoding: name, as: UTF8.self)
+        } else {
+            guard let address = client.read(request[3] == 1 ? 4 : 16) else { return }
+            host = address.map(String.init).joined(separator: ".")
+        }
+        guard let port = client.read(2) else { return }
+        let origin = connect(host, UInt16(port[0]) << 8 | UInt16(port[1]))
+        client.send([5, origin == nil ? 5 : 0, 0, 1, 0, 0, 0, 0, 0, 0])
+        if let origin { Wire.relay(client, origin) }
+    }
+
+    // MARK: HTTP
+
+    private func serveHTTP(_ client: Wire) {
+        guard let head = client.readHead(), let line = head.first else { return }
+        if let user {
+            let pair = base64("\(user):\(password)")
+            guard head.contains("Proxy-Authorization: Basic \(pair)") else {
+                state.withLock { $0.refused += 1 }
+                return client.send(
+                    Array(
+                        "HTTP/1.1 407 X\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                            .utf8))
+            }
+        }
+        let words = line.split(separator: " ").map(String.init)
+        let isTunnel = words[0] == "CONNECT"
+        var target = words[1]
+        if !isTunnel { target.removeFirst("http://".count) }
+        let authority = target.prefix { $0 != "/" }
+        let parts = authority.split(separator: ":").map(String.init)
+        let origin = connect(parts[0], parts.count > 1 ? UInt16(parts[1]) ?? 0 : 80)
+        guard let origin else {
+            return client.send(
+                Array(
+                    "HTTP/1.1 502 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
+        }
+        if isTunnel {
+            client.send(Array("HTTP/1.1 200 X\r\nX-Of-Proxy: 1\r\n\r\n".utf8))
+        } else {
+            let fields = head.dropFirst().filter {
+                !$0.hasPrefix("Proxy-") && !$0.hasPrefix("Connection")
+            }
+            let lines =
+                ["\(words[0]) \(target.dropFirst(authority.count)) HTTP/1.1"] + fields
+                + ["Connection: close", "", ""]
+            origin.send(Array(lines.joined(separator: "\r\n").utf8))
+        }
+        Wire.relay(client, origin)
+    }
+}
+
+/// One blocking socket.
+private final class Wire: Sendable {
+    private let number: Int32
+
+    init(_ number: Int32) {
+        self.number = number
+        _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK)
+    }
+
+    func end() { close(number) }
+
+    func send(_ bytes: [UInt8]) {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes[done...].withUnsafeBytes {
+                Glibc.send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count <= 0 { return }
+            done += count
+        }
+    }
+
+    /// Exactly so many bytes; nil when the peer has gone.
+    func read(_ count: Int) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            var buffer = [UInt8](repeating: 0, count: count - bytes.count)
+            let got = recv(number, &buffer, buffer.count, 0)
+            guard got > 0 else { return nil }
+            bytes += buffer[..<got]
+        }
+        return bytes
+    }
+
+    /// The lines of a head, read byte by byte so that nothing behind it is taken.
+    func readHead() -> [String]? {
+        var bytes: [UInt8] = []
+        while bytes.suffix(4) != [13, 10, 13, 10] {
+            guard bytes.count < 65_536, let byte = read(1) else { return nil }
+            bytes += byte
+        }
+        return String(decoding: bytes.dropLast(4), as: UTF8.self)
+            .split(separator: "\r\n").map(String.init)
+    }
+
+    /// Passes bytes both ways until one side ends.
+    static func relay(_ one: Wire, _ other: Wire) {
+        defer { other.end() }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            var waits = [one, other].map {
+                pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
+            }
+            guard poll(&waits, 2, 60_000) > 0 else { return }
+            for (index, wire) in [one, other].enumerated() where waits[index].revents != 0 {
+                let count = recv(wire.number, &buffer, buffer.count, 0)
+                guard count > 0 else { return }
+                (index == 0 ? other : one).send(Array(buffer[..<count]))
+            }
+        }
+    }
+}
+
+/// RFC 4648 section 4.
+private func base64(_ text: String) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    let bytes = Array(text.utf8)
+    return stride(from: 0, to: bytes.count, by: 3).map { start in
+        let group = Array(bytes[start..<min(start + 3, bytes.count)])
+        let padded = group + [0, 0]
+        let number = Int(padded[0]) << 16 | Int(padded[1]) << 8 | Int(padded[2])
+        return (0..<4).map {
+            $0 <= group.count ? String(alphabet[number >> (18 - 6 * $0) & 63]) : "="
+        }.joined()
+    }.joined()
+}
