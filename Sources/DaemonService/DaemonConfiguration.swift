@@ -252,6 +252,8 @@ package struct DaemonConfiguration: Sendable {
         for fault in routes.faults { reader.fault(fault) }
         upstream.routes = routes.routes
         waysOut = routes.summary
+        // Pages of other sites get no more from these than from others that are private.
+        proxy.privateHosts.formUnion(routes.privateHosts)
     }
 
     private mutating func readAhead(_ reader: inout SettingsReader) {

@@ -20,9 +20,13 @@ struct RoutesReader {
         var authorities: [Entry<String>] = []
         var certificates: [Entry<ClientCertificate>] = []
         var pins: [Entry<PublicKeyPins>] = []
+        var interfaces: [Entry<LocalInterface>] = []
+        /// By `host:port`.
+        var addresses: [String: [FixedAddress]] = [:]
 
         var isEmpty: Bool {
             proxies.isEmpty && authorities.isEmpty && certificates.isEmpty && pins.isEmpty
+                && interfaces.isEmpty && addresses.isEmpty
         }
 
         func route(to origin: Origin) -> OriginRoute {
@@ -37,6 +41,8 @@ struct RoutesReader {
             route.caFile = first(authorities)
             route.certificate = first(certificates)
             route.pins = first(pins)
+            route.interface = first(interfaces)
+            route.addresses = addresses["\(origin.host):\(origin.port)"] ?? []
             return route
         }
     }
@@ -45,6 +51,8 @@ struct RoutesReader {
     /// A line for each setting, without secrets.
     private(set) var summary: [String] = []
     private(set) var faults: [String] = []
+    /// Hosts that were given a private address, which is leave to use this one.
+    private(set) var privateHosts: [String] = []
 
     var routes: OriginRoutes {
         let table = table
@@ -57,6 +65,8 @@ struct RoutesReader {
         for text in reader.list("origin-ca") { readAuthorities(text) }
         for text in reader.list("origin-cert") { readCertificate(text) }
         for text in reader.list("origin-pin") { readPins(text) }
+        for text in reader.list("origin-interface") { readInterface(text) }
+        for text in reader.list("resolve") { readAddresses(text) }
     }
 
     /// Takes in `HOST=URL` or `HOST=direct`; no fault tells more of it than a well-formed host.
@@ -125,6 +135,47 @@ struct RoutesReader {
         }
         table.pins.append(Entry(pattern: KeyGlob(pattern), value: pins))
         summary.append("origin-pin \(pattern)=\(pins)")
+    }
+
+    /// Takes in `HOST=NAME` or `HOST=ADDRESS`.
+    private mutating func readInterface(_ text: String) {
+        guard let (pattern, value) = split(text, "origin-interface", "NAME") else { return }
+        guard let interface = LocalInterface(value) else {
+            return faults.append(
+                "the origin-interface of \(pattern) is the name of an interface, 1 to 15 characters without / and !, or an address of this machine, not '\(value)'"
+            )
+        }
+        table.interfaces.append(Entry(pattern: KeyGlob(pattern), value: interface))
+        summary.append("origin-interface \(pattern)=\(value)")
+    }
+
+    /// Takes in `HOST:PORT=ADDRESS[,ADDRESS]`; those for the same place add up.
+    private mutating func readAddresses(_ text: String) {
+        guard let equals = text.firstIndex(of: "="),
+            let url = try? AbsoluteURL("http://" + text[..<equals]), let port = url.explicitPort,
+            url.userinfo == nil, url.path.isEmpty || url.path == "/", url.query == nil,
+            FixedAddress(url.asciiHost) == nil
+        else {
+            return faults.append(
+                "resolve is written HOST:PORT=ADDRESS[,ADDRESS], with the name of a host, not '\(text)'"
+            )
+        }
+        let place = "\(url.asciiHost):\(port)"
+        let texts = text[text.index(after: equals)...].split(
+            separator: ",", omittingEmptySubsequences: false)
+        let found = texts.compactMap { FixedAddress($0) }
+        guard found.count == texts.count else {
+            return faults.append(
+                "the addresses to resolve \(place) to are IPv4 or IPv6, with commas between them, not '\(text[text.index(after: equals)...])'"
+            )
+        }
+        let all = table.addresses[place, default: []] + found
+        guard all.count <= 32 else {
+            return faults.append("the host \(place) has more than 32 addresses to resolve to")
+        }
+        table.addresses[place] = all
+        if found.contains(where: \.isPrivate) { privateHosts.append(url.asciiHost) }
+        summary.append("resolve \(place)=\(found.map(\.description).joined(separator: ","))")
     }
 
     private mutating func split(_ text: String, _ name: String, _ value: String) -> (

@@ -148,6 +148,18 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The network interface, or the address of this machine, that connections to one origin leave from; may be given several times.",
+            valueName: "HOST=NAME"))
+    var originInterface: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Addresses of a host in place of those that its name has, private ones too; may be given several times.",
+            valueName: "HOST:PORT=ADDRESS"))
+    var resolve: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "Public keys of which one origin must have one, sha256//BASE64 with ; between them; may be given several times.",
             valueName: "HOST=PINS"))
     var originPin: [String] = []

@@ -73,7 +73,8 @@ package struct ServeOptions {
             "cors-origin": listening.corsOrigin, "origin-policy": storage.originPolicy,
             "key-rule": storage.keyRule, "origin-proxy": origins.originProxy,
             "origin-ca": origins.originCa, "origin-cert": origins.originCert,
-            "origin-pin": origins.originPin,
+            "origin-pin": origins.originPin, "origin-interface": origins.originInterface,
+            "resolve": origins.resolve,
             "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
@@ -82,7 +83,7 @@ package struct ServeOptions {
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
         "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key", "origin-proxy", "origin-ca",
-        "origin-cert", "origin-pin",
+        "origin-cert", "origin-pin", "origin-interface", "resolve",
     ]
 
     /// The names whose settings follow a configuration that is read again.
@@ -106,6 +107,6 @@ package struct ServeOptions {
         "write-timeout", "drain-timeout", "ca-file", "log-level", "keys", "key-rule",
         "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
-        "origin-proxy", "origin-ca", "origin-cert", "origin-pin",
+        "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
     ]
 }

@@ -1,4 +1,5 @@
 // How an origin is reached where the configuration says so: proxy, trust, client certificate.
+import Posix
 package import URISyntax
 
 /// The way to one origin; the empty one is direct, with the certificates that hold for all.
@@ -11,6 +12,10 @@ package struct OriginRoute: Hashable, Sendable {
     package var certificate: ClientCertificate?
     /// The public keys of which the origin must have one.
     package var pins: PublicKeyPins?
+    /// The interface or address of this machine that connections leave from; nil for any.
+    package var interface: LocalInterface?
+    /// The origin's addresses in place of those that its name has; empty for these.
+    package var addresses: [FixedAddress] = []
 
     package init() {}
 
@@ -28,6 +33,47 @@ package struct OriginRoutes: Sendable {
     package init(_ find: @escaping @Sendable (Origin) -> OriginRoute) { self.find = find }
 
     package func route(to origin: Origin) -> OriginRoute { find?(origin) ?? .plain }
+}
+
+/// A network interface, or an address, of this machine.
+package struct LocalInterface: Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+    /// As CURLOPT_INTERFACE(3) has it: told what it is, libcurl does not take one for the other.
+    let option: String
+
+    /// Nil for what can be neither; whether the machine has it is not asked, for tunnels come and go.
+    package init?(_ text: String) {
+        description = text
+        if let address = SocketAddress(host: text, port: 0) {
+            option = "host!\(address.host)"
+            return
+        }
+        // netdevice(7): IFNAMSIZ is 16 with the zero at the end.
+        let isName = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x21 }
+        guard (1...15).contains(text.utf8.count), isName else { return nil }
+        option = "if!\(text)"
+    }
+}
+
+/// An address that the configuration gives an origin.
+package struct FixedAddress: Hashable, Sendable, CustomStringConvertible {
+    /// IPv4 or IPv6, without brackets.
+    package let description: String
+    /// Whether it is one that needs leave to be used.
+    package let isPrivate: Bool
+
+    package init?(_ text: some StringProtocol) {
+        var text = String(text)
+        if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
+        guard let address = SocketAddress(host: text, port: 0) else { return nil }
+        description = address.host
+        isPrivate = !AddressPolicy().permits(address, host: "")
+    }
+
+    /// As CURLOPT_RESOLVE(3) has it.
+    var option: String {
+        description.utf8.contains(0x3A) ? "[\(description)]" : description
+    }
 }
 
 /// A client certificate and its key, both in PEM files.

@@ -17,7 +17,7 @@ extension CurlEasy {
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
             guard transfer.hop.isPlainGet, transfer.request.upload == nil,
                 !transfer.request.usesFreshConnection, !transfer.avoidsKeptConnections,
-                configuration.resolve.isEmpty
+                configuration.resolve.isEmpty, transfer.route.addresses.isEmpty
             else { return nil }
             decodes = transfer.decodes
             isTransparent = transfer.request.isTransparent
@@ -60,7 +60,7 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPALIVE, flag: true)
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
-        setResolved(configuration.resolve)
+        setResolved(configuration.resolve + fixedAddresses(transfer))
         setRoute(transfer.route, caFile: configuration.caFile)
         resumeWhereverPossible()
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
@@ -72,6 +72,13 @@ extension CurlEasy {
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         // What is passed on as it is must not fail on a transfer coding without a meaning.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
+    }
+
+    /// The addresses that the configuration gives the origin.
+    private func fixedAddresses(_ transfer: Transfer) -> [String] {
+        let addresses = transfer.route.addresses.map(\.option).joined(separator: ",")
+        guard !addresses.isEmpty else { return [] }
+        return ["\(transfer.origin.host):\(transfer.origin.port):\(addresses)"]
     }
 
     private func setMethod(_ hop: Hop, _ transfer: Transfer) {

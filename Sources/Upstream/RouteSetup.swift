@@ -29,6 +29,7 @@ extension CurlEasy {
             set(CURLOPT_SSLCERT, certificate.certificate)
             set(CURLOPT_SSLKEY, certificate.key)
         }
+        if let interface = route.interface { set(CURLOPT_INTERFACE, interface.option) }
         if let pins = route.pins { set(CURLOPT_PINNEDPUBLICKEY, pins.description) }
     }
 }

@@ -93,6 +93,8 @@ extension Transfer {
         guard let client else { return false }
         // It is the proxy's, which the configuration names; the host passed `permitsByName`.
         if route.proxy != nil { return true }
+        // Given by hand, whatever it is.
+        if route.addresses.contains(where: { $0.description == address.host }) { return true }
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
         refusedAddress = address.host
         return false

@@ -109,6 +109,7 @@ extension Transfer {
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST: .resolve
+        case CURLE_INTERFACE_FAILED: .interface
         case CURLE_COULDNT_CONNECT: .connect
         // No other time limit is given to libcurl.
         case CURLE_OPERATION_TIMEDOUT: .connectTimeout

@@ -28,6 +28,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case addressRefused(String)
         /// The proxy on the way to the origin cannot be reached, or refuses.
         case proxy
+        /// The interface that connections to the origin have to leave from cannot be used.
+        case interface
         /// A limit on the body was passed.
         case tooLarge
         /// The response's head, or its trailers, passed the limit; holds it in bytes.
@@ -103,6 +105,7 @@ extension UpstreamError.Kind {
         case .forbiddenScheme: "forbidden-scheme"
         case .addressRefused: "address-refused"
         case .proxy: "proxy"
+        case .interface: "interface"
         case .tooLarge: "too-large"
         case .headTooLarge: "head-too-large"
         case .cancelled: "cancelled"
@@ -120,7 +123,7 @@ extension UpstreamError.Kind {
         case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,
             .unsupportedEncoding, .reset, .headTooLarge:
             .origin
-        case .resolve, .connect, .connectTimeout, .proxy: .network
+        case .resolve, .connect, .connectTimeout, .proxy, .interface: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
         case .cancelled: .caller
         case .preempted, .queueFull, .slotTimeout, .other: .daemon
@@ -130,7 +133,7 @@ extension UpstreamError.Kind {
     var isUsuallyRetryable: Bool {
         switch self {
         case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled, .reset, .truncated,
-            .preempted, .queueFull, .proxy:
+            .preempted, .queueFull, .proxy, .interface:
             true
         case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
             .tooLarge, .headTooLarge, .cancelled, .slotTimeout, .unsupportedEncoding, .other:
@@ -153,6 +156,7 @@ extension UpstreamError.Kind {
         case .forbiddenScheme: "\(host) redirects to a scheme other than http and https"
         case .addressRefused(let name) where name == host && !AddressPolicy.isAddress(host):
             "the host \(host) is private, which the address policy does not allow"
+        case .interface: "the way out to \(host) (--origin-interface) cannot be used"
         case .proxy: "the proxy for \(host) (--origin-proxy) cannot be used"
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"

@@ -1,8 +1,23 @@
 // Reading what names a way to an origin.
+import Glibc
+import Posix
 import Testing
+import URISyntax
 import Upstream
 
 @Suite struct OriginRouteTests {
+    /// The host at the other end of a connection.
+    private static func peer(of socket: CInt) -> String {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+                guard getpeername(socket, name, &size) == 0 else { return "" }
+                return SocketAddress(name)?.host ?? ""
+            }
+        }
+    }
+
     @Test func `a proxy is read with its credentials, which it never shows`() throws {
         let proxy = try OriginProxy("SOCKS5H://me:p%40ss%3A@[2001:db8::1]:1080")
         #expect(proxy.kind == .socks5h && proxy.host == "2001:db8::1" && proxy.port == 1080)
@@ -31,6 +46,54 @@ import Upstream
         }
         // The last digit has bits that no 32 bytes need.
         #expect(PublicKeyPins("sha256//" + String(repeating: "A", count: 42) + "B=") == nil)
+    }
+
+    @Test func `an interface is a name or an address of this machine`() {
+        for text in ["eth0", "wg-home.1", "192.0.2.1", "2001:db8::1"] {
+            #expect(LocalInterface(text)?.description == text)
+        }
+        for text in ["", "a/b", "if!eth0", "eth 0", "sixteen-letters-"] {
+            #expect(LocalInterface(text) == nil)
+        }
+    }
+
+    @Test func `connections leave from the address that is named, and are not shared with others`()
+        throws
+    {
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
+            return .keep
+        }
+        let bound = try #require(LocalInterface("127.0.0.2"))
+        let loopback = try #require(LocalInterface("lo"))
+        let missing = try #require(LocalInterface("none0"))
+        let own = try #require(FixedAddress("127.0.0.1"))
+        let harness = try Harness { configuration in
+            configuration.addressPolicy.allowsPrivate = false
+            configuration.routes = OriginRoutes { place in
+                var route = OriginRoute()
+                route.addresses = [own]
+                switch place.host {
+                case "bound.test": route.interface = bound
+                case "lo.test": route.interface = loopback
+                case "missing.test": route.interface = missing
+                default: break
+                }
+                return route
+            }
+        }
+        for (host, address) in [
+            ("bound.test", "127.0.0.2"), ("plain.test", "127.0.0.1"), ("lo.test", "127.0.0.1"),
+            ("bound.test", "127.0.0.2"),
+        ] {
+            #expect(try harness.fetch(origin.url(host: host)).text == address, "\(host)")
+        }
+        #expect(origin.connections == 3)
+        let lost = try harness.fetch(origin.url(host: "missing.test"))
+        #expect(lost.failure?.kind == .interface)
+        #expect(try harness.fetch(origin.url(host: "localhost")).status == 200)
+        harness.stop()
+        origin.stop()
     }
 
     @Test(arguments: [

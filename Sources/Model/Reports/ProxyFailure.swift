@@ -72,7 +72,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         case .slotTimeout:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
             retryAfter = Self.slotPause
-        case .proxy:
+        case .proxy, .interface:
             self.init(.us, .badGateway, message, allowsStale: true)
         default:
             self.init(.origin, .badGateway, message, allowsStale: true)
@@ -104,7 +104,7 @@ extension UpstreamError {
         switch kind {
         case .resolve: .dnsError
         case .connect: connectError
-        case .proxy: .destinationUnavailable
+        case .proxy, .interface: .destinationUnavailable
         case .connectTimeout: .connectionTimeout
         // A handshake that broke may succeed next time; an untrusted certificate will not.
         case .tls: isRetryable ? .tlsProtocolError : .tlsCertificateError

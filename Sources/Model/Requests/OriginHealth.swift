@@ -162,7 +162,8 @@ package final class OriginHealth: Sendable {
 
     private static func counts(_ error: UpstreamError) -> Bool {
         switch error.kind {
-        case .resolve, .connect, .connectTimeout, .proxy, .firstByteTimeout, .stalled: true
+        case .resolve, .connect, .connectTimeout, .proxy, .interface, .firstByteTimeout, .stalled:
+            true
         default: false
         }
     }
