@@ -218,7 +218,8 @@ let package = Package(
         .target(
             name: "DaemonService",
             dependencies: [
-                "Numbers", "URISyntax", "Posix", "Reactor", "Routing", "CachePolicy", "Lookahead", "HTTPServer",
+                "Numbers", "URISyntax", "Posix", "Reactor", "Routing", "CachePolicy", "Lookahead",
+                "HTTPServer",
                 "TLS",
                 "Store", "Upstream", "Model", "Library", "Ahead", "Serving", "CommandSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
