@@ -96,6 +96,44 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a redirect takes the way of the origin it leads to, however many ways there are`()
+        throws
+    {
+        let last = 45
+        let origin = try TestOrigin { exchange in
+            let step = Int(exchange.target.dropFirst()) ?? 0
+            let port = (try? localAddress(of: exchange.socket).port) ?? 0
+            let peer = Self.peer(of: exchange.socket)
+            guard peer == "127.0.0.\(step + 1)" else {
+                exchange.respond(500, body: Array("step \(step) came from \(peer)".utf8))
+                return .keep
+            }
+            if step == last {
+                exchange.respond(body: Array("arrived".utf8))
+            } else {
+                let next = "http://h\(step + 1).test:\(port)/\(step + 1)"
+                exchange.respond(302, ["Location: \(next)"])
+            }
+            return .keep
+        }
+        let own = try #require(FixedAddress("127.0.0.1"))
+        let harness = try Harness { configuration in
+            configuration.maxRedirects = 50
+            configuration.routes = OriginRoutes { place in
+                var route = OriginRoute()
+                route.addresses = [own]
+                let number = Int(place.host.dropFirst().prefix { $0 != "." }) ?? 0
+                route.interface = LocalInterface("127.0.0.\(number + 1)")
+                return route
+            }
+        }
+        for _ in 0..<2 {
+            #expect(try harness.fetch(origin.url("/0", host: "h0.test")).text == "arrived")
+        }
+        harness.stop()
+        origin.stop()
+    }
+
     @Test(arguments: [
         "localhost", "a.localhost", "LOCALHOST.", "127.0.0.1", "127.1", "0x7f.1", "2130706433",
         "017700000001", "10.1.2.3", "192.168.0.1", "::1", "fd00::1", "::ffff:127.0.0.1", "router",
