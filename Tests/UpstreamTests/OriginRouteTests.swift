@@ -57,9 +57,31 @@ import Upstream
         }
     }
 
-    @Test func `connections leave from the address that is named, and are not shared with others`()
-        throws
+    @Test func `a connection to a proxy that is bound to an address is not used without it`() throws
     {
+        // Requests to http origins share the connections to a proxy, whatever the origin.
+        let proxy = try TestOrigin { exchange in
+            exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
+            return .keep
+        }
+        let way = try OriginProxy("http://127.0.0.1:\(proxy.port)")
+        let harness = try Harness { configuration in
+            configuration.routes = OriginRoutes { place in
+                var route = OriginRoute()
+                route.proxy = way
+                if place.host == "bound.test" { route.interface = LocalInterface("127.0.0.2") }
+                return route
+            }
+        }
+        #expect(try harness.fetch("http://bound.test/").text == "127.0.0.2")
+        #expect(try harness.fetch("http://plain.test/").text == "127.0.0.1")
+        #expect(try harness.fetch("http://other.test/").text == "127.0.0.1")
+        #expect(proxy.connections == 2)
+        harness.stop()
+        proxy.stop()
+    }
+
+    @Test func `connections leave from the address that is named`() throws {
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
             return .keep
