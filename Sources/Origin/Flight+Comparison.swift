@@ -172,20 +172,28 @@ extension Flight {
     }
 
     /// An object that this response may or may not belong to and that has to be kept: others fill
-    /// it, or a fetch ahead can be compared with it by asking again.
+    /// it, or the response can be compared with it by asking again.
     func rival(_ head: StoredHead, total: Int64?) -> StoredObject? {
         let known = [object].compactMap { $0 }
         let others = table.flights(of: resource.key).lazy.compactMap(\.object)
         let filled = (known + others).first {
             isRival($0, head, total: total) && isFilledByOthers($0)
         }
-        guard filled == nil, machine.waitsForRivals else { return filled }
+        guard filled == nil, machine.mayAskAgain else { return filled }
         // What was stored since this flight asked is not its own object yet.
         let stored = object?.isDiscarded == false ? nil : table.store.peek(resource.key)
         return (known + [stored].compactMap { $0 }).first {
             isRival($0, head, total: total) && $0.presentBytes > 0
-                && (hasNewNeighbour($0) || isAwaitedBefore($0))
+                && (hasNewNeighbour($0) || machine.waitsForRivals && isAwaitedBefore($0))
         }
+    }
+
+    /// Whether to ask again for the sake of a rival, instead of passing the response on.
+    ///
+    /// A player does not wait for others; but one request more is better than to drop what was stored
+    /// beside its bytes while it waited for the first.
+    func asksAgain(for rival: StoredObject) -> Bool {
+        machine.waitsForRivals || machine.mayAskAgain && !isFilledByOthers(rival)
     }
 
     private func isRival(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {

@@ -28,7 +28,7 @@ extension Flight {
         let mustSniff = sniffs(stored, from: start)
         let fitting = table.object(for: self, matching: stored, placement)
         let rival = fitting == nil && !machine.isPlaylist ? rival(stored, total: total) : nil
-        if let rival, machine.waitsForRivals {
+        if let rival, asksAgain(for: rival) {
             object = rival
             return perform(machine.waitForOthers())
         }

@@ -296,7 +296,10 @@ extension FlightMachine {
 
     /// Whether a response waits until another flight has filled the object that it may belong to:
     /// what nobody waits for yet need not be passed on unproven.
-    var waitsForRivals: Bool { isAhead && fill == nil }
+    var waitsForRivals: Bool { isAhead && mayAskAgain }
+
+    /// Whether nothing of a response has been passed on.
+    var mayAskAgain: Bool { fill == nil }
 
     /// Whether the present response was asked for without stored bytes to compare it with.
     var asksWithoutProof: Bool {

@@ -2,24 +2,85 @@
 import Posix
 package import URISyntax
 
-/// The way to one origin; the empty one is direct, with the certificates that hold for all.
-package struct OriginRoute: Hashable, Sendable {
-    /// The proxy to go through; nil for none.
-    package var proxy: OriginProxy?
-    /// A PEM file of trusted certificates in place of those that hold for all origins.
-    package var caFile: String?
-    /// What to answer an origin that asks for a certificate.
-    package var certificate: ClientCertificate?
-    /// The public keys of which the origin must have one.
-    package var pins: PublicKeyPins?
-    /// The interface or address of this machine that connections leave from; nil for any.
-    package var interface: LocalInterface?
-    /// The origin's addresses in place of those that its name has; empty for these.
-    package var addresses: [FixedAddress] = []
+/// The way to one origin; the plain one is direct, with the certificates that hold for all.
+///
+/// Nearly all origins have that, and each of their transfers is given one: what the others have lies
+/// apart, so that the plain way is copied and compared at no cost.
+package struct OriginRoute: Sendable {
+    private struct Details: Hashable, Sendable {
+        var proxy: OriginProxy?
+        var caFile: String?
+        var certificate: ClientCertificate?
+        var pins: PublicKeyPins?
+        var interface: LocalInterface?
+        var addresses: [FixedAddress] = []
+    }
+
+    private final class Kept: Sendable {
+        let details: Details
+
+        init(_ details: Details) { self.details = details }
+    }
+
+    /// Nil for the plain way.
+    private var kept: Kept?
 
     package init() {}
 
     package static let plain = OriginRoute()
+
+    /// Whether nothing is set.
+    var isPlain: Bool { kept == nil }
+
+    /// The proxy to go through; nil for none.
+    package var proxy: OriginProxy? {
+        get { kept?.details.proxy }
+        set { change { $0.proxy = newValue } }
+    }
+
+    /// A PEM file of trusted certificates in place of those that hold for all origins.
+    package var caFile: String? {
+        get { kept?.details.caFile }
+        set { change { $0.caFile = newValue } }
+    }
+
+    /// What to answer an origin that asks for a certificate.
+    package var certificate: ClientCertificate? {
+        get { kept?.details.certificate }
+        set { change { $0.certificate = newValue } }
+    }
+
+    /// The public keys of which the origin must have one.
+    package var pins: PublicKeyPins? {
+        get { kept?.details.pins }
+        set { change { $0.pins = newValue } }
+    }
+
+    /// The interface or address of this machine that connections leave from; nil for any.
+    package var interface: LocalInterface? {
+        get { kept?.details.interface }
+        set { change { $0.interface = newValue } }
+    }
+
+    /// The origin's addresses in place of those that its name has; empty for these.
+    package var addresses: [FixedAddress] {
+        get { kept?.details.addresses ?? [] }
+        set { change { $0.addresses = newValue } }
+    }
+
+    private mutating func change(_ body: (inout Details) -> Void) {
+        var details = kept?.details ?? Details()
+        body(&details)
+        kept = details == Details() ? nil : Kept(details)
+    }
+}
+
+extension OriginRoute: Hashable {
+    package static func == (left: OriginRoute, right: OriginRoute) -> Bool {
+        left.kept === right.kept || left.kept?.details == right.kept?.details
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(kept?.details) }
 }
 
 /// The way to each origin.

@@ -11,12 +11,14 @@ struct RouteConnections {
         let express: CurlMulti
     }
 
-    private(set) var sets: [OriginRoute: Sets] = [:]
+    /// Those of the plain way, which are looked up for nearly every transfer.
+    private var plain: Sets?
+    private var sets: [OriginRoute: Sets] = [:]
 
     /// More than these, and those that no transfer uses are closed.
     private static let most = 16
 
-    subscript(route: OriginRoute) -> Sets? { sets[route] }
+    subscript(route: OriginRoute) -> Sets? { route.isPlain ? plain : sets[route] }
 
     /// Takes in those of another way, and divides among all what may be kept idle.
     ///
@@ -26,13 +28,14 @@ struct RouteConnections {
     ) -> [Sets] {
         var dropped: [Sets] = []
         if sets.count >= Self.most {
-            let unused = sets.filter { $0.key != .plain && !isInUse($0.value) }
+            let unused = sets.filter { !isInUse($0.value) }
             for route in unused.keys { sets[route] = nil }
             dropped = Array(unused.values)
         }
-        sets[route] = added
-        let share = max(1, idle / sets.count)
-        for each in sets.values {
+        if route.isPlain { plain = added } else { sets[route] = added }
+        let all = Array(sets.values) + [plain].compactMap { $0 }
+        let share = max(1, idle / all.count)
+        for each in all {
             each.shared.keepIdle(share)
             each.express.keepIdle(share)
         }

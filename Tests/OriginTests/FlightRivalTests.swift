@@ -1,0 +1,91 @@
+// Responses that may belong to what other flights fill, or have stored meanwhile.
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Testing
+import Upstream
+
+struct FlightRivalTests {
+    @Test func `a fetch ahead waits for those who fill what may be the same body`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        #expect(story.machine.waitsForRivals)
+        story.perform(story.machine.waitForOthers())
+        #expect(story.transfer == .none && story.machine.isWaitingForOthers)
+        story.others(.busy)
+        #expect(story.machine.isWaitingForOthers && story.timers == 1)
+        story.others(.filled)
+        #expect(Array(story.told.values) == [.filledByOthers])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test(arguments: [FlightMachine.Others.done, .discarded])
+    func `a fetch ahead asks again once others are done`(others: FlightMachine.Others) {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        story.others(others)
+        #expect(story.machine.phase == .backingOff && story.delay == .zero)
+        story.timer()
+        #expect(story.sends == 2)
+    }
+
+    @Test func `a fetch ahead that has nothing to be compared with leaves what is stored`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        #expect(story.machine.asksWithoutProof)
+        story.perform(story.machine.waitForOthers())
+        story.others(.gone)
+        story.checkEnd()
+        #expect(story.sends == 1 && story.body?.isDiscarded != true)
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+    }
+
+    @Test func `a player does not wait for others in vain`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        #expect(story.machine.takeForPlayback(.playback) != nil)
+        story.others(.gone)
+        #expect(story.machine.phase == .backingOff && story.delay == .zero)
+    }
+
+    @Test func `a response that a player waits for is asked for again to be compared`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        #expect(story.machine.takeForPlayback(.playback) != nil)
+        #expect(!story.machine.waitsForRivals && story.machine.mayAskAgain)
+        story.perform(story.machine.waitForOthers())
+        story.others(.done)
+        #expect(story.machine.phase == .backingOff && story.delay == .zero)
+        story.timer()
+        #expect(story.sends == 2)
+        story.whole(1_000_000)
+        #expect(!story.machine.mayAskAgain)
+    }
+
+    @Test func `a fetch ahead whose object is not kept fails`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.join(.completion)
+        story.start()
+        story.beginning.isStorable = false
+        story.whole(1_000_000)
+        #expect(Array(story.told.values) == [.failure(.insufficientStorage)])
+    }
+
+    @Test func `a fetch ahead that waits for others ends when nobody wants it`() {
+        var story = FlightStory { $0.beganAhead = true }
+        story.start()
+        story.perform(story.machine.waitForOthers())
+        story.others(.busy, isWanted: false)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+}
