@@ -18,6 +18,11 @@ package enum TransferPhase: Int, Sendable, CaseIterable {
     /// From the first byte of the response to its last one.
     case lastByte
 
+    /// Made once: every request goes through them.
+    package static let allCases: [TransferPhase] = [
+        .slot, .name, .connect, .tls, .firstByte, .lastByte,
+    ]
+
     /// The name in logs, JSON and metrics.
     package var name: String {
         switch self {

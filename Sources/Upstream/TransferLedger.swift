@@ -11,14 +11,17 @@ package struct TransferFigures: Sendable {
     package private(set) var resumedHandshakes: Int64 = 0
     /// By lane, then by phase.
     private var times = Array(
-        repeating: Array(repeating: PhaseCounts(), count: TransferPhase.allCases.count),
-        count: Lane.allCases.count)
+        repeating: PhaseCounts(), count: Lane.allCases.count * TransferPhase.allCases.count)
 
     package init() {}
 
     /// The times of a phase of requests in a lane.
     package func counts(of phase: TransferPhase, in lane: Lane) -> PhaseCounts {
-        times[lane.rawValue][phase.rawValue]
+        times[Self.place(lane, phase)]
+    }
+
+    private static func place(_ lane: Lane, _ phase: TransferPhase) -> Int {
+        lane.rawValue * TransferPhase.allCases.count + phase.rawValue
     }
 
     /// Takes note of a request that is over.
@@ -36,7 +39,7 @@ package struct TransferFigures: Sendable {
         case nil: break
         }
         for phase in TransferPhase.allCases {
-            if let time = hop[phase] { times[lane.rawValue][phase.rawValue].add(time) }
+            if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
         }
         origins.note(hop, to: origin, bytes: bytes, isError: isError)
     }
