@@ -13,12 +13,7 @@ package struct OriginTable: Sendable {
         package fileprivate(set) var errors = 0
         /// Body bytes received.
         package fileprivate(set) var bytes: Int64 = 0
-        /// Requests on a connection of their own.
-        package fileprivate(set) var newConnections = 0
-        /// Requests on a connection that was there.
-        package fileprivate(set) var reusedConnections = 0
-        package fileprivate(set) var fullHandshakes = 0
-        package fileprivate(set) var resumedHandshakes = 0
+        package fileprivate(set) var connections = ConnectionCounts()
         /// The version of the last response.
         package fileprivate(set) var version: HTTPVersion?
         /// The address of the last request.
@@ -36,12 +31,12 @@ package struct OriginTable: Sendable {
 
         /// The share of requests on a connection that was there; nil before the first one.
         package var reusedPercent: Double? {
-            Self.percent(reusedConnections, of: newConnections + reusedConnections)
+            Self.percent(connections.reused, of: connections.new + connections.reused)
         }
 
         /// The share of TLS handshakes that resumed a session; nil before the first one.
         package var resumedPercent: Double? {
-            Self.percent(resumedHandshakes, of: fullHandshakes + resumedHandshakes)
+            Self.percent(connections.resumed, of: connections.full + connections.resumed)
         }
 
         private static func percent(_ part: Int, of whole: Int) -> Double? {
@@ -55,16 +50,7 @@ package struct OriginTable: Sendable {
             requests += 1
             if isError { errors += 1 }
             bytes = bytes.addingSaturated(max(0, received))
-            switch hop.connection {
-            case .new: newConnections += 1
-            case .reused: reusedConnections += 1
-            case nil: break
-            }
-            switch hop.handshake {
-            case .full: fullHandshakes += 1
-            case .resumed: resumedHandshakes += 1
-            case nil: break
-            }
+            connections.note(hop)
             version = hop.version ?? version
             address = hop.address ?? address
             for phase in TransferPhase.allCases {
@@ -104,5 +90,30 @@ package struct OriginTable: Sendable {
     private mutating func forgetOldest() {
         guard let oldest = rows.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
         rows[oldest.key] = nil
+    }
+}
+
+/// The connections that requests went out on, and how TLS began on the new ones.
+package struct ConnectionCounts: Sendable, Hashable {
+    /// Requests on a connection of their own.
+    package private(set) var new = 0
+    /// Requests on a connection that was there.
+    package private(set) var reused = 0
+    /// Handshakes with certificate and key exchange.
+    package private(set) var full = 0
+    /// Handshakes that continued a session.
+    package private(set) var resumed = 0
+
+    mutating func note(_ hop: HopTimes) {
+        switch hop.connection {
+        case .new: new += 1
+        case .reused: reused += 1
+        case nil: break
+        }
+        switch hop.handshake {
+        case .full: full += 1
+        case .resumed: resumed += 1
+        case nil: break
+        }
     }
 }

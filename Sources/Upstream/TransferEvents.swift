@@ -102,24 +102,16 @@ package enum TransferResult: Sendable {
     case failure(UpstreamError)
 }
 
-/// Where the time of a transfer went.
-///
-/// Intervals after `queued` run from the handing over of the last hop and include one another; zero
-/// where a step did not happen.
+/// What a transfer took.
 package struct TransferTimings: Sendable, Hashable {
-    /// From `start` to the granted slot.
-    package var queued: Interval = .zero
-    package var nameLookup: Interval = .zero
-    package var connect: Interval = .zero
-    package var tls: Interval = .zero
+    /// The last hop, up to its first byte.
+    package var hop = HopTimes()
+    /// From the handing over of the last hop to its first byte.
     package var firstByte: Interval = .zero
     /// From the granted slot to the end, all hops.
     package var total: Interval = .zero
     /// Body bytes delivered, after decoding.
     package var bytes: Int64 = 0
-    /// Connections opened for the last hop: 0 when one was reused.
-    package var newConnections: Int = 0
-    package var httpVersion: HTTPVersion = .http11
 
     package init() {}
 }

@@ -60,19 +60,12 @@ extension Transfer {
 
     func timings(at now: Monotonic) -> TransferTimings {
         var timings = TransferTimings()
-        timings.queued = grantedAt - createdAt
+        timings.hop = times
         timings.total = now - grantedAt
         timings.bytes = bytesReceived
-        timings.httpVersion = parser.version
         guard let easy else { return timings }
-        func interval(_ info: CURLINFO) -> Interval {
-            Interval(nanoseconds: easy.microseconds(info) * 1000)
-        }
-        timings.nameLookup = interval(CURLINFO_NAMELOOKUP_TIME_T)
-        timings.connect = interval(CURLINFO_CONNECT_TIME_T)
-        timings.tls = interval(CURLINFO_APPCONNECT_TIME_T)
-        timings.firstByte = interval(CURLINFO_STARTTRANSFER_TIME_T)
-        timings.newConnections = easy.long(CURLINFO_NUM_CONNECTS)
+        let firstByte = easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        timings.firstByte = Interval(nanoseconds: firstByte * 1000)
         return timings
     }
 

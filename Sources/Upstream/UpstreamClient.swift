@@ -101,7 +101,7 @@ package final class UpstreamClient {
     /// Counters and gauges of this moment.
     package func statistics() -> UpstreamStatistics {
         var now = counters
-        now.newConnections = Int(ledger.figures.newConnections)
+        now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
         now.peakSlotsInUse = queue.peakSlotsInUse
         now.expressInUse = queue.expressInUse

@@ -21,7 +21,7 @@ import Upstream
         #expect(record.heads.first?.remoteAddress?.description == "127.0.0.1:\(origin.port)")
         #expect(record.heads.first?.provesItsEnd == true)
         #expect(record.timings?.bytes == 300_000)
-        #expect(record.timings?.newConnections == 1)
+        #expect(record.timings?.hop.connection == .new)
         #expect(record.roundEnds > 0 && record.results.count == 1 && record.starts == 1)
         harness.stop()
         origin.stop()

@@ -76,7 +76,7 @@ private final class TLSOrigin {
         let harness = try Harness { $0.caFile = trusted }
         let record = try fetch(harness, "https://localhost:\(origin.port)/")
         #expect(record.status == 200 && record.failure == nil)
-        #expect(try #require(record.timings).tls > .zero)
+        #expect(try #require(record.timings?.hop[.tls]) > 0)
         let wrongName = try fetch(harness, "https://127.0.0.1:\(origin.port)/")
         #expect(wrongName.failure?.kind == .tls && wrongName.failure?.isRetryable == false)
         harness.stop()
@@ -101,7 +101,7 @@ private final class TLSOrigin {
         #expect(record.status == 200)
         let times = try #require(trace.report?.latest)
         #expect(times.connection == .new && times.handshake == .resumed)
-        #expect(try #require(harness.figures()).fullHandshakes == 1)
+        #expect(try #require(harness.figures()).connections.full == 1)
         busy.act { $0.cancel() }
         busy.wait()
         harness.stop()

@@ -25,7 +25,7 @@ import Upstream
             let found = figures.origins[Origin(scheme: .http, host: "127.0.0.1", port: port)]
             let row = try #require(found)
             #expect(row.requests == 2 && row.errors == 0 && row.bytes == bytes)
-            #expect(row.newConnections == 1 && row.reusedConnections == 1)
+            #expect(row.connections.new == 1 && row.connections.reused == 1)
             #expect(row.version == .http11 && row.address?.host == "127.0.0.1")
             let counts = TransferPhase.allCases.map { row.histogram(of: $0).count }
             #expect(counts == [2, 1, 1, 0, 2, 2])
@@ -60,7 +60,7 @@ import Upstream
         // The end of a cut body is none.
         #expect(row.histogram(of: .lastByte).count == 2)
         let refused = try #require(origins[Origin(scheme: .http, host: "127.0.0.1", port: 1)])
-        #expect(refused.requests == 1 && refused.errors == 1 && refused.newConnections == 0)
+        #expect(refused.requests == 1 && refused.errors == 1 && refused.connections.new == 0)
         harness.stop()
         origin.stop()
     }
@@ -95,7 +95,7 @@ import Upstream
         probe.wait()
         let origins = try #require(harness.figures()).origins
         let row = try #require(origins[Origin(scheme: .http, host: "127.0.0.1", port: origin.port)])
-        #expect(row.requests == 1 && row.errors == 0 && row.newConnections == 1)
+        #expect(row.requests == 1 && row.errors == 0 && row.connections.new == 1)
         #expect(row.histogram(of: .firstByte).count == 0)
         harness.stop()
         origin.stop()

@@ -70,18 +70,18 @@ struct Figures {
                 value: Int64(upstream.peakSlotsInUse)),
             Gauge(
                 name: "origin_connections_total", help: "Connections opened to origins.",
-                value: transfers.newConnections),
+                value: Int64(transfers.connections.new)),
             Gauge(
                 name: "origin_connections_reused_total",
                 help: "Requests to origins on a connection that was there.",
-                value: transfers.reusedConnections),
+                value: Int64(transfers.connections.reused)),
             Gauge(
                 name: "origin_tls_full_total", help: "Full TLS handshakes with origins.",
-                value: transfers.fullHandshakes),
+                value: Int64(transfers.connections.full)),
             Gauge(
                 name: "origin_tls_resumed_total",
                 help: "TLS handshakes with origins that resumed a session.",
-                value: transfers.resumedHandshakes),
+                value: Int64(transfers.connections.resumed)),
             Gauge(
                 name: "longest_loop_hold_milliseconds",
                 help: "The longest time that one handler, timer or job held a loop, if over 10 ms.",
