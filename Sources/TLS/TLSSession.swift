@@ -45,7 +45,9 @@ package final class TLSSession {
     private var isEndTold = false
 
     init?(_ context: TLSContext, _ settings: OpaquePointer, output: TLSOutput) {
-        guard let session = SSL_new(settings), let io = BIO_new(SessionIO.method) else {
+        guard let session = SSL_new(settings) else { return nil }
+        guard let io = BIO_new(SessionIO.method) else {
+            SSL_free(session)
             return nil
         }
         self.context = context
