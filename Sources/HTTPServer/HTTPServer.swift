@@ -71,12 +71,13 @@ package final class HTTPServer: Sendable {
     ///   - secure: Where to listen for TLS; nil for nowhere. There has to be one address in all.
     ///   - loops: Threads, at least 1.
     ///   - limits: Brought into their ranges.
+    ///   - clock: What the limits' times are measured by.
     ///   - onHold: Told of work that held one of the loops for too long.
     ///   - makeHandler: Called once on each loop.
     /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
         addresses: [SocketAddress], secure: SecureListening? = nil, loops: Int,
-        limits: ServerLimits, onHold: LoopHold.Observer? = nil,
+        limits: ServerLimits, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
         precondition(
@@ -97,7 +98,9 @@ package final class HTTPServer: Sendable {
                 let seat = Seat()
                 let own = plain.map { $0.listeners[index] } + encrypted.map { $0.listeners[index] }
                 let contexts = secure.map { ($0.certificates, ticketKeys) }
-                let thread = try LoopThread(name: "http-\(index)", onHold: onHold) { loop in
+                let thread = try LoopThread(
+                    name: "http-\(index)", clock: clock, onHold: onHold
+                ) { loop in
                     let server = ServerLoop(
                         on: loop, limits: limits, counter: counter, handshakes: handshakes,
                         handler: makeHandler(loop))

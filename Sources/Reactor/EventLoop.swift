@@ -52,6 +52,7 @@ package final class EventLoop {
     // Empty, with the room of those that ran last.
     private var spareRoundEnd: [ScheduledWork] = []
     private var spareJobs: [LoopHandle.SentJob] = []
+    private let clock: LoopClock
     /// Told of work that held the loop for too long; nil for loops whose work may block.
     private let onHold: LoopHold.Observer?
     /// When the work that runs now began, or the work before it ended.
@@ -66,10 +67,13 @@ package final class EventLoop {
     /// shortage is reported to whoever starts the thread.
     struct Resources {
         fileprivate let handle: LoopHandle
+        fileprivate let clock: LoopClock
         fileprivate let epoll: Epoll
 
-        init(handle: LoopHandle) throws(SystemError) {
+        init(handle: LoopHandle, clock: LoopClock) throws(SystemError) {
             self.handle = handle
+            self.clock = clock
+            if case .manual(let manual) = clock { manual.join(handle) }
             epoll = try Epoll()
             try epoll.add(handle.wakeDescriptor, for: .readable, token: mailboxToken)
         }
@@ -79,22 +83,23 @@ package final class EventLoop {
     ///
     /// - Parameters:
     ///   - handle: how other threads will reach it.
+    ///   - clock: what `now`, `wallNow` and timers go by.
     ///   - onHold: told of each piece of work that took longer than `LoopHold.limit`.
     /// - Throws: `SystemError` when the system has no descriptor left.
     package convenience init(
-        handle: LoopHandle, onHold: LoopHold.Observer? = nil
+        handle: LoopHandle, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil
     ) throws(SystemError) {
-        self.init(try Resources(handle: handle), onHold: onHold)
+        self.init(try Resources(handle: handle, clock: clock), onHold: onHold)
     }
 
     /// Makes a loop for the calling thread of what was prepared for it.
     init(_ resources: Resources, onHold: LoopHold.Observer?) {
         handle = resources.handle
+        clock = resources.clock
         self.onHold = onHold
         epoll = resources.epoll
-        now = .now()
         workBegan = .now()
-        wallNow = .now()
+        (now, wallNow) = clock.times
     }
 
     /// True on the thread that made the loop.
@@ -197,7 +202,7 @@ package final class EventLoop {
     }
 
     private func runRound() {
-        let timeout = roundEnd.isEmpty ? timers.timeout(from: .now()) : 0
+        let timeout = roundEnd.isEmpty ? timeToNextTimer() : 0
         var mailboxIsReady = false
         do throws(SystemError) {
             var isFirst = true
@@ -247,10 +252,18 @@ package final class EventLoop {
         list.removeAll(keepingCapacity: list.capacity <= 64)
     }
 
+    /// What epoll_wait(2) is given; a clock that is moved by hand wakes the loop itself.
+    private func timeToNextTimer() -> CInt {
+        switch clock {
+        case .system: timers.timeout(from: .now())
+        case .manual(let manual): timers.timeout(from: manual.now) == 0 ? 0 : -1
+        }
+    }
+
     private func readClocks() {
-        now = .now()
-        wallNow = .now()
-        workBegan = now
+        (now, wallNow) = clock.times
+        // How long work takes is told by the system's clock, which is not read twice for it.
+        if case .system = clock { workBegan = now } else { workBegan = .now() }
     }
 
     /// Reports the work that has just ended if it held the loop for too long.

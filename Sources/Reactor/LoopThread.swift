@@ -67,14 +67,16 @@ package final class LoopThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: shown by ps and perf; at most 15 bytes are kept.
+    ///   - clock: what the loop's times and timers go by.
     ///   - onHold: told of work that held the loop for too long; nil for loops whose work may block.
     ///   - setUp: the loop's first job.
     /// - Throws: `SystemError` when the system has no descriptor or no thread left.
     package init(
-        name: String, onHold: LoopHold.Observer? = nil, _ setUp: @escaping LoopHandle.Job
+        name: String, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
+        _ setUp: @escaping LoopHandle.Job
     ) throws(SystemError) {
         let handle = try LoopHandle()
-        let handover = Handover(try EventLoop.Resources(handle: handle))
+        let handover = Handover(try EventLoop.Resources(handle: handle, clock: clock))
         self.handle = handle
         handle.enqueue(setUp)
         thread = try PosixThread(name: name) {

@@ -3,6 +3,7 @@ import Glibc
 import HTTP
 import HTTPServer
 import Posix
+import Reactor
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -107,24 +108,31 @@ struct HTTP2LimitTests {
     }
 
     @Test func `a stream whose window stays shut is reset`() throws {
-        let record = Record()
-        let server = try TestServer(limits: shortLimits()) { request, _, exchange in
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock) { request, _, exchange in
+            record.note("asked")
             exchange.onFinish = { record.note($0) }
             exchange.respond(ok(), body: .bytes(pattern(1000)))
         }
         let client = server.frameClient()
         client.open([(Frame.Setting.initialWindowSize, 0)])
         client.get(1)
+        #expect(eventually { record.count("asked") == 1 })
+        // Looked at twice: what was sent in between is what counts.
+        for _ in 0..<2 { clock.advance(by: limits.writeTimeout) }
         #expect(client.response(1).reset == .cancel)
         #expect(eventually { record.outcomes.first?.ending == .aborted })
     }
 
     @Test func `content that is waited for in vain is answered 408`() throws {
-        let server = try TestServer(limits: shortLimits(), echoPath)
+        let clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock, echoPath)
         let client = server.frameClient()
         #expect(client.open())
         client.request(1, FrameClient.fields("POST"), endStream: false)
         client.write(.data(1, [1, 2, 3]))
+        #expect(client.roundTrip())
+        clock.advance(by: limits.bodyTimeout)
         #expect(client.response(1).status == 408)
     }
 
@@ -132,26 +140,34 @@ struct HTTP2LimitTests {
     func `a preface without settings, a block without an end and idleness end the connection`()
         throws
     {
-        let server = try TestServer(limits: shortLimits(), echoPath)
+        let clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock, echoPath)
         let silent = server.frameClient()
         silent.write(FrameClient.preface)
-        #expect(silent.readToEnd())
         let slow = server.frameClient()
         #expect(slow.open())
         slow.write(.headers(1, HeaderBlock.literal(FrameClient.fields()), endHeaders: false))
+        #expect(eventually { server.server.connectionCount == 2 })
+        clock.advance(by: limits.headTimeout)
+        #expect(silent.readToEnd())
         #expect(slow.readToEnd())
         let idle = server.frameClient()
         #expect(idle.open())
         idle.get(1, "/a")
         #expect(idle.response(1).text == "/a")
+        clock.advance(by: limits.idleTimeout)
         #expect(idle.readToEnd())
         #expect(idle.goAway?.code == .noError)
+        silent.transport.close()
+        slow.transport.close()
+        idle.transport.close()
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
     @Test func `a client that reads nothing is given up`() throws {
-        let record = Record()
-        let server = try TestServer(limits: shortLimits()) { _, _, exchange in
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
+            record.note("asked")
             exchange.onFinish = { record.note($0) }
             exchange.respond(ok(), body: .source(EndlessSource(record), length: nil))
         }
@@ -159,7 +175,12 @@ struct HTTP2LimitTests {
         client.open([(Frame.Setting.initialWindowSize, 1 << 30)])
         client.write(.windowUpdate(0, 1 << 30))
         client.get(1)
-        #expect(eventually { record.outcomes.count == 1 })
+        #expect(eventually { record.count("asked") == 1 })
+        #expect(
+            eventually {
+                clock.advance(by: limits.writeTimeout)
+                return record.outcomes.count == 1
+            })
         #expect(eventually { server.server.connectionCount == 0 })
     }
 

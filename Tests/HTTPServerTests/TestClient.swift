@@ -43,6 +43,11 @@ final class TestClient {
         number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var time = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        // What is written is there at once: a second small write does not wait for the first one's
+        // acknowledgement (tcp(7)).
+        var isOn: CInt = 1
+        setsockopt(
+            number, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
         if var size = receiveBuffer {
             setsockopt(number, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         }

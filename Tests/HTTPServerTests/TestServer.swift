@@ -83,24 +83,41 @@ func shortLimits() -> ServerLimits {
     return limits
 }
 
+/// Times that differ from each other, for a clock that the test moves.
+func distinctLimits() -> ServerLimits {
+    var limits = ServerLimits()
+    limits.headTimeout = .seconds(10 as Int64)
+    limits.bodyTimeout = .seconds(20 as Int64)
+    limits.idleTimeout = .seconds(30 as Int64)
+    limits.writeTimeout = .seconds(40 as Int64)
+    limits.lingerTimeout = .seconds(5 as Int64)
+    return limits
+}
+
 final class TestServer: Sendable {
     let server: HTTPServer
+    /// Moved by the test where the server was made with it.
+    let clock: ManualClock?
     let record = Record()
 
     init(
-        loops: Int = 1, limits: ServerLimits = ServerLimits(),
+        loops: Int = 1, limits: ServerLimits = ServerLimits(), clock: ManualClock? = nil,
         handler: @escaping @Sendable () -> any RequestHandler
     ) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
-        server = try HTTPServer(addresses: [loopback], loops: loops, limits: limits) { _ in
-            handler()
-        }
+        self.clock = clock
+        server = try HTTPServer(
+            addresses: [loopback], loops: loops, limits: limits,
+            clock: clock.map { .manual($0) } ?? .system
+        ) { _ in handler() }
     }
 
     convenience init(
-        loops: Int = 1, limits: ServerLimits = ServerLimits(), _ script: @escaping Script
+        loops: Int = 1, limits: ServerLimits = ServerLimits(), clock: ManualClock? = nil,
+        _ script: @escaping Script
     ) throws {
-        try self.init(loops: loops, limits: limits, handler: { ScriptedHandler(script) })
+        try self.init(
+            loops: loops, limits: limits, clock: clock, handler: { ScriptedHandler(script) })
     }
 
     deinit { server.stop() }

@@ -1,63 +1,93 @@
-// Clients that are slow to ask, or to read.
+// Clients that are slow to ask, or to read, by a clock that the tests move.
 import Glibc
 import HTTP
 import HTTPServer
 import Posix
+import Reactor
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
+    private let clock = ManualClock()
+    private let limits = distinctLimits()
+
+    private func server(_ script: @escaping Script = echoPath) throws -> TestServer {
+        try TestServer(limits: limits, clock: clock, script)
+    }
+
+    private func client(_ server: TestServer, receiveBuffer: CInt? = nil) -> TestClient {
+        let before = server.server.connectionCount
+        let client = server.client(receiveBuffer: receiveBuffer)
+        #expect(eventually { server.server.connectionCount == before + 1 })
+        return client
+    }
+
+    private func justBefore(_ interval: Interval) -> Interval {
+        Interval(nanoseconds: interval.nanoseconds - 1)
+    }
+
     @Test func `a head that comes drop by drop is answered 408 and cut`() throws {
-        let server = try TestServer(limits: shortLimits(), echoPath)
-        let client = server.client()
+        let server = try server(), client = client(server)
         for byte in "GET / HTTP/1.1\r\nHost: \(String(repeating: "a", count: 20))".utf8 {
             client.write([byte])
-            usleep(10_000)
+            clock.advance(by: .milliseconds(300))
         }
         #expect(client.answer()?.status == 408)
         #expect(client.readToEnd() == [])
+        clock.advance(by: limits.lingerTimeout)
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
+    @Test func `a head that is whole just before its time ends is answered`() throws {
+        let server = try server(), client = client(server)
+        client.write("GET /a HTTP/1.1\r\nHost: a\r\n")
+        clock.advance(by: justBefore(limits.headTimeout))
+        client.write("\r\n")
+        #expect(client.answer()?.text == "/a")
+    }
+
     @Test func `a connection that says nothing is closed without a word`() throws {
-        let server = try TestServer(limits: shortLimits(), echoPath)
-        let client = server.client()
+        let server = try server(), client = client(server)
+        clock.advance(by: limits.headTimeout)
         #expect(client.readToEnd() == [])
         #expect(client.end == .clean)
     }
 
     @Test func `a body that does not come is answered 408`() throws {
-        let server = try TestServer(limits: shortLimits(), echoPath)
-        let client = server.client()
+        let server = try server(), client = client(server)
         client.get("/", "Content-Length: 10\r\n", method: "POST")
         client.write("half ")
+        clock.advance(by: limits.bodyTimeout)
         #expect(client.answer()?.status == 408)
     }
 
     @Test func `an idle connection lives for its time after each response`() throws {
-        let server = try TestServer(limits: shortLimits(), echoPath)
-        let client = server.client()
-        for _ in 0..<4 {
-            usleep(150_000)
-            client.get("/a")
-            #expect(client.answer()?.status == 200)
+        let server = try server(), client = client(server)
+        for path in ["/a", "/b", "/c", "/d"] {
+            client.get(path)
+            #expect(client.answer()?.text == path)
+            clock.advance(by: justBefore(limits.idleTimeout))
         }
-        let start = Monotonic.now()
+        #expect(server.server.connectionCount == 1)
+        clock.advance(by: Interval(nanoseconds: 1))
         #expect(client.readToEnd() == [])
         #expect(client.end == .clean)
-        #expect(Monotonic.now() - start > .milliseconds(250))
     }
 
     @Test func `a reader that takes nothing is cut, its source cancelled once`() throws {
         let record = Record()
-        let server = try TestServer(limits: shortLimits()) { _, _, exchange in
+        let server = try server { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }
             exchange.onFinish = { record.note($0) }
             exchange.respond(ok(), body: .source(EndlessSource(record), length: nil))
         }
-        let client = server.client(receiveBuffer: 4096)
+        let client = client(server, receiveBuffer: 4096)
         client.get("/")
-        #expect(eventually { record.outcomes.count == 1 })
+        #expect(
+            eventually {
+                clock.advance(by: limits.writeTimeout)
+                return record.outcomes.count == 1
+            })
         #expect(record.outcomes.first?.ending == .aborted)
         #expect(record.count("source cancelled") == 1)
         #expect(record.count("cancelled") == 1)
@@ -65,20 +95,19 @@ struct TimeoutTests {
     }
 
     @Test func `a slow reader that goes on reading lives beyond the time`() throws {
-        var limits = shortLimits()
-        // So long that a reader which the machine holds up is none that has gone.
-        limits.writeTimeout = .milliseconds(800)
         let sent = pattern(12_000_000)
-        let server = try TestServer(limits: limits) { _, _, exchange in
+        let server = try server { _, _, exchange in
             exchange.respond(ok(), body: .bytes(sent))
         }
-        let client = server.client(receiveBuffer: 65536)
+        let client = client(server, receiveBuffer: 65536)
         client.get("/")
         #expect(client.readHead()?.status == 200)
         var body: [UInt8] = []
-        for _ in 0..<12 {
-            usleep(160_000)
-            body += client.read(1_000_000)
+        for _ in 0..<4 {
+            clock.advance(by: justBefore(limits.writeTimeout))
+            // More than a third of a send buffer at its largest, so that the kernel says that there
+            // is room (tcp(7): tcp_wmem).
+            body += client.read(3_000_000)
         }
         // The runner would look for days for the differences of two such arrays.
         let isWhole = body == sent
@@ -86,12 +115,18 @@ struct TimeoutTests {
     }
 
     @Test func `a source that waits longer than any time is not cut`() throws {
-        let server = try TestServer(limits: shortLimits()) { _, _, exchange in
-            let source = PieceSource([[7]], pause: .milliseconds(700), on: exchange.loop)
+        let record = Record()
+        let server = try server { _, _, exchange in
+            let source = PieceSource(
+                [[7]], pause: .seconds(1000 as Int64), on: exchange.loop, record: record)
             exchange.respond(ok(), body: .source(source, length: 1))
         }
-        let client = server.client()
+        let client = client(server)
         client.get("/")
+        #expect(eventually { record.count("wake set") == 1 })
+        clock.advance(by: .seconds(999 as Int64))
+        #expect(server.server.connectionCount == 1)
+        clock.advance(by: .seconds(1 as Int64))
         #expect(client.answer()?.body == [7])
     }
 }

@@ -2,6 +2,7 @@
 import Glibc
 import Posix
 import Reactor
+import Synchronization
 import Testing
 
 /// Two connected sockets.
@@ -56,7 +57,27 @@ struct EventLoopTests {
         }
         loop.run()
         #expect(waited >= .milliseconds(29))
-        #expect(waited < .milliseconds(1000))
+    }
+
+    @Test func `timers go by a clock that is moved by hand`() throws {
+        let clock = ManualClock(now: Monotonic(nanoseconds: 5), wallNow: WallTime(seconds: 7))
+        let ran = Mutex<[String]>([])
+        let thread = try LoopThread(name: "manual", clock: .manual(clock)) { loop in
+            for hours: Int64 in [1, 2] {
+                loop.schedule(after: .seconds(3600 * hours)) { loop in
+                    let line = "\(hours) at \(loop.now.nanoseconds) and \(loop.wallNow.seconds)"
+                    ran.withLock { $0.append(line) }
+                }
+            }
+        }
+        clock.advance(by: .seconds(3599 as Int64))
+        #expect(ran.withLock { $0 } == [])
+        clock.advance(by: .seconds(1 as Int64))
+        #expect(ran.withLock { $0 } == ["1 at 3600000000005 and 3607"])
+        clock.advance(by: .seconds(3600 as Int64))
+        #expect(ran.withLock { $0.last } == "2 at 7200000000005 and 7207")
+        thread.stopAndJoin()
+        clock.advance(by: .seconds(1 as Int64))
     }
 
     @Test func `a cancelled timer does not run, even when cancelled by one due with it`() throws {
