@@ -172,7 +172,7 @@ extension Stories {
             let answer = try story.get(path)
             #expect(answer.status == 502 && answer.text.hasPrefix("origin error:"))
             #expect(answer["Cache-Status"]?.contains("fwd-status=503") == true)
-            #expect(answer.duration < .seconds(8))
+            #expect(story.cdn.requestCount(path) <= 5)
             story.cdn.setBehaviour(nil, for: path)
             #expect(isContent(try story.get(path).body, of: path))
         }
@@ -199,7 +199,7 @@ extension Stories {
             let later = segment("later", 10_000)
             story.cdn.setBehaviour("status=503&header=Retry-After:3600", for: later)
             let refused = try story.get(later)
-            #expect(refused.status == 502 && refused.duration < .seconds(2))
+            #expect(refused.status == 502)
             #expect(refused["Retry-After"] == "3600")
             #expect(story.cdn.requestCount(later) == 1)
         }
@@ -210,7 +210,6 @@ extension Stories {
             story.cdn.stop()
             let answer = try story.get(path)
             #expect(answer.status == 502 && answer.complete)
-            #expect(answer.duration < .seconds(8))
             try story.cdn.start()
             #expect(isContent(try story.get(path).body, of: path))
         }

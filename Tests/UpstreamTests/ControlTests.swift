@@ -178,15 +178,10 @@ import Upstream
         let harness = try Harness { $0.slots = 4 }
         let busy = try (0..<8).map { try harness.start(origin.url("/\($0)")) }
         for probe in busy.prefix(4) { probe.wait("bytes") { $0.body.count == 3 } }
-        // A busy machine may be slow now and then, but not each time.
-        let waits = try (0..<3).map { _ in
-            let began = Monotonic.now()
-            var request = TransferRequest(url: try AbsoluteURL(origin.url("/quick")))
-            request.lane = .express
-            #expect(harness.start(request).wait().body == [1])
-            return Monotonic.now() - began
-        }
-        #expect(waits.contains { $0 < .milliseconds(500) })
+        // The four that have a slot never end.
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/quick")))
+        request.lane = .express
+        #expect(harness.start(request).wait().body == [1])
         harness.stop()
         origin.stop()
     }
