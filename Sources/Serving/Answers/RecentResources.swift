@@ -9,6 +9,10 @@ import URISyntax
 /// hit; the same target from the same kind of player leads to the same resource every time. The
 /// first time only a mark is made: most segments are asked for once, and to keep what they led to
 /// would cost memory, and time to let it go.
+///
+/// `RepeatedHit` serves heads that come again byte for byte; this serves heads that differ, as those of
+/// a player that seeks do. Without it such a hit takes 53 per cent more instructions (`new-hit` of
+/// `make instructions`).
 struct RecentResources {
     private struct Known {
         let target: String
