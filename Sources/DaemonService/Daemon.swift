@@ -64,6 +64,8 @@ package final class Daemon {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
+        // A socket that was handed over may have requests waiting, which go by these addresses.
+        core.willListen(on: configuration.listeningPlaces)
         server = try Self.listen(configuration, core, (administration, downloads))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
@@ -80,8 +82,9 @@ package final class Daemon {
             handshakes: { running.handshakes })
         do throws(SystemError) {
             let server = try HTTPServer(
-                addresses: configuration.addresses, secure: configuration.secure,
-                loops: configuration.loops, limits: configuration.limits,
+                addresses: configuration.addresses, inherited: configuration.inherited,
+                secure: configuration.secure, loops: configuration.loops,
+                limits: configuration.limits,
                 onHold: core.loopHoldObserver
             ) { _ in CachingProxy(core: core, status: status) }
             running.follow(server)
@@ -111,8 +114,7 @@ package final class Daemon {
         let upstream = configuration.upstream.normalised
         let demand = DescriptorBudget.Demand(
             loops: configuration.loops,
-            addresses: configuration.addresses.count
-                + (configuration.secure?.addresses.count ?? 0),
+            addresses: configuration.listeningPlaces.count,
             transfers: upstream.slots + upstream.expressCap,
             connections: configuration.limits.connections,
             openObjects: configuration.store.maxOpenObjects)

@@ -17,6 +17,8 @@ import TLS
 /// Everything `serve` needs.
 package struct DaemonConfiguration: Sendable {
     package var addresses: [SocketAddress] = []
+    /// Sockets that listen already, in the clear; where there are any, `addresses` is empty.
+    package var inherited: [InheritedListener] = []
     /// Where and as whom to speak TLS; nil for nowhere.
     package var secure: SecureListening?
     package var cacheFolder = ""
@@ -40,7 +42,13 @@ package struct DaemonConfiguration: Sendable {
     private var privateHosts: [String] = []
 
     /// True when the daemon can be reached from other machines.
-    package var isShared: Bool { !addresses.allSatisfy(\.isLoopback) }
+    package var isShared: Bool { !listeningPlaces.allSatisfy(\.isLoopback) }
+
+    /// Every address that is listened on, in the clear and for TLS.
+    package var listeningPlaces: [SocketAddress] {
+        addresses + inherited.map(\.address) + (secure?.addresses ?? [])
+            + (secure?.inherited ?? []).map(\.address)
+    }
 
     /// Merges and checks all settings; throws `ConfigurationError` with every fault.
     ///
@@ -48,10 +56,15 @@ package struct DaemonConfiguration: Sendable {
     ///   - scalars: the settings given as flags, by name.
     ///   - lists: those that may be given several times.
     ///   - file: the path of the configuration file, if a flag gives it.
+    ///   - handed: sockets that a service manager handed over; they take the place of `bind`, `port`
+    ///     and `tls-port`.
     /// - Throws: `ConfigurationError`.
-    package init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
+    package init(
+        scalars: [String: String], lists: [String: [String]], file: String?,
+        handed: [InheritedListener] = []
+    ) async throws {
         var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
-        readAddresses(&reader)
+        readAddresses(&reader, handed)
         readStore(&reader)
         readProxy(&reader)
         readUpstream(&reader)
@@ -76,7 +89,27 @@ package struct DaemonConfiguration: Sendable {
         fixedSettings["allow-private"] = "\(reader.text("allow-private") ?? "") \(privateHosts)"
     }
 
-    private mutating func readAddresses(_ reader: inout SettingsReader) {
+    private mutating func readAddresses(
+        _ reader: inout SettingsReader, _ handed: [InheritedListener]
+    ) {
+        if handed.isEmpty { readBinds(&reader) }
+        inherited = handed.filter { !Self.isSecure($0) }
+        readSecurity(&reader, handed.filter(Self.isSecure))
+        let isRemoteAllowed = reader.isOn("allow-remote")
+        if isShared, reader.text("token") == nil, !isRemoteAllowed {
+            reader.fault(
+                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote"
+            )
+        }
+    }
+
+    /// Whether a socket that was handed over is for TLS, by its name: `tls`, or a unit's such as
+    /// `sluice-tls.socket`.
+    private static func isSecure(_ socket: InheritedListener) -> Bool {
+        socket.name == "tls" || socket.name.hasSuffix("-tls.socket")
+    }
+
+    private mutating func readBinds(_ reader: inout SettingsReader) {
         let port = UInt16(reader.number("port", in: 0...65_535, default: 9_000))
         let names = reader.list("bind")
         for name in names.isEmpty ? ["127.0.0.1"] : names {
@@ -87,20 +120,15 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
             }
         }
-        readSecurity(&reader)
-        let isRemoteAllowed = reader.isOn("allow-remote")
-        if isShared, reader.text("token") == nil, !isRemoteAllowed {
-            reader.fault(
-                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote"
-            )
-        }
     }
 
     /// Reads the certificates too: what is wrong with them is a fault of the configuration.
-    private mutating func readSecurity(_ reader: inout SettingsReader) {
+    private mutating func readSecurity(
+        _ reader: inout SettingsReader, _ handed: [InheritedListener]
+    ) {
         let certificates = reader.list("tls-cert")
         let keys = reader.list("tls-key")
-        guard reader.text("tls-port") != nil else {
+        guard reader.text("tls-port") != nil || !handed.isEmpty else {
             if !certificates.isEmpty || !keys.isEmpty {
                 reader.fault("tls-cert and tls-key are for a tls-port, which is missing")
             }
@@ -108,15 +136,16 @@ package struct DaemonConfiguration: Sendable {
         }
         let port = UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
         guard !certificates.isEmpty, certificates.count == keys.count else {
+            let what = handed.isEmpty ? "tls-port" : "the socket \(handed[0].address) for TLS"
             reader.fault(
-                "tls-port needs a tls-cert and a tls-key for each; 'sluice tls init' makes a pair")
+                "\(what) needs a tls-cert and a tls-key for each; 'sluice tls init' makes a pair")
             return
         }
         let files = zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) }
         do throws(TLSConfigurationError) {
             secure = SecureListening(
                 addresses: addresses.map { SocketAddress(bytes: $0.bytes, port: port) },
-                certificates: try TLSCertificates(files))
+                inherited: handed, certificates: try TLSCertificates(files))
         } catch {
             reader.fault("\(error)")
         }

@@ -1,7 +1,7 @@
 // Reads the settings for a caller that waits.
 import ArgumentParser
 import CommandSupport
-import Posix
+package import Posix
 import Reactor
 import Synchronization
 
@@ -12,14 +12,16 @@ import Synchronization
 ///
 /// - Parameters: as those of `DaemonConfiguration`.
 package func readConfiguration(
-    scalars: [String: String], lists: [String: [String]], file: String?
+    scalars: [String: String], lists: [String: [String]], file: String?,
+    handed: [InheritedListener] = []
 ) throws -> DaemonConfiguration {
     let done = try Latch()
     let box = Outcome()
     Task {
         do {
-            box.set(
-                .success(try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)))
+            let configuration = try await DaemonConfiguration(
+                scalars: scalars, lists: lists, file: file, handed: handed)
+            box.set(.success(configuration))
         } catch {
             box.set(.failure(error))
         }

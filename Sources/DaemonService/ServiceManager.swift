@@ -1,7 +1,38 @@
 import Glibc
+package import Posix
 
-/// Tells the service manager how we are (sd_notify(3)), without linking libsystemd for it.
-enum ServiceManager {
+/// Tells the service manager how we are (sd_notify(3)) and takes sockets from it (sd_listen_fds(3)),
+/// without linking libsystemd for it.
+package enum ServiceManager {
+    /// The most sockets that are taken.
+    private static let mostSockets = 64
+
+    /// The sockets that were handed over to this process, which are taken out of the environment.
+    ///
+    /// Called once, before anything else opens descriptors.
+    ///
+    /// - Throws: `SystemError` for a descriptor that is no listening TCP socket.
+    package static func takeListeners() throws(SystemError) -> [InheritedListener] {
+        let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
+        let values = variables.map { name in getenv(name).map { String(cString: $0) } }
+        for name in variables { unsetenv(name) }
+        guard let pid = values[0].flatMap({ Int32($0) }), pid == getpid(),
+            let count = values[1].flatMap({ Int($0) }), count > 0
+        else { return [] }
+        guard count <= mostSockets else { throw SystemError("LISTEN_FDS", code: EMFILE) }
+        let names = (values[2] ?? "").split(separator: ":", omittingEmptySubsequences: false)
+        var found: [InheritedListener] = []
+        for index in 0..<count {
+            let name = index < names.count ? String(names[index]) : ""
+            let descriptor = OwnedDescriptor(taking: firstSocket + CInt(index))
+            found.append(try InheritedListener(taking: descriptor, name: name))
+        }
+        return found
+    }
+
+    /// SD_LISTEN_FDS_START.
+    private static let firstSocket: CInt = 3
+
     /// Sends a state to the socket that NOTIFY_SOCKET names; does nothing without one.
     static func notify(_ state: String) {
         guard let raw = getenv("NOTIFY_SOCKET") else { return }

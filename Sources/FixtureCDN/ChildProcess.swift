@@ -50,9 +50,11 @@ package final class ChildProcess: Sendable {
 
     /// Starts `arguments[0]`, looked up in PATH, with this process's environment plus `environment`.
     ///
-    /// `onOutput` is called on a thread of its own with every piece read. Throws `CDNError`.
+    /// It finds the descriptors of `handed` at 3 and up. `onOutput` is called on a thread of its own with
+    /// every piece read. Throws `CDNError`.
     package init(
         _ arguments: [String], environment: [(name: String, value: String)] = [],
+        handed: [Int32] = [],
         onOutput: @escaping @Sendable (Output, [UInt8]) -> Void = { _, _ in }
     ) throws {
         let (started, output, errors) = try Self.spawning.withLock { _ in
@@ -62,7 +64,8 @@ package final class ChildProcess: Sendable {
                 close(output.write)
                 close(errors.write)
             }
-            let pid = try Self.spawn(arguments, environment, output.write, errors.write)
+            let pid = try Self.spawn(
+                arguments, environment, handed, (output.write, errors.write))
             return (pid, output.read, errors.read)
         }
         pid = started
@@ -163,15 +166,21 @@ package final class ChildProcess: Sendable {
     }
 
     private static func spawn(
-        _ arguments: [String], _ environment: [(name: String, value: String)], _ output: Int32,
-        _ errors: Int32
+        _ arguments: [String], _ environment: [(name: String, value: String)], _ handed: [Int32],
+        _ outputs: (Int32, Int32)
     ) throws -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, output, 1)
-        posix_spawn_file_actions_adddup2(&actions, errors, 2)
+        posix_spawn_file_actions_adddup2(&actions, outputs.0, 1)
+        posix_spawn_file_actions_adddup2(&actions, outputs.1, 2)
+        // Out of the way first: their own numbers may be among those that they are to have.
+        let copies = handed.map { fcntl($0, F_DUPFD_CLOEXEC, 3 + Int32(handed.count)) }
+        defer { for copy in copies { close(copy) } }
+        for (index, copy) in copies.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, copy, 3 + Int32(index))
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

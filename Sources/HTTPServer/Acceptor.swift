@@ -7,6 +7,7 @@ import Reactor
 final class Acceptor: ReadinessHandler {
     private let listener: SharedDescriptor
     private let isSecure: Bool
+    private let isInherited: Bool
     private let server: ServerLoop
     private var registration: Registration?
     private var retry: TimerID?
@@ -22,9 +23,16 @@ final class Acceptor: ReadinessHandler {
     init(_ listener: Listener, on server: ServerLoop) throws(SystemError) {
         self.listener = listener.socket
         isSecure = listener.isSecure
+        isInherited = listener.isInherited
         self.server = server
         spare = try duplicate(self.listener.number)
-        registration = try server.loop.watch(self.listener.number, for: .readable, handler: self)
+        registration = try watch()
+    }
+
+    /// All loops watch an inherited socket, which is one.
+    private func watch() throws(SystemError) -> Registration {
+        try server.loop.watch(
+            listener.number, for: isInherited ? .readableByOne : .readable, handler: self)
     }
 
     func ready(_ readiness: Readiness, on loop: EventLoop) {
@@ -84,21 +92,21 @@ final class Acceptor: ReadinessHandler {
     }
 
     private func resumeLater() {
-        retry = server.loop.schedule(after: Self.backOff) { loop in
+        retry = server.loop.schedule(after: Self.backOff) { _ in
             self.retry = nil
             if self.spare == nil { self.spare = try? duplicate(self.listener.number) }
             do throws(SystemError) {
-                self.registration = try loop.watch(
-                    self.listener.number, for: .readable, handler: self)
+                self.registration = try self.watch()
             } catch {
                 self.resumeLater()
             }
         }
     }
 
-    /// Takes what waits, then stops; the listener closes with its last owner.
+    /// Takes what waits, since closing a listener resets it, then stops; the listener closes with its
+    /// last owner.
     func close() {
-        acceptWaiting(atMost: 4096)
+        if !isInherited { acceptWaiting(atMost: 4096) }
         if let retry { server.loop.cancel(retry) }
         retry = nil
         if let registration { server.loop.cancel(registration) }

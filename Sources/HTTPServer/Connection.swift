@@ -316,7 +316,11 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     /// Closes if nothing has been asked; a request under way is still answered.
     func drain() {
         switch state.phase {
-        case .fresh, .idle, .body: close(.complete)
+        // Its request may be on the way, and no client sends a first request again.
+        case .fresh:
+            state.hasten(now: server.loop.now)
+            armTimer()
+        case .idle, .body: close(.complete)
         case .head, .handling, .sending, .lingering, .closed: break
         }
     }

@@ -50,6 +50,9 @@ struct ConnectionState {
     /// What content has to bring within `bodyTimeout`, so that drops do not hold a connection.
     static let contentStep = 4096
 
+    /// How long a connection that has not asked for anything may still do so while the server stops.
+    static let lastWord = Interval.seconds(1 as Int64)
+
     init(now: Monotonic, limits: ServerLimits) {
         phaseDeadline = now + limits.headTimeout
     }
@@ -81,6 +84,12 @@ struct ConnectionState {
         if !isPeerClosed { interest.insert(.peerClosed) }
         if isBlocked { interest.insert(.writable) }
         return interest
+    }
+
+    /// Brings the end of the phase's time near: the server stops.
+    mutating func hasten(now: Monotonic) {
+        let near = now + Self.lastWord
+        phaseDeadline = phaseDeadline.map { min($0, near) } ?? near
     }
 
     /// Goes on to a phase; going to the same one again moves no deadline.

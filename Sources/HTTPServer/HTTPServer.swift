@@ -8,10 +8,15 @@ import Synchronization
 /// Where a server speaks TLS, and as whom.
 package struct SecureListening: Sendable {
     package var addresses: [SocketAddress]
+    package var inherited: [InheritedListener]
     package var certificates: TLSCertificates
 
-    package init(addresses: [SocketAddress], certificates: TLSCertificates) {
+    package init(
+        addresses: [SocketAddress], inherited: [InheritedListener] = [],
+        certificates: TLSCertificates
+    ) {
         self.addresses = addresses
+        self.inherited = inherited
         self.certificates = certificates
     }
 }
@@ -68,6 +73,7 @@ package final class HTTPServer: Sendable {
     ///
     /// - Parameters:
     ///   - addresses: Where to listen in the clear; port 0 takes one free port for all loops.
+    ///   - inherited: Sockets that listen in the clear already, which all loops share.
     ///   - secure: Where to listen for TLS; nil for nowhere. There has to be one address in all.
     ///   - loops: Threads, at least 1.
     ///   - limits: Brought into their ranges.
@@ -76,20 +82,24 @@ package final class HTTPServer: Sendable {
     ///   - makeHandler: Called once on each loop.
     /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
-        addresses: [SocketAddress], secure: SecureListening? = nil, loops: Int,
+        addresses: [SocketAddress], inherited: [InheritedListener] = [],
+        secure: SecureListening? = nil, loops: Int,
         limits: ServerLimits, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
-        precondition(
-            addresses.count + (secure?.addresses.count ?? 0) > 0 && loops > 0,
-            "a server needs an address and a loop")
         let limits = limits.clamped()
         let counter = ConnectionCounter()
         let handshakes = HandshakeCounter()
         let ticketKeys = TicketKeys()
         self.ticketKeys = ticketKeys
-        let plain = try Self.open(addresses, isSecure: false, loops: loops)
-        let encrypted = try Self.open(secure?.addresses ?? [], isSecure: true, loops: loops)
+        let plain =
+            try Self.open(addresses, isSecure: false, loops: loops)
+            + Self.share(inherited, isSecure: false, loops: loops)
+        let encrypted =
+            try Self.open(secure?.addresses ?? [], isSecure: true, loops: loops)
+            + Self.share(secure?.inherited ?? [], isSecure: true, loops: loops)
+        precondition(
+            plain.count + encrypted.count > 0 && loops > 0, "a server needs an address and a loop")
         var seats: [Seat] = []
         var threads: [LoopThread] = []
         let opening = try Opening()
@@ -151,6 +161,17 @@ package final class HTTPServer: Sendable {
             all.append(Opened(address: opened.address, listeners: listeners))
         }
         return all
+    }
+
+    private static func share(
+        _ sockets: [InheritedListener], isSecure: Bool, loops: Int
+    ) -> [Opened] {
+        sockets.map { socket in
+            let listener = Listener(
+                socket: socket.socket, isSecure: isSecure, isInherited: true)
+            return Opened(
+                address: socket.address, listeners: Array(repeating: listener, count: loops))
+        }
     }
 
     /// Shows new connections other certificates; those there are keep theirs.

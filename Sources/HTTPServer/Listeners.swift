@@ -7,6 +7,8 @@ struct Listener: Sendable {
     let socket: SharedDescriptor
     /// Whether its connections speak TLS.
     let isSecure: Bool
+    /// Whether the socket outlives this server: what waits in its queue is then the next one's.
+    var isInherited = false
 }
 
 /// The sockets of one address.

@@ -16,6 +16,9 @@ package struct Readiness: OptionSet, Sendable {
     package static var readable: Readiness { Readiness(rawValue: 0x001) }
     @inlinable
     package static var writable: Readiness { Readiness(rawValue: 0x004) }
+    /// Readable, told to one of those who watch the same socket (EPOLLEXCLUSIVE).
+    @inlinable
+    package static var readableByOne: Readiness { Readiness(rawValue: 0x1000_0001) }
     /// Always reported, never asked for (EPOLLERR).
     @inlinable
     package static var error: Readiness { Readiness(rawValue: 0x008) }

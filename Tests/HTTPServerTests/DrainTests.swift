@@ -76,6 +76,28 @@ struct DrainTests {
         #expect(eventually { record.outcomes.first?.ending == .aborted })
     }
 
+    @Test
+    func `a connection that has not asked for anything may do so once while the server drains`()
+        throws
+    {
+        let clock = ManualClock()
+        let server = try TestServer(clock: clock, echoPath)
+        let (asks, stays) = (server.client(), server.client())
+        #expect(eventually { server.server.connectionCount == 2 })
+        let record = Record()
+        server.server.drain(within: .seconds(10 as Int64)) { record.note("drained") }
+        // The loop knows of the drain then.
+        clock.advance(by: .zero)
+        asks.get("/a")
+        let answer = asks.answer()
+        #expect(answer?.text == "/a" && answer?.field("Connection") == "close")
+        asks.close()
+        #expect(eventually { server.server.connectionCount == 1 })
+        clock.advance(by: .seconds(1 as Int64))
+        #expect(stays.readToEnd() == [] && stays.end == .clean)
+        #expect(eventually { record.count("drained") == 1 })
+    }
+
     @Test func `a drain of a stopped server reports at once`() throws {
         let server = try TestServer(loops: 2, echoPath)
         server.server.stop()

@@ -15,13 +15,15 @@ package final class DaemonProcess: Sendable {
     /// transcript when it ends or stays silent instead.
     package init(
         _ arguments: [String], binary: String? = nil,
-        environment: [(name: String, value: String)] = [], transcript: Transcript = Transcript(),
-        within limit: Duration = patience
+        environment: [(name: String, value: String)] = [], handed: [Int32] = [],
+        transcript: Transcript = Transcript(), within limit: Duration = patience
     ) throws {
         self.transcript = transcript
         let program = try binary ?? Self.builtBinary()
         transcript.note("scenario", "starts \(([program] + arguments).joined(separator: " "))")
-        let child = try ChildProcess([program] + arguments, environment: environment) {
+        let child = try ChildProcess(
+            [program] + arguments, environment: environment, handed: handed
+        ) {
             transcript.bytes($0 == .standard ? "sluice stdout" : "sluice stderr", $1)
         }
         self.child = child

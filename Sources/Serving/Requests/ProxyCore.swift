@@ -153,7 +153,12 @@ package final class ProxyCore: Sendable {
         lookahead.runsAhead = settings.mayLookAhead(replacement)
     }
 
-    /// Tells the proxy the addresses that it listens on; until then no `Host` is ours.
+    /// Tells the proxy the addresses that it is about to listen on, with port 0 where it is not known.
+    package func willListen(on listening: [SocketAddress]) {
+        addresses.listen(on: listening)
+    }
+
+    /// Tells the proxy the addresses that it listens on; until it knows them no `Host` is ours.
     package func listen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
         feedService.restore()

@@ -40,15 +40,27 @@ struct ServeCommand: ParsableCommand {
     }
 
     func run() throws {
+        let handed = try handedSockets()
         let configuration = try readConfiguration(
-            scalars: options.scalars, lists: options.lists, file: options.config)
+            scalars: options.scalars, lists: options.lists, file: options.config, handed: handed)
         LoggingSystem.bootstrap { _ in
             TextLog(logLevel: configuration.logLevel)
         }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
         let (scalars, lists, file) = (options.scalars, options.lists, options.config)
         try daemon.run {
-            try await DaemonConfiguration(scalars: scalars, lists: lists, file: file)
+            try await DaemonConfiguration(
+                scalars: scalars, lists: lists, file: file, handed: handed)
+        }
+    }
+
+    private func handedSockets() throws -> [InheritedListener] {
+        do throws(SystemError) {
+            return try ServiceManager.takeListeners()
+        } catch {
+            printError(
+                "sluice: the service manager handed over what is no listening TCP socket: \(error)")
+            throw ExitCodes.configuration
         }
     }
 }

@@ -1,0 +1,14 @@
+import Glibc
+
+/// A listening socket that is kept for processes that come and go, as a service manager keeps one.
+package final class ListeningSocket: Sendable {
+    package let descriptor: Int32
+    package let port: UInt16
+
+    /// Listens on a free port of an IPv4 address. Throws `CDNError`.
+    package init(on address: String = "127.0.0.1") throws {
+        (descriptor, port) = try Sockets.listen(address: address, port: 0)
+    }
+
+    deinit { close(descriptor) }
+}

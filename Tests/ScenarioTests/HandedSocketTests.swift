@@ -1,0 +1,147 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Synchronization
+import Testing
+
+/// Sockets that a service manager opens and hands over (sd_listen_fds(3)), so that daemons can follow
+/// each other on one port.
+extension Stories {
+    @Suite(.tags(.timed)) struct HandedSocketTests {
+        /// A cache folder, and daemons on it that are handed sockets.
+        private struct Service {
+            let cache: TemporaryFolder
+            let sockets: [ListeningSocket]
+            let names: String
+
+            init(_ sockets: [ListeningSocket], names: String = "sluice.socket") throws {
+                cache = try TemporaryFolder()
+                self.sockets = sockets
+                self.names = names
+            }
+
+            /// The environment of sd_listen_fds(3); the shell becomes the daemon, and so knows its
+            /// process ID.
+            private var environment: [(name: String, value: String)] {
+                [("LISTEN_FDS", "\(sockets.count)"), ("LISTEN_FDNAMES", names)]
+            }
+
+            private func command(_ options: [String]) throws -> [String] {
+                ["-c", #"LISTEN_PID=$$ exec "$0" "$@""#, try DaemonProcess.builtBinary()]
+                    + [
+                        "serve", "--allow-private", "--cache-dir", cache.path, "--look-ahead",
+                        "off",
+                    ]
+                    + options
+            }
+
+            func start(_ options: [String] = []) throws -> DaemonProcess {
+                try DaemonProcess(
+                    command(options), binary: "sh", environment: environment,
+                    handed: sockets.map(\.descriptor))
+            }
+
+            /// Starts what is expected to refuse.
+            func fail(_ options: [String] = []) throws -> (ChildProcess.Exit?, String) {
+                let child = try ChildProcess(
+                    ["sh"] + command(options), environment: environment,
+                    handed: sockets.map(\.descriptor))
+                let exit = child.waitForExit(seconds: patience / .seconds(1))
+                return (exit, String(decoding: child.standardError, as: UTF8.self))
+            }
+        }
+
+        @Test func `a handed socket takes the place of bind and port`() throws {
+            let socket = try ListeningSocket()
+            let daemon = try Service([socket]).start(["--port", "1"])
+            #expect(daemon.baseURL == "http://127.0.0.1:\(socket.port)")
+            #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
+        }
+
+        @Test func `ten daemons follow each other on one socket, and no player sees an error`()
+            throws
+        {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let socket = try ListeningSocket()
+            let service = try Service([socket])
+            let base = "http://127.0.0.1:\(socket.port)"
+            let isOver = Atomic<Bool>(false)
+            let total = Atomic<Int>(0)
+            var daemon = try service.start()
+            let origin = cdn.url("")
+            let load = (0..<4).map { number in
+                Background {
+                    var answers = 0
+                    while !isOver.load(ordering: .relaxed) {
+                        // A connection for each: nobody sends a first request again by itself.
+                        let path = segment("s\(number)-\(answers % 7)", 200_000)
+                        let answer = try ScriptedPlayer(base).get("/\(origin)\(path)")
+                        guard answer.status == 200, answer.complete,
+                            isContent(answer.body, of: path)
+                        else { throw ScenarioFailure("\(answer.status) after \(answers) answers") }
+                        answers += 1
+                        total.add(1, ordering: .relaxed)
+                    }
+                    return answers
+                }
+            }
+            for _ in 0..<10 {
+                let before = total.load(ordering: .relaxed)
+                #expect(eventually { total.load(ordering: .relaxed) > before + 8 })
+                #expect(try daemon.terminate(within: .seconds(30)) == .code(0))
+                daemon = try service.start()
+            }
+            isOver.store(true, ordering: .relaxed)
+            let answers = try load.map { try $0.value(within: .seconds(30)) }
+            #expect(answers.allSatisfy { $0 > 10 }, "\(answers)")
+            // What one daemon stored is the next one's.
+            #expect(cdn.requestCount() == 28)
+        }
+
+        @Test func `a socket by the name of tls speaks TLS`() throws {
+            let identity = try Identity("127.0.0.1")
+            let sockets = [try ListeningSocket(), try ListeningSocket()]
+            let service = try Service(sockets, names: "sluice.socket:sluice-tls.socket")
+            let daemon = try service.start(identity.options)
+            #expect(daemon.baseURL == "http://127.0.0.1:\(sockets[0].port)")
+            let secure = "https://127.0.0.1:\(sockets[1].port)"
+            #expect(daemon.secureURL == secure)
+            let answer = try Tool.run(
+                ["curl", "--silent", "--noproxy", "*", "--cacert", identity.authority]
+                    + ["--write-out", "%{http_code} %{http_version}", "--output", "/dev/null"]
+                    + ["\(secure)/api/health"])
+            #expect(answer.stdout == "200 2")
+            let (exit, text) = try service.fail()
+            #expect(exit == .code(78) && text.contains("needs a tls-cert"))
+        }
+
+        @Test func `a handed socket beyond loopback needs a token`() throws {
+            let service = try Service([try ListeningSocket(on: "0.0.0.0")])
+            let (exit, text) = try service.fail()
+            #expect(exit == .code(78) && text.contains("binding beyond loopback"))
+            let daemon = try service.start(["--allow-remote"])
+            #expect(daemon.isRunning)
+        }
+
+        @Test func `what is no listening socket is refused`() throws {
+            let child = try ChildProcess(
+                [
+                    "sh", "-c", #"LISTEN_PID=$$ exec "$0" serve --port 0 3</dev/null"#,
+                    try DaemonProcess.builtBinary(),
+                ], environment: [("LISTEN_FDS", "1")])
+            #expect(child.waitForExit() == .code(78))
+            let text = String(decoding: child.standardError, as: UTF8.self)
+            #expect(text.contains("handed over what is no listening TCP socket"))
+        }
+
+        @Test func `sockets for another process are left alone`() throws {
+            let folder = try TemporaryFolder()
+            let daemon = try DaemonProcess(
+                ["serve", "--port", "0", "--cache-dir", folder.path],
+                environment: [("LISTEN_FDS", "1"), ("LISTEN_PID", "1")])
+            #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
+        }
+    }
+}
