@@ -25,7 +25,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate instructions instructions-kept fuzz docs install clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -52,6 +52,8 @@ help:
 	@echo 'fuzz     fuzz the parsers of what strangers send, FUZZ_SECONDS=60 each'
 	@echo 'docs     write the documentation of all layers to .build/docs'
 	@echo 'install  install below DESTDIR and PREFIX=/usr/local'
+	@echo 'deb      pack Debian packages into .build/deb'
+	@echo 'deb-test  install, upgrade, remove and purge the package in a fresh Debian root'
 	@echo 'clean    remove what was built'
 	@echo 'ci       what a change must pass'
 
@@ -150,6 +152,15 @@ docs:
 
 install: release lab
 	@$(TOOLS)/install "$$($(SWIFT) build $(RELEASE) --show-bin-path)" "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
+
+deb:
+	@$(TOOLS)/setup deb
+	@$(MAKE) --no-print-directory release
+	$(SWIFT) build $(RELEASE) --product generate-manual
+	@$(TOOLS)/deb "$$($(SWIFT) build $(RELEASE) --show-bin-path)" .build/deb
+
+deb-test: deb
+	@$(TOOLS)/deb-test .build/deb "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 clean:
 	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit .build-planted

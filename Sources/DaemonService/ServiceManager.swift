@@ -1,4 +1,5 @@
 import Glibc
+import Numbers
 package import Posix
 
 /// Tells the service manager how we are (sd_notify(3)) and takes sockets from it (sd_listen_fds(3)),
@@ -16,10 +17,12 @@ package enum ServiceManager {
         let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
         let values = variables.map { name in getenv(name).map { String(cString: $0) } }
         for name in variables { unsetenv(name) }
-        guard let pid = values[0].flatMap({ Int32($0) }), pid == getpid(),
-            let count = values[1].flatMap({ Int($0) }), count > 0
+        guard let pid = values[0].flatMap({ OutsideNumber.integer($0, in: 1...Int32.max) }),
+            pid == getpid(), let text = values[1], text != "0"
         else { return [] }
-        guard count <= mostSockets else { throw SystemError("LISTEN_FDS", code: EMFILE) }
+        guard let count = OutsideNumber.integer(text, in: 1...mostSockets) else {
+            throw SystemError("LISTEN_FDS", code: EINVAL, subject: text)
+        }
         let names = (values[2] ?? "").split(separator: ":", omittingEmptySubsequences: false)
         var found: [InheritedListener] = []
         for index in 0..<count {
