@@ -43,7 +43,7 @@ final class Extras {
         lowLatency =
             plan.lowLatency
             ? LowLatencyStream(
-                world, name: "ll", partsAreRanges: random.chance(40),
+                world, name: "ll", partsAreRanges: random.chance(40), hidesEnds: random.chance(50),
                 first: random.number(0...2_000)) : nil
         restless =
             plan.restless

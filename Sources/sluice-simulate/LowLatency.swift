@@ -6,6 +6,8 @@ final class LowLatencyStream: Region {
     let name: String
     /// Whether parts are byte ranges of their segment.
     let partsAreRanges: Bool
+    /// Whether answers to ranges without an end leave open where they end.
+    private let hidesEnds: Bool
     private let first: Int
     private var files: [String: OriginFile] = [:]
     private var frozenAt: Int64?
@@ -16,7 +18,8 @@ final class LowLatencyStream: Region {
     static let partsPerSegment = 4
     static let window = 16
 
-    init(_ world: World, name: String, partsAreRanges: Bool, first: Int) {
+    init(_ world: World, name: String, partsAreRanges: Bool, hidesEnds: Bool, first: Int) {
+        self.hidesEnds = hidesEnds
         self.world = world
         self.name = name
         self.partsAreRanges = partsAreRanges
@@ -61,6 +64,16 @@ final class LowLatencyStream: Region {
         return (segment(number), part * step..<end)
     }
 
+    /// Holds an answer to a range without an end against where parts end.
+    func checkOpen(_ number: Int, from first: Int, _ response: PlayerResponse) {
+        guard response.status == 206, response.isWhole else { return }
+        let end = first + response.body.count
+        let ends = (0..<Self.partsPerSegment).compactMap { place(number, $0).range?.upperBound }
+        if !ends.contains(end) {
+            world.fault(.lengths, "\(segment(number)): said to end at \(end), where no part ends")
+        }
+    }
+
     func file(_ path: String) -> OriginFile? {
         guard path.hasPrefix("/\(name)/s"), path.hasSuffix(".ts") else { return nil }
         if let known = files[path] { return known }
@@ -100,8 +113,19 @@ final class LowLatencyStream: Region {
             // The body begins at once where it is there, and ends when its last byte is made.
             answer.delay += wait(for: count(of: answer, number))
             answer.fields.removeAll { $0.0 == "ETag" || $0.0 == "Last-Modified" }
+            if hidesEnds, head.fields["range"]?.hasSuffix("-") == true { hideEnd(of: &answer) }
         }
         return answer
+    }
+
+    /// Lets an answer end without saying before where (RFC 8673 section 2.2).
+    private func hideEnd(of answer: inout OriginAnswer) {
+        guard let index = answer.fields.firstIndex(where: { $0.0 == "Content-Range" }),
+            let first = answer.fields[index].1.dropFirst(6).split(separator: "-").first
+        else { return }
+        answer.fields[index].1 = "bytes \(first)-9007199254740991/*"
+        answer.isChunked = true
+        answer.pauseAtEnd = 200 * World.millisecond
     }
 
     /// How many parts there must be for the last byte of an answer.
@@ -350,13 +374,17 @@ final class PartFetcher: Player {
             return world.fault(
                 .status, "\(name): part \(part.number).\(part.index) is said to be \(range)")
         }
-        let fields = range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
+        // Some players take the rest of the segment, too.
+        let isOpen = part.range?.upperBound == .max && random.chance(50)
+        let last = range.flatMap { isOpen ? nil : $0.upperBound - 1 }
+        let fields =
+            range.map { [("Range", "bytes=\($0.lowerBound)-\(last.map(String.init) ?? "")")] } ?? []
         fetch(
             part.url, fields,
             check: { [checks, weak self] response in
                 let asked =
-                    range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
-                    ?? .whole
+                    range.map { Checks.Asked.range(first: $0.lowerBound, last: last) } ?? .whole
+                if isOpen, let range { self?.live.checkOpen(part.number, from: range.lowerBound, response) }
                 if checks.media(place.path, asked, response) { return true }
                 return (self?.failures ?? 9) > 1
             },

@@ -101,6 +101,12 @@ final class OriginConnection {
                 send(answer, from: end)
             }
         }
+        guard answer.isChunked, answer.pauseAtEnd > 0 else { return finish(answer) }
+        cdn.world.after(answer.pauseAtEnd) { [self] in finish(answer) }
+    }
+
+    private func finish(_ answer: OriginAnswer) {
+        guard stream.isOpen, !isSilent else { return }
         if answer.isChunked { stream.send(Array("0\r\n\r\n".utf8)) }
         if answer.status == 200, let list = answer.list { cdn.listSent[list] = cdn.world.now }
         if case .closes = answer.ending { return stream.finish() }

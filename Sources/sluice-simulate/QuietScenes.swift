@@ -26,7 +26,8 @@ final class QuietScenes: Player {
             ("cut chunks", playCutChunks),
             ("left", playLeft), ("another range", playOtherRange), ("joined", playJoined),
             ("weak condition", playWeakCondition),
-            ("names again", playNamesAgain), ("preempted", playPreempted),
+            ("names again", playNamesAgain), ("names again, clock set back", playClockSetBack),
+            ("growing", playGrowing), ("preempted", playPreempted),
         ]
         play(
             keepsAll ? scenes[...] : [("crowded", playCrowded), ("preempted", playPreempted)])
@@ -67,8 +68,7 @@ final class QuietScenes: Player {
         abortAfter: Int? = nil,
         then: @escaping (PlayerResponse) -> Void
     ) {
-        let helper = HTTPClient(world, port: port)
-        helpers.append(helper)
+        let helper = makeHelper()
         let fields = range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
         let asked =
             range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
@@ -83,6 +83,13 @@ final class QuietScenes: Player {
             _ = checks.media(file.path, asked, response)
             then(response)
         }
+    }
+
+    /// A connection of its own.
+    func makeHelper() -> HTTPClient {
+        let made = HTTPClient(world, port: port)
+        helpers.append(made)
+        return made
     }
 
     func askWhole(_ file: OriginFile, then: @escaping () -> Void) {
@@ -337,51 +344,6 @@ final class QuietScenes: Player {
             self?.world.after(World.second) { [weak self] in
                 self?.crowd(names.dropFirst(), then: then)
             }
-        }
-    }
-
-    // MARK: A live stream whose names come again
-
-    private func playNamesAgain(_ done: @escaping () -> Void) {
-        let live = LiveStream(name: "ring", window: 3, first: 0, reusesNames: true)
-        checks.cdn.add(live)
-        // The first time by so little that a cache on the way might be behind instead.
-        begin(live, times: 3) { [weak self] in
-            self?.begin(live, times: 6) { [weak self] in self?.begin(live, times: 3, then: done) }
-        }
-    }
-
-    /// Starts the encoder anew and follows what it makes.
-    private func begin(_ live: LiveStream, times: Int, then: @escaping () -> Void) {
-        live.restart(at: world.now)
-        for number in 0..<40 {
-            checks.cdn.file(live.segment(number))?.change(to: 20_000 + number, at: world.now)
-        }
-        world.after(World.second) { [weak self] in self?.follow(live, times: times, then: then) }
-    }
-
-    private func follow(_ live: LiveStream, times: Int, then: @escaping () -> Void) {
-        guard times > 0 else { return then() }
-        fetchList(Self.entry(live.list)) { [weak self] list in
-            guard let self, let newest = list.segments.last else { return }
-            fetch(
-                newest.url,
-                check: { [weak self, checks] response in
-                    guard checks.media(newest.path, .whole, response) else {
-                        return false
-                    }
-                    guard let file = checks.cdn.file(newest.path) else { return true }
-                    self?.expect(
-                        response.body == file.bytes(0..<file.current.size, of: file.current),
-                        .bytes,
-                        "\(newest.path) is of before the encoder's restart")
-                    return true
-                },
-                then: { [weak self] _ in
-                    self?.world.after(LiveStream.target) { [weak self] in
-                        self?.follow(live, times: times - 1, then: then)
-                    }
-                })
         }
     }
 }

@@ -295,6 +295,8 @@ struct OriginAnswer {
     var delay: Int64 = 10 * World.millisecond
     var rate = 4_000_000
     var ending = Ending.whole
+    /// How long after the last byte of a chunked body it is said to be the last.
+    var pauseAtEnd: Int64 = 0
     var file: OriginFile?
     /// The path of the live list that this is.
     var list: String?
