@@ -13,18 +13,28 @@ package struct PlaylistFacts: Sendable, Equatable {
     package var targetDuration: Interval?
     /// PART-TARGET of EXT-X-PART-INF, for low latency.
     package var partTarget: Interval?
+    /// The number of the first segment that is not whole in it.
+    package var nextSequence: Int
+    /// The parts of that segment that it has.
+    package var nextParts: Int
 
-    package init(isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil) {
+    package init(
+        isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil,
+        nextSequence: Int = 0, nextParts: Int = 0
+    ) {
         self.isLive = isLive
         self.targetDuration = targetDuration
         self.partTarget = partTarget
+        self.nextSequence = nextSequence
+        self.nextParts = nextParts
     }
 
     /// What the summary of a playlist says.
     package init(_ summary: PlaylistSummary) {
         self.init(
             isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
-            partTarget: summary.partTarget.map { Interval($0) })
+            partTarget: summary.partTarget.map { Interval($0) },
+            nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount)
     }
 
     /// How long a live list may be reused: half of what the next change is expected in

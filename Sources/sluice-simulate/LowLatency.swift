@@ -248,8 +248,6 @@ final class LowLatencyViewer: Player {
     /// The count of parts that the newest list ended with.
     private var newest: Int?
     private var newestAt: Int64 = 0
-    /// The same of the newest whole list: delta updates are not what is left when the CDN fails.
-    private var newestWhole: Int?
 
     /// Players of parts ask for a list this long after it could have been answered, at most.
     private static let patience = 2 * World.second
@@ -301,17 +299,15 @@ final class LowLatencyViewer: Player {
             return world.fault(.status, "\(name): 200, and no playlist")
         }
         let count = list.edge.number * LowLatencyStream.partsPerSegment + list.edge.parts
-        let isStale = response.first("cache-status")?.contains("detail=origin") == true
-        check(count, isStale: isStale, askedAt: asked, wanting: wanted)
-        if list.skipped == 0 { newestWhole = count }
+        check(count, askedAt: asked, wanting: wanted)
         let isNew = newest != count
         (newest, newestAt) = (count, world.now)
         parts.add(list)
         world.after(isNew ? 0 : LowLatencyStream.part) { [weak self] in self?.reload() }
     }
 
-    private func check(_ count: Int, isStale: Bool, askedAt asked: Int64, wanting wanted: Int?) {
-        if let newest = isStale ? newestWhole : newest, count < newest {
+    private func check(_ count: Int, askedAt asked: Int64, wanting wanted: Int?) {
+        if let newest, count < newest {
             guard newestAt > world.lastPowerCut else { return }
             world.fault(.liveForward, "\(name): the list ends with part \(count) after \(newest)")
         }

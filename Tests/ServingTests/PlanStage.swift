@@ -15,6 +15,8 @@ struct PlanStage {
     var role: ResourceRole? = .segment
     var kind: CacheKind?
     var isReload = false
+    /// What a reload waits for.
+    var awaited = (sequence: 5, part: 2)
     var isShifted = false
     var fields = Fields()
     var method = HTTPMethod.get
@@ -59,7 +61,9 @@ struct PlanStage {
     ) -> PlanStage {
         list { stage in
             stage.text = .readable(
-                PlaylistFacts(isLive: true, targetDuration: .seconds(seconds)), isShifted: false)
+                PlaylistFacts(
+                    isLive: true, targetDuration: .seconds(seconds), nextSequence: 5, nextParts: 2),
+                isShifted: false)
             stage.age = age
             change(&stage)
         }
@@ -80,7 +84,11 @@ struct PlanStage {
     private func resource() throws -> Resource {
         let url = try AbsoluteURL("https://cdn.test/a")
         let delivery =
-            isReload ? DeliveryDirectives([QueryItem(rawName: "_HLS_msn", rawValue: "5")]) : nil
+            isReload
+            ? DeliveryDirectives([
+                QueryItem(rawName: "_HLS_msn", rawValue: "\(awaited.sequence)"),
+                QueryItem(rawName: "_HLS_part", rawValue: "\(awaited.part)"),
+            ]) : nil
         let session = Session(
             id: SessionID(1), fields: Fields(), shift: isShifted ? Session.Shift(window: 60) : .none
         )

@@ -248,6 +248,13 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
                 $0.isReload = true
                 $0.failure = .init(allowsStale: true, isOfReload: true)
             }, .serveLater),
+        PlanCase(
+            "a failed reload by a player that has more than the list",
+            .live(age: 10) {
+                $0.isReload = true
+                $0.awaited = (5, 3)
+                $0.failure = .init(allowsStale: true, isOfReload: true)
+            }, .refuse(.failure)),
         PlanCase("a failure, a live list of before", .live(age: 10) { $0.failure = silent }, stale),
         PlanCase(
             "a failure, a live list of long ago", .live(age: 100) { $0.failure = silent },

@@ -122,7 +122,16 @@ extension RequestFacts {
     }
 
     func mayServeStale(_ response: Response) -> Bool {
-        Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
+        !endsBeforeAsked && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
+    }
+
+    /// Whether the stored list ends before the one that the player of a blocking reload has: it asks for
+    /// what comes next, and delta updates, which are not stored as lists, may have told it more.
+    private var endsBeforeAsked: Bool {
+        guard let asked = resource.live.delivery, let sequence = asked.sequence, let playlist,
+            playlist.isLive
+        else { return false }
+        return (playlist.nextSequence, playlist.nextParts) < (sequence, asked.part ?? 0)
     }
 
     /// A plan to serve without an answer of the origin.
