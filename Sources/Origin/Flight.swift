@@ -286,6 +286,7 @@ final class Flight {
         guard let object, let writer else { return }
         table.remove(self)
         if case .atEnd = completion { table.forgetGivenUp(resource.key) }
+        if resource.isGrowing, machine.wanted.isOpen { object.noteGrowthEnd(writer.offset) }
         writer.end(failure: nil)
         self.writer = nil
         switch completion {

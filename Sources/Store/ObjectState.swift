@@ -55,6 +55,8 @@ struct ObjectState: Sendable {
     var lastFill: UInt64 = 0
     var endedFills: UInt64 = 0
     var lastFailure: FillFailure?
+    /// Where a body that is still being made ended in order when all of it was last asked for.
+    var growthEnd: Int64?
     /// Set for good when a fill failed for want of storage, whatever ends others after it.
     var didFailToStore = false
     var place: Place

@@ -153,6 +153,13 @@ package final class StoredObject: Sendable {
     /// The last fill that ended with an error, if any did.
     package var lastFailure: FillFailure? { state.withLock { $0.lastFailure } }
 
+    /// Where a body that is still being made ended in order when all of it was last asked for; nil where
+    /// nobody has asked for all of it.
+    package var growthEnd: Int64? { state.withLock { $0.growthEnd } }
+
+    /// Notes where such a body ended, before the fill that brought it ends.
+    package func noteGrowthEnd(_ offset: Int64) { state.withLock { $0.growthEnd = offset } }
+
     /// True when bytes of a fill could not be stored: the disk's fault, not the body's.
     package var didFailToStore: Bool { state.withLock { $0.didFailToStore } }
 

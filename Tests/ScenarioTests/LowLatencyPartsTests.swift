@@ -199,4 +199,43 @@ extension Stories.LowLatencyPartsTests {
         _ = try stream.readRest()
         #expect(stream.broken != nil)
     }
+
+    @Test func `the rest of a growing segment that was cut is asked for, and not taken for all of it`()
+        throws
+    {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let body = FixtureCDN.syntheticBytes("growing", 0..<3_000)
+        let list = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=1.5
+            #EXT-X-PART-INF:PART-TARGET=0.5
+            #EXTINF:2,
+            s0.ts
+            #EXT-X-PART:DURATION=0.5,URI="s1.ts",BYTERANGE="1000@0"
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="s1.ts",BYTERANGE-START=1000
+            """
+        origin.answer("/ll/list.m3u8", .respond(200, [], Array(list.utf8)))
+        /// An answer that does not say where it ends; without its last chunk it is cut.
+        func part(from start: Int, to end: Int, isCut: Bool) -> [UInt8] {
+            let head =
+                "HTTP/1.1 206 OK\r\nContent-Range: bytes \(start)-9007199254740991/*\r\n"
+                + "Transfer-Encoding: chunked\r\n\r\n\(String(end - start, radix: 16))\r\n"
+            return Array(head.utf8) + body[start..<end] + Array((isCut ? "\r\n" : "\r\n0\r\n\r\n").utf8)
+        }
+        origin.answer("/ll/s1.ts", .send(part(from: 1_000, to: 1_500, isCut: true)), .close)
+        origin.answer("/ll/s1.ts", .respond(410))
+        origin.answer("/ll/s1.ts", .send(part(from: 1_500, to: 3_000, isCut: false)))
+        let story = try Story()
+        let text = try story.player().get(story.url(for: origin.baseURL + "/ll/list.m3u8")).text
+        let line = try #require(text.split(separator: "\n").first { $0.contains("PRELOAD-HINT") })
+        let link = try #require(links(String(line)).first)
+        let open = [("Range", "bytes=1000-")]
+        let broken = try story.follow(link, headers: open)
+        #expect(!broken.complete && broken.body == Array(body[1_000..<1_500]))
+        let rest = try story.follow(link, headers: open)
+        #expect(rest.complete && rest.body == Array(body[1_000...]))
+        #expect(origin.requests.last?["Range"] == "bytes=1500-")
+    }
 }

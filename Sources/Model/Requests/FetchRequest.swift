@@ -19,6 +19,9 @@ package enum Wanted: Sendable, Equatable {
         if case .span(let start, _) = self { start } else { 0 }
     }
 
+    /// Whether all from the first byte on is wanted.
+    package var isOpen: Bool { if case .span(_, nil) = self { true } else { false } }
+
     /// The value of the Range field; nil for the whole body.
     package var rangeField: String? {
         switch self {

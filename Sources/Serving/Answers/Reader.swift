@@ -48,8 +48,10 @@ final class Reader: BodySource {
     /// Where reading of this object began, for what retention is told.
     private var firstOffset: Int64
     private let receivedAt: Monotonic
-    /// True for a part of a resource that grows: its end is the end of the transfer that brings it.
+    /// True for the rest of a resource that grows: its end is where a transfer ends that was to bring all
+    /// of it.
     var endsWithFill = false
+    private let start: Int64
     private let failuresBefore: UInt64
 
     var wake: ((EventLoop) -> Void)? {
@@ -68,6 +70,7 @@ final class Reader: BodySource {
         offset = range.start
         end = range.end
         toldOffset = range.start
+        start = range.start
         firstOffset = range.start
         failuresBefore = object.lastFailure?.endedFills ?? 0
         if !object.isComplete || !object.isStorable { enter() }
@@ -90,9 +93,17 @@ final class Reader: BodySource {
             // An end before the promised one is a broken promise.
             return end == nil ? .end : .broken
         case .hole(let hole):
-            guard endsWithFill, hole.fill == nil else { return .wait }
-            return (object.lastFailure?.endedFills ?? 0) > failuresBefore ? .broken : .end
+            return endOfGrowth(hole) ?? .wait
         }
+    }
+
+    /// How the rest of a resource that grows ends here; nil where it goes on, and for other bodies.
+    ///
+    /// What a transfer brought that was cut, or was asked for less, ends at no end: the rest is asked for.
+    private func endOfGrowth(_ hole: Hole) -> BodyStep? {
+        guard endsWithFill, hole.fill == nil else { return nil }
+        if (object.lastFailure?.endedFills ?? 0) > failuresBefore { return .broken }
+        return object.growthEnd == offset && offset > start ? .end : nil
     }
 
     /// What comes next of a body that lies in several files.
@@ -151,7 +162,7 @@ final class Reader: BodySource {
     func waitForMore() {
         guard !isOver, !isWaiting else { return }
         guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
-        if endsWithFill, hole.fill == nil { return wakeNow() }
+        if endOfGrowth(hole) != nil { return wakeNow() }
         enter()
         guard seesTo(hole) else { return }
         let bound = LoopBound(self, to: loop)
