@@ -8,6 +8,8 @@ final class Campaign {
     private let stopsAtFailure: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
     private var failed: [UInt64: String] = [:]
+    /// The oracles of the seeds that failed; `ChildRun.crash` for those that did not come to their end.
+    private var oracles: [UInt64: String] = [:]
     private var hashes: [UInt64: String] = [:]
     private var marks: [String: Int] = [:]
     private var seconds = 0
@@ -37,6 +39,13 @@ final class Campaign {
         return failed.isEmpty
     }
 
+    /// Prints for some seeds that failed the shortest command that fails in the same way.
+    func shrink(atMost count: Int) {
+        for (seed, oracle) in oracles.sorted(by: { $0.key < $1.key }).prefix(count) {
+            Shrinking(seed: seed, oracle: oracle).run()
+        }
+    }
+
     private func run(_ seeds: some Sequence<UInt64>, until end: Int?) {
         var waiting = seeds.makeIterator()
         var isOver = false
@@ -56,21 +65,8 @@ final class Campaign {
     }
 
     private func start(_ seed: UInt64) {
-        let path = "/tmp/sluice-simulate-\(getpid())-\(seed)-\(running.count)"
-        let output = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        unlink(path)
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        var pid = pid_t()
-        let words = ["sluice-simulate", "--seed", "\(seed)"]
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
-        arguments.append(nil)
-        defer { for argument in arguments { free(argument) } }
-        guard posix_spawn(&pid, "/proc/self/exe", &actions, nil, arguments, environ) == 0 else {
+        guard let (pid, output) = ChildRun.start(["--seed", "\(seed)"]) else {
             failed[seed] = "could not be started"
-            close(output)
             return
         }
         running[pid] = (seed, output)
@@ -81,19 +77,17 @@ final class Campaign {
         let pid = waitpid(-1, &status, 0)
         guard pid > 0, let (seed, output) = running.removeValue(forKey: pid) else { return }
         finished += 1
-        lseek(output, 0, SEEK_SET)
-        var bytes = Array(repeating: UInt8(0), count: 1 << 22)
-        let count = read(output, &bytes, bytes.count)
-        close(output)
-        let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        let text = ChildRun.take(output)
         let lines = text.split(separator: "\n")
         guard let result = lines.first(where: { $0.hasPrefix("RESULT ") }) else {
             failed[seed] = "ended with status \(status): \(lines.last ?? "")"
+            oracles[seed] = ChildRun.crash
             return print("seed \(seed): ended with status \(status) before its end\n\(text)")
         }
         take(result.split(separator: " "), seed)
         if status != 0 {
             failed[seed] = String(lines.last ?? "")
+            oracles[seed] = ChildRun.oracle(in: text)
             print("seed \(seed):\n\(text)")
         }
     }

@@ -11,14 +11,14 @@ struct ExtrasPlan {
     /// Settings of the daemon beside those of the plan.
     private(set) var settings: [String: String] = [:]
 
-    /// Decides by the seed.
-    init(seed: UInt64) {
+    /// Decides by the seed, without the parts that are missing.
+    init(seed: UInt64, parts: Parts = .all) {
         var random = Seeded(seed ^ 0xE877A)
-        lowLatency = random.chance(35)
-        restless = random.chance(40)
-        isProtected = random.chance(40)
-        clockJumps = random.pick([0, 0, 1, 3])
-        fullDisks = random.pick([0, 0, 0, 1, 2])
+        lowLatency = random.chance(35) && parts.has("low-latency")
+        restless = random.chance(40) && parts.has("restless")
+        isProtected = random.chance(40) && parts.has("protected")
+        clockJumps = parts.count("clock-jumps", random.pick([0, 0, 1, 3]))
+        fullDisks = parts.count("full-disks", random.pick([0, 0, 0, 1, 2]))
         if random.chance(50) { settings["keys"] = random.pick(["off", "standard", "auto"]) }
     }
 }

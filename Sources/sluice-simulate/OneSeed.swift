@@ -8,13 +8,17 @@ import Logging
 /// Runs a seed and prints its outcome as one line of words and numbers.
 struct OneSeed {
     private let seed: UInt64
+    private let plan: ScenarioPlan
+    private let extras: ExtrasPlan
     private let prints: Bool
 
     /// Seconds of processor time after which a seed is given up.
     private static let limit: rlim_t = 60
 
-    init(_ seed: UInt64, prints: Bool) {
+    init(_ seed: UInt64, parts: Parts, rough: Int?, prints: Bool) {
         self.seed = seed
+        plan = ScenarioPlan(seed: seed, parts: parts, rough: rough)
+        extras = ExtrasPlan(seed: seed, parts: parts)
         self.prints = prints
     }
 
@@ -41,7 +45,6 @@ struct OneSeed {
             let bytes = Array((line + "\n").utf8)
             _ = write(output, bytes, bytes.count)
         }
-        let plan = ScenarioPlan(seed: seed)
         // The same name in each run of a seed: a path decides the order of some sets.
         let home = "/dev/shm/sluice-simulation-\(seed)"
         // Another run of the seed may have it: one file, and a byte of it for each seed, so that
@@ -55,7 +58,6 @@ struct OneSeed {
         removeFolder(home)
         mkdir(home, 0o700)
         defer { removeFolder(home) }
-        let extras = ExtrasPlan(seed: seed)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(home)/cache"
         let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
@@ -81,6 +83,7 @@ struct OneSeed {
         if let failure { say("\(failure.oracle.rawValue): \(failure.text)") }
         // Fibers that never end hold what exit handlers would wait for.
         removeFolder(home)
+        csim_write_profile()
         _exit(failure == nil ? 0 : 1)
     }
 }

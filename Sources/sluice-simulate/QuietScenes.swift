@@ -6,38 +6,52 @@ final class QuietScenes: Player {
     private(set) var scene = ""
     private var helpers: [HTTPClient] = []
 
-    /// Whether the store has room for all that comes; else only one scene is played.
-    private let keepsAll: Bool
+    /// The names of the scenes that are to be played.
+    private let chosen: [String]
 
-    init(_ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool) {
+    /// - Parameters:
+    ///   - world: the world.
+    ///   - checks: what answers are held against.
+    ///   - port: the daemon's.
+    ///   - keepsAll: whether the store has room for all that comes.
+    ///   - parts: which scenes are played.
+    init(_ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool, parts: Parts) {
         self.port = port
-        self.keepsAll = keepsAll
+        chosen = Self.names(keepsAll: keepsAll).filter { parts.has($0) }
         super.init("scenes", world, checks, port: port)
     }
 
     private let port: UInt16
 
-    override func start() {
-        let scenes: [(String, (@escaping () -> Void) -> Void)] = [
+    private typealias Scene = (name: String, play: (QuietScenes) -> (@escaping () -> Void) -> Void)
+
+    private static var scenes: [Scene] {
+        [
             ("shared", playShared), ("stretches", playStretches), ("resumed", playResumed),
-            ("refused", playRefused), ("asked later", playAskedLater), ("moved", playMoved),
+            ("refused", playRefused), ("asked-later", playAskedLater), ("moved", playMoved),
             ("crumbs", playCrumbs), ("stalled", playStalled), ("shrunk", playShrunk),
-            ("same weak tag", playSameTag), ("tail of another", playOtherTail),
-            ("cut chunks", playCutChunks),
-            ("left", playLeft), ("another range", playOtherRange), ("joined", playJoined),
-            ("weak condition", playWeakCondition),
-            ("names again", playNamesAgain), ("names again, clock set back", playClockSetBack),
-            ("growing", playGrowing), ("preempted", playPreempted),
+            ("same-weak-tag", playSameTag), ("tail-of-another", playOtherTail),
+            ("cut-chunks", playCutChunks), ("left", playLeft), ("another-range", playOtherRange),
+            ("joined", playJoined), ("weak-condition", playWeakCondition),
+            ("names-again", playNamesAgain), ("clock-set-back", playClockSetBack),
+            ("growing", playGrowing), ("crowded", playCrowded), ("preempted", playPreempted),
         ]
-        play(
-            keepsAll ? scenes[...] : [("crowded", playCrowded), ("preempted", playPreempted)])
     }
 
-    private func play(_ scenes: ArraySlice<(String, (@escaping () -> Void) -> Void)>) {
-        guard let (name, action) = scenes.first else { return end() }
-        scene = name
-        world.trace.note(world.now, "scene: \(name)")
-        action { [weak self] in
+    /// The scenes that a run plays: most of them only where the store has room for all that comes.
+    static func names(keepsAll: Bool) -> [String] {
+        keepsAll ? scenes.map(\.name).filter { $0 != "crowded" } : ["crowded", "preempted"]
+    }
+
+    override func start() {
+        play(Self.scenes.filter { chosen.contains($0.name) }[...])
+    }
+
+    private func play(_ scenes: ArraySlice<Scene>) {
+        guard let next = scenes.first else { return end() }
+        scene = next.name
+        world.trace.note(world.now, "scene: \(scene)")
+        next.play(self)() { [weak self] in
             self?.world.after(2 * World.second) { [weak self] in self?.play(scenes.dropFirst()) }
         }
     }
@@ -54,7 +68,7 @@ final class QuietScenes: Player {
         script: ScriptedOrigin = ScriptedOrigin()
     ) -> OriginFile {
         let made = OriginFile(
-            "/scenes/\(scene.replacing(" ", with: "-")).ts", size: size, validator: validator,
+            "/scenes/\(scene).ts", size: size, validator: validator,
             hasRanges: true, isChunked: isChunked)
         made.script = script
         made.cacheControl = "max-age=86400"

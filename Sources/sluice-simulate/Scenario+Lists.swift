@@ -4,8 +4,8 @@ extension Scenario {
     /// Live lists around a restart and errors, of which it can be told exactly how old they may be.
     func runLists() {
         guard world.failure == nil, plan.keepsAll else { return }
-        runUnopened()
-        runOutlived()
+        if plan.parts.has("unopened") { runUnopened() }
+        if plan.parts.has("outlived") { runOutlived() }
     }
 
     /// After a restart the stored list cannot be opened at once: it is not taken for one that has just

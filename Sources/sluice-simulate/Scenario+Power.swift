@@ -20,7 +20,7 @@ extension Scenario {
     /// The power fails soon after much has come, in a folder that was closed in order before: what has
     /// not come to the disk is missing afterwards, and is not served as it is.
     func runTorn() {
-        guard world.failure == nil, plan.keepsAll else { return }
+        guard world.failure == nil, plan.keepsAll, plan.parts.has("torn") else { return }
         startAnew()
         let paths = (0..<10).map { "/scenes/torn\($0).ts" }
         for (number, path) in paths.enumerated() {

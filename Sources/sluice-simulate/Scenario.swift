@@ -6,6 +6,7 @@ import Glibc
 /// The plan of a run, made from its seed before anything happens.
 struct ScenarioPlan {
     let seed: UInt64
+    let parts: Parts
     let settings: [String: String]
     let films: [Film]
     let lives: Int
@@ -15,9 +16,12 @@ struct ScenarioPlan {
     let rough: Int64
     let kills, powerCuts, restarts, outages, diskFaults: Int
 
-    init(seed: UInt64) {
+    /// Decides by the seed, without the parts that are missing; `rough` is for how many seconds things go
+    /// wrong, nil where the seed says so.
+    init(seed: UInt64, parts: Parts = .all, rough seconds: Int? = nil) {
         var random = Seeded(seed ^ 0x5EED)
         self.seed = seed
+        self.parts = parts
         var settings = [
             "port": "9000", "allow-private": "true", "log-level": "notice",
             "loops": "\(random.number(1...2))",
@@ -30,27 +34,31 @@ struct ScenarioPlan {
         if random.chance(20) { settings["host-limit"] = "\(random.number(1...4))" }
         if random.chance(20) { settings["concurrency"] = random.pick(["fixed:4", "table"]) }
         self.settings = settings
-        films = (0..<random.number(1...4)).map {
+        let made = (0..<random.number(1...4)).map {
             Film(name: "film\($0)", variants: 1 + $0 % 3, segments: 3 + Int(seed % 7) + $0)
         }
-        lives = random.number(0...2)
+        films = parts.has("films") ? made : Array(made.prefix(1))
+        lives = parts.count("live", random.number(0...2))
         // Few kinds of faults at a time: a mixture of all hides what each of them does.
         var weather = Weather()
         weather.requestFaults = random.pick([0, 3, 10, 30, 60])
         weather.connectionFaults = random.pick([0, 0, 5, 30])
         weather.kinds = []
-        for kind in OriginFault.allCases where random.chance(40) { weather.kinds.insert(kind) }
+        for kind in OriginFault.allCases where random.chance(40) && parts.has(kind.rawValue) {
+            weather.kinds.insert(kind)
+        }
         weather.rate = random.pick([60_000, 400_000, 4_000_000])
         let slowest = random.pick([10, 60, 900])
         weather.latency = World.millisecond...Int64(slowest) * World.millisecond
         self.weather = weather
-        players = random.number(2...10)
-        rough = Int64(random.number(60...240)) * World.second
-        kills = random.pick([0, 0, 1, 3])
-        powerCuts = random.pick([0, 0, 0, 1, 2])
-        restarts = random.pick([0, 0, 1])
-        outages = random.pick([0, 0, 1, 2])
-        diskFaults = random.pick([0, 0, 0, 2, 20])
+        players = parts.count("players", random.number(2...10))
+        let drawn = random.number(60...240)
+        rough = Int64(seconds ?? drawn) * World.second
+        kills = parts.count("kills", random.pick([0, 0, 1, 3]))
+        powerCuts = parts.count("power-cuts", random.pick([0, 0, 0, 1, 2]))
+        restarts = parts.count("restarts", random.pick([0, 0, 1]))
+        outages = parts.count("outages", random.pick([0, 0, 1, 2]))
+        diskFaults = parts.count("disk-faults", random.pick([0, 0, 0, 2, 20]))
     }
 
     var keepsAll: Bool { settings["cache-size"] != "1MB" }
@@ -255,18 +263,19 @@ final class Scenario {
         world.trace.note(world.now, "world: calm")
         for live in cdn.lives { live.thaw(at: world.now) }
         let begin = world.now
-        for film in plan.films {
+        for film in plan.films where plan.parts.has("calm") {
             let viewer = Viewer(film, segments: 100, world, checks, port: 9_000)
             complete.append(viewer)
             world.after(30 * World.second) { viewer.start() }
         }
-        for live in cdn.lives {
+        for live in cdn.lives where plan.parts.has("calm") {
             let viewer = LiveViewer(
                 live, until: begin + 150 * World.second, world, checks, port: 9_000)
             players.append(viewer)
             world.after(45 * World.second) { viewer.start() }
         }
-        players += extras.beginCalm()
+        let calm = extras.beginCalm()
+        if plan.parts.has("calm") { players += calm }
         let all = { [unowned self] in players + complete }
         world.run(until: begin + 900 * World.second) {
             all().allSatisfy { $0.isDone || $0.wasStopped }
@@ -285,7 +294,8 @@ final class Scenario {
     private func runScenes() {
         guard world.failure == nil else { return }
         world.run(until: world.now + 20 * World.second)
-        let scenes = QuietScenes(world, checks, port: 9_000, keepsAll: plan.keepsAll)
+        let scenes = QuietScenes(
+            world, checks, port: 9_000, keepsAll: plan.keepsAll, parts: plan.parts)
         players.append(scenes)
         scenes.start()
         let begin = world.now
@@ -297,7 +307,7 @@ final class Scenario {
 
     /// What was played to the end can be played again while the CDN is gone.
     private func runOffline() {
-        guard world.failure == nil, plan.keepsAll else { return }
+        guard world.failure == nil, plan.keepsAll, plan.parts.has("offline") else { return }
         world.run(until: world.now + 60 * World.second)
         storeAlone()
         cdn.beginOutage()

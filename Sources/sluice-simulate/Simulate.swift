@@ -12,7 +12,8 @@ struct Simulate: ParsableCommand {
         abstract: "Run the whole daemon in simulated worlds, each decided by its seed.",
         discussion: """
             Each seed runs in a process of its own: the daemon's code on a simulated clock, network and disk, with players \
-            that check every byte. A seed that fails is run again with --seed N --trace.
+            that check every byte. A seed that fails is run again with parts of it switched off, and the shortest command \
+            that still fails is printed.
             """)
 
     @Option(help: "Run this seed alone, in this process.")
@@ -20,6 +21,13 @@ struct Simulate: ParsableCommand {
 
     @Flag(help: "Print what happens, with --seed.")
     var trace = false
+
+    @Option(
+        help: "With --seed: the parts that the run has, separated by commas; default all of them.")
+    var only: String?
+
+    @Option(help: "With --seed: for how many seconds things go wrong; default what the seed says.")
+    var rough: Int?
 
     @Option(help: "How many seeds to run. 1...1000000.")
     var seeds = 100
@@ -39,12 +47,20 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Run each seed twice and compare what happened.")
     var twice = false
 
+    @Option(
+        help: """
+            How many of the seeds that failed are run again with less, until no part of them can be missed. \
+            0...1000.
+            """)
+    var shrink = 3
+
     @Flag(help: "Begin no further seed once one has failed.")
     var untilFailure = false
 
     func run() throws {
         if let seed {
-            try OneSeed(seed, prints: trace).run()
+            let names = only?.split(separator: ",").map(String.init)
+            try OneSeed(seed, parts: Parts(names), rough: rough, prints: trace).run()
         } else {
             let campaign = Campaign(
                 jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice,
@@ -56,7 +72,10 @@ struct Simulate: ParsableCommand {
                 campaign.add(from..<from + UInt64(max(0, seeds)))
                 campaign.add(unused..<unused + UInt64(max(0, fresh)))
             }
-            guard campaign.run() else { throw ExitCode.failure }
+            guard campaign.run() else {
+                if !untilFailure { campaign.shrink(atMost: shrink) }
+                throw ExitCode.failure
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 import Glibc
 import Posix
+import Retention
 import RetentionLab
 import Store
+import Synchronization
 import Testing
 
 /// The budget, the order of eviction, generations, and what is never stored.
@@ -40,6 +42,25 @@ import Testing
         #expect(store.find("a") === held)
         #expect(store.find("b") == nil)
         #expect(try read(held, 0..<12_288) == body(0..<12_288))
+    }
+
+    @Test func `an object that is opened after it was chosen is not evicted`() throws {
+        let folder = try TemporaryFolder()
+        let opened = Opened()
+        let store = try openStore(folder.path, budget: 3 * size) {
+            $0.makePolicy = { Opening(RetentionPolicyName.lru.makePolicy(capacity: $0), opened) }
+        }
+        defer { store.close() }
+        opened.state.withLock { $0.store = store }
+        for name in ["a", "b", "c"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        _ = store.reserve(size)
+        try eventually { store.statistics().evictions == 1 }
+        let held = try #require(opened.state.withLock { $0.object })
+        #expect(store.find("a") === held)
+        #expect(exists(objectPath(folder.path, "a")))
+        #expect(store.find("b") == nil)
+        opened.state.withLock { $0 = Opened.State() }
     }
 
     @Test func `growth beyond the budget evicts without being asked`() throws {
@@ -177,5 +198,50 @@ import Testing
         stat(objectPath(folder.path, "a"), &found)
         #expect(found.st_blocks * 512 < 64 << 10)
         #expect(try read(object, 0..<8192) == body(0..<8192))
+    }
+}
+
+/// The first object that was named to go, once a player has opened it.
+private final class Opened: Sendable {
+    struct State {
+        var store: ObjectStore?
+        var object: StoredObject?
+    }
+
+    let state = Mutex(State())
+}
+
+/// Another policy, whose first victim is opened by a player before it is deleted.
+private final class Opening: RetentionPolicy {
+    private let policy: any RetentionPolicy
+    private let opened: Opened
+
+    init(_ policy: any RetentionPolicy, _ opened: Opened) {
+        self.policy = policy
+        self.opened = opened
+    }
+
+    var capacity: Int64 {
+        get { policy.capacity }
+        set { policy.capacity = newValue }
+    }
+    var count: Int { policy.count }
+    var bytes: Int64 { policy.bytes }
+    var memoryBytes: Int { policy.memoryBytes }
+
+    func insert(_ name: UInt128, _ facts: Retained) { policy.insert(name, facts) }
+    func restore(_ name: UInt128, _ facts: Retained) { policy.restore(name, facts) }
+    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
+        policy.touch(name, now: now, bytesRead: bytesRead)
+    }
+    func remove(_ name: UInt128) { policy.remove(name) }
+
+    func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
+        let victim = policy.nextVictim(now: now, isBarred: isBarred)
+        opened.state.withLock { state in
+            guard victim != nil, state.object == nil else { return }
+            state.object = state.store?.find("a")
+        }
+        return victim
     }
 }

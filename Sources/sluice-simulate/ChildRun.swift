@@ -1,0 +1,58 @@
+// One run in a process of its own.
+import Glibc
+
+/// Starts runs of this program and reads what they say.
+enum ChildRun {
+    /// In the place of an oracle, for runs that do not come to their end.
+    static let crash = "crash"
+
+    /// - Returns: the process and what it writes its standard output to; nil where it cannot be started.
+    static func start(_ arguments: [String]) -> (pid: pid_t, output: CInt)? {
+        var name = Array("/tmp/sluice-simulate-XXXXXX".utf8CString)
+        let output = mkstemp(&name)
+        guard output >= 0 else { return nil }
+        _ = fcntl(output, F_SETFD, FD_CLOEXEC)
+        unlink(name)
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        var words: [UnsafeMutablePointer<CChar>?] = (["sluice-simulate"] + arguments).map {
+            strdup($0)
+        }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        guard posix_spawn(&pid, "/proc/self/exe", &actions, nil, words, environ) == 0 else {
+            close(output)
+            return nil
+        }
+        return (pid, output)
+    }
+
+    /// All that a process that has ended wrote.
+    static func take(_ output: CInt) -> String {
+        lseek(output, 0, SEEK_SET)
+        var bytes = Array(repeating: UInt8(0), count: 1 << 22)
+        let count = read(output, &bytes, bytes.count)
+        close(output)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
+    /// The oracle that failed; nil for a run that passed.
+    static func oracle(in text: String) -> String? {
+        guard let result = text.split(separator: "\n").first(where: { $0.hasPrefix("RESULT ") })
+        else { return crash }
+        guard let word = result.split(separator: " ").first(where: { $0.hasPrefix("oracle=") })
+        else { return crash }
+        return word == "oracle=none" ? nil : String(word.dropFirst(7))
+    }
+
+    /// Runs to the end and says which oracle failed.
+    static func oracle(of arguments: [String]) -> String? {
+        guard let (pid, output) = start(arguments) else { return nil }
+        var status: CInt = 0
+        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        return oracle(in: take(output))
+    }
+}

@@ -1,0 +1,43 @@
+// What a run consists of, by name, so that a failure can be looked for with less.
+
+/// The parts that a run has; those that its seed does not have are none in any case.
+///
+/// | part | what goes with it |
+/// |---|---|
+/// | the name of an `OriginFault` | that kind of weather |
+/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks` | what happens to the daemon and its machine |
+/// | `films`, `live`, `low-latency`, `restless`, `protected` | what the CDN has: all but one film, live streams, regions |
+/// | `players`, `calm` | who plays while things go wrong, and once all goes well |
+/// | `unopened`, `outlived`, `offline`, `torn`, or the name of a scene | that phase of the run |
+struct Parts {
+    /// Nil for all.
+    private let kept: Set<String>?
+
+    static let all = Parts(nil)
+
+    init(_ names: [String]?) { kept = names.map { Set($0) } }
+
+    func has(_ name: String) -> Bool { kept?.contains(name) ?? true }
+
+    /// A number that is 0 where the part is missing.
+    func count(_ name: String, _ count: Int) -> Int { has(name) ? count : 0 }
+}
+
+extension ScenarioPlan {
+    /// The parts that the run has.
+    func parts(_ extras: ExtrasPlan) -> [String] {
+        let hasWeather = weather.requestFaults + weather.connectionFaults > 0
+        var names = hasWeather ? weather.kinds.map(\.rawValue).sorted() : []
+        let counted = [
+            ("kills", kills), ("power-cuts", powerCuts), ("restarts", restarts),
+            ("outages", outages), ("disk-faults", diskFaults), ("clock-jumps", extras.clockJumps),
+            ("full-disks", extras.fullDisks), ("films", films.count - 1), ("live", lives),
+            ("low-latency", extras.lowLatency ? 1 : 0), ("restless", extras.restless ? 1 : 0),
+            ("protected", extras.isProtected ? 1 : 0), ("players", players),
+        ]
+        names += counted.filter { $0.1 > 0 }.map(\.0) + ["calm"]
+        names += QuietScenes.names(keepsAll: keepsAll)
+        if keepsAll { names += ["unopened", "outlived", "offline", "torn"] }
+        return names
+    }
+}

@@ -1,0 +1,46 @@
+// The shortest run in which a seed fails as it did.
+
+/// Repeats a seed without some of its parts, for as long as the same oracle fails.
+struct Shrinking {
+    let seed: UInt64
+    let oracle: String
+    /// A run takes seconds.
+    private static let mostRuns = 60
+
+    func run() {
+        let plan = ScenarioPlan(seed: seed)
+        var kept = plan.parts(ExtrasPlan(seed: seed))
+        var seconds = Int(plan.rough / World.second)
+        var runs = 0
+        func fails(_ parts: [String], _ rough: Int) -> Bool {
+            guard runs < Self.mostRuns else { return false }
+            runs += 1
+            return ChildRun.oracle(of: Self.arguments(seed, parts, rough)) == oracle
+        }
+        var size = (kept.count + 1) / 2
+        while size > 0, runs < Self.mostRuns {
+            var (start, isSmaller) = (0, false)
+            while start < kept.count {
+                var rest = kept
+                rest.removeSubrange(start..<min(kept.count, start + size))
+                if fails(rest, seconds) {
+                    (kept, isSmaller) = (rest, true)
+                } else {
+                    start += size
+                }
+            }
+            // A part may be of no use only once others have gone.
+            size = size > 1 ? size / 2 : isSmaller ? 1 : 0
+        }
+        for shorter in [0, seconds / 8, seconds / 2] where fails(kept, shorter) {
+            seconds = shorter
+            break
+        }
+        let words = Self.arguments(seed, kept, seconds).joined(separator: " ")
+        print("seed \(seed), \(oracle), after \(runs) runs: sluice-simulate \(words) --trace")
+    }
+
+    private static func arguments(_ seed: UInt64, _ parts: [String], _ rough: Int) -> [String] {
+        ["--seed", "\(seed)", "--only", parts.isEmpty ? "none" : parts.joined(separator: ","), "--rough", "\(rough)"]
+    }
+}
