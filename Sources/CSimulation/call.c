@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 long csim_call(long number, long a, long b, long c, long d, long e, long f) {
     long result;
@@ -41,3 +42,5 @@ extern int __llvm_profile_write_file(void) __attribute__((weak));
 void csim_write_profile(void) {
     if (__llvm_profile_write_file) __llvm_profile_write_file();
 }
+
+size_t csim_heap_bytes(void) { return mallinfo2().uordblks; }

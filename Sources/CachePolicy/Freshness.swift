@@ -83,16 +83,29 @@ package enum Freshness: Equatable, Sendable {
         package var playlist: PlaylistFacts?
         package var requestFields: Fields
         package var now: WallTime
+        /// The time since the response came, by the monotonic clock; nil where it came in an earlier run.
+        package var steadyAge: Interval?
 
         package init(
             policy: Policy, rules: ReuseRules, playlist: PlaylistFacts?, requestFields: Fields,
-            now: WallTime
+            now: WallTime, steadyAge: Interval? = nil
         ) {
+            self.steadyAge = steadyAge
             self.policy = policy
             self.rules = rules
             self.playlist = playlist
             self.requestFields = requestFields
             self.now = now
+        }
+
+        /// How long the response has been held; nil where nobody knows.
+        ///
+        /// The wall clock may be set back, and the monotonic one stands while the machine sleeps: the
+        /// longer time counts.
+        fileprivate var held: Interval? {
+            let wall = now - rules.responseTime
+            guard let steadyAge else { return wall >= .zero ? wall : nil }
+            return max(wall, steadyAge)
         }
     }
 
@@ -118,9 +131,7 @@ package enum Freshness: Equatable, Sendable {
     }
 
     private static func live(_ playlist: PlaylistFacts, _ question: Question) -> Freshness {
-        let held = question.now - question.rules.responseTime
-        // A clock that went back says nothing of the list's age: ask.
-        guard held >= .zero, held < playlist.reuse else { return .stale(.live) }
+        guard let held = question.held, held < playlist.reuse else { return .stale(.live) }
         return .fresh(seconds: (playlist.reuse - held).nanoseconds / 1_000_000_000)
     }
 
@@ -165,9 +176,7 @@ package enum Freshness: Equatable, Sendable {
     package static func mayServeStale(_ question: Question) -> Bool {
         let rules = question.rules
         if let playlist = question.playlist, playlist.isLive, question.policy != .offline {
-            let held = question.now - rules.responseTime
-            // A clock that went back says nothing of the list's age.
-            return held >= .zero && held < playlist.reuse + playlist.staleBound
+            return question.held.map { $0 < playlist.reuse + playlist.staleBound } ?? false
         }
         guard question.policy == .rfc else { return true }
         if rules.forbidsStale { return false }

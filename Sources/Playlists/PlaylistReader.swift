@@ -134,7 +134,8 @@ private final class OwnReading {
     }
 
     private var given: Asked {
-        Asked(fields: Fields(), now: loop.wallNow, isShared: reader.isShared)
+        Asked(
+            fields: Fields(), now: loop.wallNow, steadyNow: loop.now, isShared: reader.isShared)
     }
 
     private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: OwnPlaylist) {

@@ -51,10 +51,12 @@ final class HTTPClient {
     /// - Parameters:
     ///   - target: path and query.
     ///   - fields: those beside Host.
+    ///   - order: method and body of a request that is no GET.
     ///   - abortAfter: the number of bytes of the body after which the player goes away.
     ///   - done: given the response, whole or broken.
     func get(
-        _ target: String, fields: [(String, String)] = [], abortAfter: Int? = nil,
+        _ target: String, fields: [(String, String)] = [],
+        order: (method: String, body: String)? = nil, abortAfter: Int? = nil,
         done: @escaping (PlayerResponse) -> Void
     ) {
         precondition(self.done == nil, "one request at a time")
@@ -80,9 +82,11 @@ final class HTTPClient {
             }
             stream = made
         }
-        let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
-        stream?.send(
-            Array("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n".utf8))
+        var lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
+        if let order { lines += "Content-Length: \(order.body.utf8.count)\r\n" }
+        let head =
+            "\(order?.method ?? "GET") \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n"
+        stream?.send(Array((head + (order?.body ?? "")).utf8))
         watchSilence(request)
     }
 

@@ -29,6 +29,9 @@ struct Simulate: ParsableCommand {
     @Option(help: "With --seed: for how many seconds things go wrong; default what the seed says.")
     var rough: Int?
 
+    @Option(help: "Run a long span with few bytes instead: live-month, home-year or feeds-week.")
+    var bulk: BulkKind?
+
     @Option(help: "How many seeds to run. 1...1000000.")
     var seeds = 100
 
@@ -58,7 +61,9 @@ struct Simulate: ParsableCommand {
     var untilFailure = false
 
     func run() throws {
-        if let seed {
+        if let bulk {
+            try Bulk(bulk, prints: trace).run()
+        } else if let seed {
             let names = only?.split(separator: ",").map(String.init)
             try OneSeed(seed, parts: Parts(names), rough: rough, prints: trace).run()
         } else {

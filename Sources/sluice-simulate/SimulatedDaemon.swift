@@ -134,7 +134,7 @@ struct TraceLog: LogHandler {
     }
 }
 
-private func names(in folder: String) -> [String] {
+func names(in folder: String) -> [String] {
     guard let open = opendir(folder) else { return [] }
     defer { closedir(open) }
     var found: [String] = []
@@ -188,4 +188,14 @@ func removeFolder(_ path: String) {
         if isFolder(inner) { removeFolder(inner) } else { unlink(inner) }
     }
     rmdir(path)
+}
+
+/// All files below a folder, with their sizes.
+func filesBelow(_ path: String) -> [(path: String, size: Int)] {
+    names(in: path).flatMap { name -> [(path: String, size: Int)] in
+        let inner = "\(path)/\(name)"
+        if isFolder(inner) { return filesBelow(inner) }
+        var known = stat()
+        return lstat(inner, &known) == 0 ? [(inner, Int(known.st_size))] : []
+    }
 }

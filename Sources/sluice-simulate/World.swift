@@ -156,7 +156,7 @@ final class World {
 enum Oracle: String {
     case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero,
         budget
-    case durability, offline, secrets, startsAndStops
+    case durability, offline, secrets, startsAndStops, grows
 }
 
 /// The first thing that was wrong in a run.

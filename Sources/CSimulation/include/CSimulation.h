@@ -102,3 +102,6 @@ void csim_fix_addresses(void);
 /// Writes what a build with `--enable-code-coverage` has counted, which the exit handlers that are not run
 /// would do; nothing in other builds.
 void csim_write_profile(void);
+
+/// What mallinfo2(3) says is in use, in bytes.
+size_t csim_heap_bytes(void);

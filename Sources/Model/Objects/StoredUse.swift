@@ -68,7 +68,7 @@ extension Resource {
             ? ReuseRules(facts.head, kind: .shared) : facts.rules
         return Freshness.Question(
             policy: policy, rules: rules, playlist: playlist, requestFields: asked.fields,
-            now: asked.now)
+            now: asked.now, steadyAge: asked.steadyAge(of: facts))
     }
 
     /// The question of what may be used as it is.
@@ -88,11 +88,21 @@ extension Resource {
 package struct Asked: Sendable {
     package let fields: Fields
     package var now: WallTime
+    /// The same by the monotonic clock; nil where it was not read.
+    package var steadyNow: Monotonic?
     package let isShared: Bool
 
-    package init(fields: Fields, now: WallTime, isShared: Bool) {
+    package init(
+        fields: Fields, now: WallTime, steadyNow: Monotonic? = nil, isShared: Bool
+    ) {
         self.fields = fields
         self.now = now
+        self.steadyNow = steadyNow
         self.isShared = isShared
+    }
+
+    fileprivate func steadyAge(of facts: ObjectFacts) -> Interval? {
+        guard let steadyNow, let times = facts.times else { return nil }
+        return steadyNow - times.received
     }
 }

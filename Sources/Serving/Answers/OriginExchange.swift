@@ -109,7 +109,9 @@ final class OriginExchange {
 
     /// What decisions are made from beside the stored response.
     var circumstances: Asked {
-        Asked(fields: request.fields, now: exchange.loop.wallNow, isShared: core.isShared)
+        Asked(
+            fields: request.fields, now: exchange.loop.wallNow, steadyNow: exchange.loop.now,
+            isShared: core.isShared)
     }
 
     /// Answers from the store if that may be, else asks the flights.

@@ -1,0 +1,134 @@
+// Long spans of a daemon's life with few bytes: what it holds must not grow with time.
+import ArgumentParser
+import CSimulation
+import DaemonService
+import Glibc
+import Logging
+
+/// The lives that are simulated.
+enum BulkKind: String, ExpressibleByArgument, CaseIterable {
+    /// A channel that is watched day and night for 30 days.
+    case liveMonth = "live-month"
+    /// A home where a film is watched each evening, for 365 days.
+    case homeYear = "home-year"
+    /// A feed of short titles in which somebody swipes four times a day, for 7 days.
+    case feedsWeek = "feeds-week"
+
+    var days: Int64 {
+        switch self {
+        case .liveMonth: 30
+        case .homeYear: 365
+        case .feedsWeek: 7
+        }
+    }
+}
+
+/// Runs a span and holds what the daemon has at its end against what it had before.
+struct Bulk {
+    private let kind: BulkKind
+    private let prints: Bool
+
+    init(_ kind: BulkKind, prints: Bool) {
+        self.kind = kind
+        self.prints = prints
+    }
+
+    /// One look in so many parts of the span.
+    private static let looks: Int64 = 64
+    static let day = 86_400 * World.second
+
+    func run() throws {
+        let number = BulkKind.allCases.firstIndex(of: kind) ?? 0
+        let place = Surroundings(number: .max - UInt64(number), processorSeconds: 7_200)
+        let settings = [
+            "port": "9000", "allow-private": "true", "log-level": "warning", "loops": "1",
+            "cache-size": "8MB", "min-free": "0", "cache-dir": "\(place.home)/cache",
+        ]
+        let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
+        let log = LogLines()
+        LoggingSystem.bootstrap { _ in TraceLog(log) }
+        let trace = Trace(keeping: 200, prints: prints ? { place.say($0) } : nil)
+        let world = World(seed: UInt64(number) + 1, trace: trace, log: log)
+        let cdn = SimulatedCDN(world, films: [], lives: [])
+        let checks = Checks(world: world, cdn: cdn)
+        let daemon = SimulatedDaemon(world, configuration)
+        world.begin()
+        daemon.start()
+        world.run(until: 5 * World.second)
+        let life = makeLife(world, checks)
+        cdn.regions.append(life.region)
+        life.start()
+        let span = kind.days * Self.day
+        var looks: [BulkLook] = []
+        place.say("| day | heap KiB | descriptors | pages of databases | files | requests |")
+        place.say("|---|---|---|---|---|---|")
+        for number in 1...Self.looks where world.failure == nil {
+            world.run(until: span * number / Self.looks)
+            let look = BulkLook(place.home, daemon)
+            looks.append(look)
+            guard number % 8 == 0 else { continue }
+            place.say("| \(world.now / Self.day) | \(look.text) | \(life.requests) |")
+        }
+        if world.failure == nil { BulkLook.compare(looks, world) }
+        life.stop()
+        daemon.terminate()
+        world.run(until: world.now + 60 * World.second) { daemon.fibers == 0 }
+        if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left") }
+        csim_end()
+        if let failure = world.failure {
+            for line in trace.tail.suffix(40) where !prints { place.say(line) }
+            place.say("\(failure.oracle.rawValue): \(failure.text)")
+        }
+        place.say("\(kind.rawValue): \(world.failure == nil ? "passed" : "FAILED")")
+        place.end(world.failure == nil ? 0 : 1)
+    }
+
+    private func makeLife(_ world: World, _ checks: Checks) -> BulkLife {
+        switch kind {
+        case .liveMonth: LiveMonth(world, checks)
+        case .homeYear: HomeYear(world, checks)
+        case .feedsWeek: FeedsWeek(world, checks)
+        }
+    }
+}
+
+/// What the daemon holds at one moment.
+struct BulkLook {
+    let heap, descriptors, pages, files: Int
+
+    init(_ home: String, _ daemon: SimulatedDaemon) {
+        heap = Int(csim_heap_bytes()) / 1_024
+        var (pages, files) = (0, 0)
+        for (path, size) in filesBelow(home) {
+            if path.contains(".sqlite") { pages += (size + 4_095) / 4_096 } else { files += 1 }
+        }
+        (self.pages, self.files) = (pages, files)
+        descriptors = names(in: "/proc/self/fd").count
+    }
+
+    var text: String { "\(heap) | \(descriptors) | \(pages) | \(files)" }
+
+    /// The most that the last quarter may have above the first, beside a tenth of that.
+    private static var bounds: [(name: String, value: KeyPath<BulkLook, Int>, slack: Int)] {
+        [
+            ("KiB of heap", \.heap, 1_024), ("descriptors", \.descriptors, 8),
+            ("pages of databases", \.pages, 128), ("files", \.files, 32),
+        ]
+    }
+
+    static func compare(_ looks: [BulkLook], _ world: World) {
+        let quarter = looks.count / 4
+        for (name, value, slack) in bounds {
+            func mean(_ some: ArraySlice<BulkLook>) -> Int {
+                some.reduce(0) { $0 + $1[keyPath: value] } / max(1, some.count)
+            }
+            // The store fills up first.
+            let first = mean(looks.prefix(quarter).suffix(quarter / 2))
+            let last = mean(looks.suffix(quarter))
+            if last > first + first / 10 + slack {
+                world.fault(
+                    .grows, "\(last) \(name) in the last quarter, \(first) in the first")
+            }
+        }
+    }
+}
