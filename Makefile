@@ -25,7 +25,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate instructions instructions-kept fuzz docs install deb deb-test clean ci
+.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -45,6 +45,8 @@ help:
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
 	@echo 'simulate  run the whole daemon in simulated worlds, SEEDS=1000 of them, or for HOURS=8'
+	@echo 'simulate-bulk  simulate a month, a year and a week of few bytes, in which nothing may grow'
+	@echo 'simulate-coverage  tell what of the state machines SEEDS=100 worlds never reached'
 	@echo 'instructions  count instructions of fixed work, and fail where a path grew by over 3 per cent'
 	@echo 'cost     count how the work of parsers and writers grows, and fail where it is over n log n'
 	@echo 'planted  plant known faults in a copy, one at a time, and have the simulator find each (NAMES=...)'
@@ -133,6 +135,15 @@ simulate:
 	@exec "$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" \
 		$(if $(HOURS),--hours $(HOURS),--seeds $(SEEDS) --fresh $(FRESH))
 
+simulate-bulk:
+	$(SWIFT) build $(CHECKED) --product sluice-simulate
+	@for span in live-month home-year feeds-week; do \
+		"$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" --bulk $$span || exit 1; \
+	done
+
+simulate-coverage:
+	@$(TOOLS)/simulate-coverage $(SWIFT) $(SEEDS)
+
 cost: release
 	$(SWIFT) build $(RELEASE) --product Cost
 	@$(TOOLS)/cost "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
@@ -163,7 +174,7 @@ deb-test: deb
 	@$(TOOLS)/deb-test .build/deb "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 clean:
-	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit .build-planted
+	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit .build-planted .build-coverage
 
 ci:
 	@.ci/run

@@ -60,8 +60,9 @@ struct Bulk {
         life.start()
         let span = kind.days * Self.day
         var looks: [BulkLook] = []
-        place.say("| day | heap KiB | descriptors | pages of databases | files | requests |")
-        place.say("|---|---|---|---|---|---|")
+        place.say(
+            "| day | heap KiB | descriptors | pages of databases | of a log | files | requests |")
+        place.say("|---|---|---|---|---|---|---|")
         for number in 1...Self.looks where world.failure == nil {
             world.run(until: span * number / Self.looks)
             let look = BulkLook(place.home, daemon)
@@ -95,18 +96,29 @@ struct Bulk {
 /// What the daemon holds at one moment.
 struct BulkLook {
     let heap, descriptors, pages, files: Int
+    /// Pages of the longest write-ahead log, which SQLite begins anew at about a thousand.
+    let log: Int
 
     init(_ home: String, _ daemon: SimulatedDaemon) {
         heap = Int(csim_heap_bytes()) / 1_024
-        var (pages, files) = (0, 0)
-        for (path, size) in filesBelow(home) {
-            if path.contains(".sqlite") { pages += (size + 4_095) / 4_096 } else { files += 1 }
+        var (pages, files, log) = (0, 0, 0)
+        // The disk keeps beside the folder what a power cut would bring back.
+        for (path, size) in filesBelow(home + "/cache") {
+            if path.hasSuffix("-wal") {
+                log = max(log, size / 4_096)
+            } else if path.contains(".sqlite") {
+                pages += (size + 4_095) / 4_096
+            } else {
+                files += 1
+            }
         }
-        (self.pages, self.files) = (pages, files)
+        (self.pages, self.files, self.log) = (pages, files, log)
         descriptors = names(in: "/proc/self/fd").count
     }
 
-    var text: String { "\(heap) | \(descriptors) | \(pages) | \(files)" }
+    var text: String { "\(heap) | \(descriptors) | \(pages) | \(log) | \(files)" }
+
+    private static let mostLog = 1_300
 
     /// The most that the last quarter may have above the first, beside a tenth of that.
     private static var bounds: [(name: String, value: KeyPath<BulkLook, Int>, slack: Int)] {
@@ -118,6 +130,9 @@ struct BulkLook {
 
     static func compare(_ looks: [BulkLook], _ world: World) {
         let quarter = looks.count / 4
+        if let most = looks.map(\.log).max(), most > mostLog {
+            world.fault(.grows, "\(most) pages in a write-ahead log")
+        }
         for (name, value, slack) in bounds {
             func mean(_ some: ArraySlice<BulkLook>) -> Int {
                 some.reduce(0) { $0 + $1[keyPath: value] } / max(1, some.count)

@@ -41,6 +41,9 @@ struct Shrinking {
     }
 
     private static func arguments(_ seed: UInt64, _ parts: [String], _ rough: Int) -> [String] {
-        ["--seed", "\(seed)", "--only", parts.isEmpty ? "none" : parts.joined(separator: ","), "--rough", "\(rough)"]
+        [
+            "--seed", "\(seed)", "--only", parts.isEmpty ? "none" : parts.joined(separator: ","),
+            "--rough", "\(rough)",
+        ]
     }
 }

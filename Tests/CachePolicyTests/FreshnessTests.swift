@@ -76,7 +76,8 @@ import Testing
                 == .stale(.live))
     }
 
-    @Test func `a clock that went back by less than a list was held for does not make it younger`() {
+    @Test func `a clock that went back by less than a list was held for does not make it younger`()
+    {
         var asked = question(.media, playlist: Self.live, after: .seconds(2 as Int64))
         asked.steadyAge = .seconds(4 as Int64)
         #expect(Freshness.decide(asked) == .stale(.live))
@@ -87,7 +88,7 @@ import Testing
         // Held for less than the clock went back by, its age is known all the same.
         asked.now = Self.arrived + .seconds(-60 as Int64)
         asked.steadyAge = .seconds(1 as Int64)
-        #expect(Freshness.decide(asked) == .fresh(seconds: 1))
+        #expect(Freshness.decide(asked) == .fresh(seconds: 2))
     }
 
     @Test func `a clock that went back does not extend the time that a live list is served stale`()

@@ -200,7 +200,8 @@ extension Stories.LowLatencyPartsTests {
         #expect(stream.broken != nil)
     }
 
-    @Test func `the rest of a growing segment that was cut is asked for, and not taken for all of it`()
+    @Test
+    func `the rest of a growing segment that was cut is asked for, and not taken for all of it`()
         throws
     {
         let origin = try ScriptedOrigin()
@@ -222,7 +223,8 @@ extension Stories.LowLatencyPartsTests {
             let head =
                 "HTTP/1.1 206 OK\r\nContent-Range: bytes \(start)-9007199254740991/*\r\n"
                 + "Transfer-Encoding: chunked\r\n\r\n\(String(end - start, radix: 16))\r\n"
-            return Array(head.utf8) + body[start..<end] + Array((isCut ? "\r\n" : "\r\n0\r\n\r\n").utf8)
+            return Array(head.utf8) + body[start..<end]
+                + Array((isCut ? "\r\n" : "\r\n0\r\n\r\n").utf8)
         }
         origin.answer("/ll/s1.ts", .send(part(from: 1_000, to: 1_500, isCut: true)), .close)
         origin.answer("/ll/s1.ts", .respond(410))

@@ -122,7 +122,8 @@ extension RequestFacts {
     }
 
     func mayServeStale(_ response: Response) -> Bool {
-        !endsBeforeAsked && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
+        !endsBeforeAsked
+            && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
     }
 
     /// Whether the stored list ends before the one that the player of a blocking reload has: it asks for
