@@ -56,7 +56,7 @@ final class PassingFiles {
         made.cacheControl = control
         files[path] = made
         order.append(path)
-        if order.count > 2_000 { files[order.removeFirst()] = nil }
+        if order.count > 200 { files[order.removeFirst()] = nil }
         return made
     }
 }

@@ -22,7 +22,8 @@ struct OneSeed {
         let place = Surroundings(number: seed, processorSeconds: 60)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(place.home)/cache"
-        let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
+        let configuration = try readConfiguration(
+            scalars: settings, lists: ["mount": ["/mt/=\(SimulatedCDN.base)/"]], file: nil)
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let trace = Trace(prints: prints ? { place.say($0) } : nil)

@@ -299,7 +299,7 @@ final class Scenario {
         players.append(scenes)
         scenes.start()
         let begin = world.now
-        world.run(until: begin + 900 * World.second) { scenes.isDone }
+        world.run(until: begin + 1_200 * World.second) { scenes.isDone }
         if !scenes.isDone { world.fault(.answered, "\(scenes.scene): not done") }
     }
 
