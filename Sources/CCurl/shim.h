@@ -57,8 +57,26 @@ static inline void sluice_curl_set_open_socket(CURL *easy, curl_opensocket_callb
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
 }
 
-/// CURLOPT_SSL_CTX_FUNCTION.
-static inline CURLcode sluice_curl_set_ssl_context(CURL *easy, curl_ssl_ctx_callback call) {
+/// CURLOPT_DEBUGFUNCTION and CURLOPT_DEBUGDATA.
+static inline void sluice_curl_set_debug(CURL *easy, curl_debug_callback call, void *context) {
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, call);
+    curl_easy_setopt(easy, CURLOPT_DEBUGDATA, context);
+}
+
+/// The bit of CURLOPT_SSL_OPTIONS that lets the first request ride on the handshake (RFC 8446 section
+/// 2.3); 0 where the libcurl at hand does not know it. libcurl has it since 8.11, for OpenSSL since 8.13.
+static inline long sluice_curl_early_data(unsigned int version) {
+    return version >= 0x080d00 ? 1L << 6 : 0;
+}
+
+static inline unsigned int sluice_curl_version(void) {
+    return curl_version_info(CURLVERSION_NOW)->version_num;
+}
+
+/// CURLOPT_SSL_CTX_FUNCTION and CURLOPT_SSL_CTX_DATA.
+static inline CURLcode sluice_curl_set_ssl_context(CURL *easy, curl_ssl_ctx_callback call,
+                                                   void *_Nullable context) {
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, context);
     return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, call);
 }
 

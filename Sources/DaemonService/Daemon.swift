@@ -47,6 +47,13 @@ package final class Daemon {
             printError("sluice: \(error)")
             throw ExitCodes.cacheFolder
         }
+        let sessions = configuration.cacheFolder + "/tls-sessions"
+        if configuration.keepsTLSTickets {
+            configuration.upstream.sessionFile = sessions
+        } else {
+            // What was kept with consent goes with it.
+            unlink(sessions)
+        }
         do {
             core = try ProxyCore(
                 settings: configuration.proxy, store: store, upstream: configuration.upstream,

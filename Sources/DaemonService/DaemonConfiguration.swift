@@ -24,6 +24,8 @@ package struct DaemonConfiguration: Sendable {
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     package var proxy = ProxySettings()
+    /// Whether TLS sessions with origins outlive the daemon.
+    package var keepsTLSTickets = false
     package var upstream = UpstreamConfiguration()
     var downloads = DownloadRules()
     var limits = ServerLimits()
@@ -276,6 +278,7 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("the ca-file cannot be used: \(error)")
             }
         }
+        readConnections(&reader)
         var routes = RoutesReader()
         routes.read(reader)
         for fault in routes.faults { reader.fault(fault) }

@@ -165,6 +165,27 @@ package struct OriginOptions: ParsableArguments {
     var originPin: [String] = []
 
     @Option(
+        help:
+            "Connect to the origins that a playlist names, two at most, before the player asks for their segments: on or off; default on."
+    )
+    var earlyConnect: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Look origins up by DNS over HTTPS (RFC 8484) at this server; default the system's resolver.",
+            valueName: "URL"))
+    var dohUrl: String?
+
+    @Flag(help: "Send the first bytes to origins with TCP Fast Open (RFC 7413); default off.")
+    var tcpFastOpen = false
+
+    @Flag(
+        help:
+            "Keep TLS sessions with origins over restarts, in a file of the cache folder that only its owner can read; default off."
+    )
+    var keepTlsTickets = false
+
+    @Option(
         help: ArgumentHelp(
             "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
             valueName: "PATH=URL"))

@@ -53,7 +53,10 @@ package struct ServeOptions {
             ("stall-timeout", origins.stallTimeout),
             ("head-timeout", players.headTimeout), ("idle-timeout", players.idleTimeout),
             ("write-timeout", players.writeTimeout), ("drain-timeout", players.drainTimeout),
-            ("ca-file", origins.caFile),
+            ("ca-file", origins.caFile), ("early-connect", origins.earlyConnect),
+            ("doh-url", origins.dohUrl),
+            ("tcp-fast-open", origins.tcpFastOpen ? "true" : nil),
+            ("keep-tls-tickets", origins.keepTlsTickets ? "true" : nil),
             ("log-level", logs.logLevel), ("keys", storage.keys), ("access-log", logs.accessLog),
             ("mount-cache", origins.mountCache),
             ("allow-private", origins.allowPrivate ? "true" : nil),
@@ -108,5 +111,6 @@ package struct ServeOptions {
         "origin-policy", "access-log", "origins", "mount-cache", "look-ahead", "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
+        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets",
     ]
 }

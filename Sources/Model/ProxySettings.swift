@@ -96,6 +96,8 @@ package struct ProxySettings: Sendable {
     package var keepHead: Int?
     /// True has players ask origins themselves for what comes behind the kept head of a title.
     package var leavesRestToOrigins = false
+    /// True opens connections to the origins that a playlist names before the player asks for them.
+    package var connectsEarly = true
     /// Transfers at once to one host, as the upstream client has it; 0 for no limit.
     package var hostLimit = 0
 

@@ -55,15 +55,18 @@ package struct FlightCore: Sendable {
 package final class Flights: Sendable {
     private let thread: LoopThread
     private let table: Mutex<LoopBound<FlightTable>?>
+    private let sessions: SessionWriter?
 
     /// Starts the upstream loop; blocks until libcurl is ready.
     package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
         let ready = try Latch()
         let holder = TableHolder()
+        let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
+        self.sessions = sessions
         thread = try LoopThread(
             name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
         ) { loop in
-            holder.install(core, configuration, on: loop)
+            holder.install(core, configuration, sessions, on: loop)
             ready.open()
         }
         guard ready.wait(atMost: .seconds(10)), let bound = holder.table else {
@@ -77,10 +80,21 @@ package final class Flights: Sendable {
 
         var table: LoopBound<FlightTable>? { made.withLock { $0 } }
 
-        func install(_ core: FlightCore, _ configuration: UpstreamConfiguration, on loop: EventLoop)
-        {
+        func install(
+            _ core: FlightCore, _ configuration: UpstreamConfiguration, _ sessions: SessionWriter?,
+            on loop: EventLoop
+        ) {
             guard let client = try? UpstreamClient(loop: loop, configuration: configuration) else {
                 return
+            }
+            if let sessions {
+                let kept = KeptSessions(
+                    loop: loop, text: sessions.read(), trust: configuration.caFile,
+                    save: { sessions.save($0) })
+                if kept.isUnreadable {
+                    core.log.warning("kept TLS sessions are ignored: the file has another format")
+                }
+                client.keptSessions = kept
             }
             let bound = LoopBound(FlightTable(loop: loop, client: client, core: core), to: loop)
             made.withLock { $0 = bound }
@@ -105,6 +119,16 @@ package final class Flights: Sendable {
     /// Asks origins whether they answer; `reply` is called once, on the upstream loop.
     package func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
         enqueue { $0.inquiries.ask(urls, reply: reply) }
+    }
+
+    /// Opens connections to origins that a player will probably need; those that do not answer are
+    /// left to their probes.
+    package func connectEarly(to origins: [Origin]) {
+        enqueue { table in
+            for origin in origins where table.health.mark(of: origin) == nil {
+                table.client.connectEarly(to: origin, timeout: table.settings.timeouts.connect)
+            }
+        }
     }
 
     /// Takes a request back; its reply may still be on its way.
@@ -148,6 +172,7 @@ package final class Flights: Sendable {
     package func stop() {
         enqueue { $0.shutdown() }
         thread.stopAndJoin()
+        sessions?.stop()
         table.withLock { $0 = nil }
     }
 }

@@ -271,7 +271,9 @@ package struct Router: Sendable {
                 guard window != nil else { return Self.noWindow }
             } else if name.hasPrefix("h_") {
                 let header = Entry.Header(name: String(name.dropFirst(2)), value: item.value())
-                if let fault = Self.fault(of: header) { return .refused(.badRequest, fault) }
+                if let fault = header.fault {
+                    return .refused(.badRequest, "h_\(header.name.prefix(40)) \(fault)")
+                }
                 headers.append(header)
             }
         }
@@ -286,6 +288,14 @@ package struct Router: Sendable {
     private static func entry(
         bytes: [UInt8], headers: [Entry.Header] = [], token: String? = nil, window: Int? = nil
     ) -> Route {
+        var (bytes, headers) = (bytes, headers)
+        if let split = PlayerHeaders.split(bytes) {
+            if let fault = PlayerHeaders.fault(of: split.headers) {
+                return .refused(.badRequest, fault)
+            }
+            bytes = split.url
+            headers += split.headers
+        }
         do throws(URIError) {
             let url = Telemetry.stripped(try AbsoluteURL(bytes: bytes))
             return .entry(Entry(url: url, headers: headers, token: token, window: window))
@@ -317,25 +327,5 @@ package struct Router: Sendable {
             }
         }
         return items
-    }
-
-    /// What is wrong with a session header, nil if nothing: names are tokens, values hold no line
-    /// ends (RFC 9110 section 5), and framing is not the player's to set.
-    private static func fault(of header: Entry.Header) -> String? {
-        guard !header.name.isEmpty, header.name.utf8.allSatisfy(ASCII.isToken) else {
-            return "h_\(header.name.prefix(40)) does not name a header"
-        }
-        guard header.value.utf8.allSatisfy(ASCII.isFieldValue) else {
-            return "the value of h_\(header.name) holds a control character"
-        }
-        let framing = [
-            "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "range",
-            "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect",
-            "trailer",
-        ]
-        if framing.contains(ASCII.lowercased(header.name)) {
-            return "h_\(header.name) is set by the daemon itself"
-        }
-        return nil
     }
 }

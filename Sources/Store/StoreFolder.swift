@@ -6,6 +6,7 @@
 //                            only when the last one closed with everything synced
 //     index.sqlite           can be lost: objects describe themselves
 //     state.sqlite           what cannot be made again: pins, sessions, downloads and so on
+//     tls-sessions           sessions with origins, where the daemon keeps them over restarts
 //     new/<generation>       objects that are not published; emptied at every start
 //     objects/<2 hex>/<62 hex>
 import Glibc

@@ -233,6 +233,20 @@ extension AdmissionQueue {
         return preemption()
     }
 
+    /// Admits a transfer that need not run and must keep nobody waiting: only where nobody waits, a
+    /// slot is left for a player, and the host has room, also by the limit measured for look-ahead.
+    ///
+    /// - Returns: nil, and nothing changes, where it may not run now.
+    package mutating func admitAtOnce(_ entry: Entry) -> SlotToken? {
+        var ahead = entry
+        ahead.lane = .prefetch
+        guard waiters.isEmpty, slotsInUse + 1 < limits.slots, hasRoom(entry.host),
+            self.ahead.hasRoom(in: .prefetch), self.ahead.hasRoom(for: ahead),
+            case .admit(let token) = admit(entry, usesExpressPlace: false)
+        else { return nil }
+        return token
+    }
+
     private mutating func take(from lane: Lane, isHeld: Bool = false) -> Entry? {
         guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
         // Moved out for the call, since the closure reads the rest of this value.

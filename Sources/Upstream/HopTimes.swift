@@ -23,6 +23,9 @@ package enum TransferPhase: Int, Sendable, CaseIterable {
         .slot, .name, .connect, .tls, .firstByte, .lastByte,
     ]
 
+    /// Those that end before a request is sent, without the wait for a slot.
+    static let ofConnecting: [TransferPhase] = [.name, .connect, .tls]
+
     /// The name in logs, JSON and metrics.
     package var name: String {
         switch self {

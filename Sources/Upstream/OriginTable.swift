@@ -43,6 +43,15 @@ package struct OriginTable: Sendable {
             whole > 0 ? 100 * Double(part) / Double(whole) : nil
         }
 
+        fileprivate mutating func noteConnection(_ hop: HopTimes, use: UInt64) {
+            lastUse = use
+            connections.note(hop)
+            address = hop.address ?? address
+            for phase in TransferPhase.ofConnecting {
+                if let time = hop[phase] { phases[phase.rawValue].add(time) }
+            }
+        }
+
         fileprivate mutating func note(
             _ hop: HopTimes, bytes received: Int64, isError: Bool, use: UInt64
         ) {
@@ -85,6 +94,13 @@ package struct OriginTable: Sendable {
         uses += 1
         if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
         rows[origin, default: Row()].note(hop, bytes: bytes, isError: isError, use: uses)
+    }
+
+    /// Takes note of a connection that was opened before any request needed it.
+    package mutating func noteConnection(_ hop: HopTimes, to origin: Origin) {
+        uses += 1
+        if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
+        rows[origin, default: Row()].noteConnection(hop, use: uses)
     }
 
     private mutating func forgetOldest() {

@@ -16,8 +16,10 @@ extension CurlEasy {
         /// Nil for what is set up from the beginning each time.
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
             guard transfer.hop.isPlainGet, transfer.request.upload == nil,
+                !transfer.request.connectsOnly,
                 !transfer.request.usesFreshConnection, !transfer.avoidsKeptConnections,
-                configuration.resolve.isEmpty, transfer.route.addresses.isEmpty
+                configuration.resolve.isEmpty, transfer.freshAddresses == nil,
+                transfer.route.addresses.isEmpty
             else { return nil }
             decodes = transfer.decodes
             isTransparent = transfer.request.isTransparent
@@ -41,6 +43,11 @@ extension CurlEasy {
             writtenFields = hasUserinfo ? nil : hop.fields
         }
         setCallbacks(transfer)
+        if configuration.dohURL != nil { listenToLookup(of: transfer) }
+        // Other ways have a trust of their own.
+        if transfer.client?.keptSessions != nil, transfer.route.isPlain {
+            resumeWhereverPossible(for: transfer)
+        }
     }
 
     /// Begins anew with what is the same for all hops of a form.
@@ -60,7 +67,12 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPALIVE, flag: true)
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
-        setResolved(configuration.resolve + fixedAddresses(transfer))
+        let fresh = transfer.freshAddresses.map { [$0] } ?? []
+        setResolved(configuration.resolve + fixedAddresses(transfer) + fresh)
+        if let url = configuration.dohURL { lookUp(overHTTPS: url) }
+        if configuration.usesFastOpen { allowFastOpen() }
+        // Such a request can be replayed by others (RFC 8470 section 4): only what changes nothing.
+        if transfer.hop.isPlainGet { allowEarlyData() }
         setRoute(transfer.route, caFile: configuration.caFile)
         resumeWhereverPossible()
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
@@ -69,6 +81,7 @@ extension CurlEasy {
             set(CURLOPT_FRESH_CONNECT, flag: true)
         }
         setMethod(transfer.hop, transfer)
+        if transfer.request.connectsOnly { sendNothing() }
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         // What is passed on as it is must not fail on a transfer coding without a meaning.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
@@ -79,6 +92,14 @@ extension CurlEasy {
         let addresses = transfer.route.addresses.map(\.option).joined(separator: ",")
         guard !addresses.isEmpty else { return [] }
         return ["\(transfer.origin.host):\(transfer.origin.port):\(addresses)"]
+    }
+
+    /// Best effort: without it libcurl or the kernel connects as usual.
+    private func allowFastOpen() { _ = sluice_curl_set_long(handle, CURLOPT_TCP_FASTOPEN, 1) }
+
+    private func allowEarlyData() {
+        let option = earlyDataOption(version: sluice_curl_version())
+        if option != 0 { _ = sluice_curl_set_long(handle, CURLOPT_SSL_OPTIONS, option) }
     }
 
     private func setMethod(_ hop: Hop, _ transfer: Transfer) {
@@ -150,6 +171,9 @@ extension CurlEasy {
         Int(interval.nanoseconds / 1_000_000)
     }
 }
+
+/// The bit of CURLOPT_SSL_OPTIONS for early data (RFC 8446 section 2.3) where that libcurl knows it; else 0.
+func earlyDataOption(version: UInt32) -> Int { sluice_curl_early_data(version) }
 
 /// RFC 4648 section 4, with padding.
 func base64(_ bytes: [UInt8]) -> String {

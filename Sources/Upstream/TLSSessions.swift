@@ -56,9 +56,12 @@ extension CurlEasy {
     /// Whether the connection in use resumed a TLS session; nil where that cannot be known.
     ///
     /// Only while the connection belongs to the handle: CURLINFO_TLS_SSL_PTR(3).
-    var isSessionResumed: Bool? {
-        guard Self.sharesOpenSSL, let tls = sluice_curl_openssl(handle) else { return nil }
-        return SSL_session_reused(OpaquePointer(tls)) == 1
+    var isSessionResumed: Bool? { openSSL.map { SSL_session_reused($0) == 1 } }
+
+    /// The TLS of the connection in use; nil where it is not of the OpenSSL that this program has.
+    var openSSL: OpaquePointer? {
+        guard Self.sharesOpenSSL else { return nil }
+        return sluice_curl_openssl(handle).map { OpaquePointer($0) }
     }
 
     /// Lets new connections resume sessions where libcurl by itself would not.
@@ -69,17 +72,27 @@ extension CurlEasy {
     /// same moment anyway, and each answer brings a ticket that takes the place of the former.
     func resumeWhereverPossible() {
         guard Self.sharesOpenSSL else { return }
-        _ = sluice_curl_set_ssl_context(handle, tlsWillBegin)
+        _ = sluice_curl_set_ssl_context(handle, tlsWillBegin, nil)
+    }
+
+    /// The same, and keeps sessions with the transfer's origin over restarts.
+    func resumeWhereverPossible(for transfer: Transfer) {
+        guard Self.sharesOpenSSL else { return }
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        _ = sluice_curl_set_ssl_context(handle, tlsWillBegin, context)
     }
 }
 
 /// CURLOPT_SSL_CTX_FUNCTION: called for each new connection, before its handshake.
 private func tlsWillBegin(
     _ easy: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
-    _ unused: UnsafeMutableRawPointer?
+    _ data: UnsafeMutableRawPointer?
 ) -> CURLcode {
     guard let context else { return CURLE_OK }
     sluice_ssl_allow_tickets(OpaquePointer(context))
     sluice_ssl_copy_sessions(OpaquePointer(context))
+    guard let data else { return CURLE_OK }
+    let transfer = Unmanaged<Transfer>.fromOpaque(data).takeUnretainedValue()
+    transfer.client?.keptSessions?.follow(OpaquePointer(context), to: transfer.origin)
     return CURLE_OK
 }

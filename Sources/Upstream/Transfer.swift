@@ -84,6 +84,12 @@ package final class Transfer {
     var requestsOfHop = 0
     @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
+    /// Addresses of the host that libcurl does not have yet.
+    var freshAddresses: String?
+    /// Why the lookup of the present hop's host failed, where that was done over HTTPS.
+    var lookupFault: LookupFault?
+    /// Whether its connection stands; only for one that sends no request.
+    var hasConnected = false
     var decodes = false
     /// What of the body is taken at most, in bytes after decoding.
     @exclusivity(unchecked) var bodyLimit = Int64.max

@@ -105,6 +105,11 @@ extension Transfer {
     /// On HTTP/2 there is always something to read, and answers name their request.
     fileprivate func mayUse(connectionFrom localPort: UInt16) -> Bool {
         guard let client else { return false }
+        if client.configuration.dohURL != nil { easy?.stopListening() }
+        if request.connectsOnly {
+            client.connected(self, localPort: localPort)
+            return true
+        }
         // libcurl repeats a request that got no answer on a kept connection: once is enough.
         requestsOfHop += 1
         if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
@@ -115,7 +120,9 @@ extension Transfer {
         guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(origin) else {
             return true
         }
-        isConnectionSpoilt = client.sockets.isSpoilt(localPort: localPort)
+        isConnectionSpoilt =
+            client.early.isTooOld(localPort: localPort, now: loop.now)
+            || client.sockets.isSpoilt(localPort: localPort)
         return !isConnectionSpoilt
     }
 

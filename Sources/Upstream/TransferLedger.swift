@@ -29,6 +29,15 @@ package struct TransferFigures: Sendable {
         }
         origins.note(hop, to: origin, bytes: bytes, isError: isError)
     }
+
+    /// Takes note of a connection that was opened before any request needed it.
+    package mutating func noteConnection(_ hop: HopTimes, to origin: Origin, in lane: Lane) {
+        connections.note(hop)
+        for phase in TransferPhase.ofConnecting {
+            if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
+        }
+        origins.noteConnection(hop, to: origin)
+    }
 }
 
 /// The figures of the clients of one loop; used on that loop only.

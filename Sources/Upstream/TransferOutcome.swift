@@ -80,6 +80,8 @@ extension Transfer {
         case .headTooLarge:
             // A line that we never saw, since libcurl gives up before its end.
             return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
+        case .resolve:
+            return lookupFailure()
         case .tls:
             // What OpenSSL says is what the operator needs; it names certificates, not secrets.
             return tlsFailure(for: code)

@@ -71,6 +71,8 @@ package struct TransferRequest: Sendable {
     /// On one that was used before, a request that the origin did not seem to notice is sent again
     /// by libcurl, which must not happen to one that may not be repeated (RFC 9110 section 9.2.2).
     package var usesFreshConnection: Bool
+    /// True opens a connection, unless one is idle, and sends nothing over it.
+    var connectsOnly = false
     /// True: asks for gzip, br and deflate and delivers the decoded body.
     ///
     /// False: asks for the identity coding and delivers whatever comes as it is.

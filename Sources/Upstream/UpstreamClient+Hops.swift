@@ -42,6 +42,7 @@ extension UpstreamClient {
     /// A head other than an interim one is complete; inside libcurl.
     func headArrived(_ transfer: Transfer) {
         transfer.lastByteAt = loop.now
+        if transfer.request.connectsOnly { return answeredUnasked(transfer) }
         for cookie in transfer.parser.fields.all(.setCookie) {
             transfer.setCookies.append(
                 ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
@@ -128,7 +129,10 @@ extension UpstreamClient {
             end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
             return
         }
-        let multi = transfer.lane == .express && busy ? sets.express : sets.shared
+        let isApart = transfer.lane == .express && busy
+        let multi = isApart ? sets.express : sets.shared
+        transfer.freshAddresses = addresses(for: transfer, isExpress: isApart)
+        transfer.lookupFault = nil
         transfer.parser = HeadParser()
         transfer.phase = .head
         transfer.discarded = 0
@@ -152,8 +156,8 @@ extension UpstreamClient {
         // To wait for a connection in the making pays only where it will be shared: on an HTTP/1.1
         // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
         let waits =
-            transfer.lane != .express
-            && multiplexingOrigins.contains(transfer.origin)
+            transfer.request.connectsOnly
+            || (transfer.lane != .express && multiplexingOrigins.contains(transfer.origin))
         easy.set(CURLOPT_PIPEWAIT, flag: waits)
         transfer.easy = easy
         transfer.multi = multi

@@ -1,6 +1,7 @@
 import CCurl
 import HTTP
 import Posix
+import Reactor
 import URISyntax
 
 // What each hop took, as libcurl tells it.
@@ -20,6 +21,14 @@ extension UpstreamClient {
     func noteEnd(of transfer: Transfer, _ result: TransferResult?) {
         guard let easy = transfer.easy else { return }
         transfer.measure()
+        if transfer.request.connectsOnly {
+            if easy.long(CURLINFO_NUM_CONNECTS) > 0, case .success? = result {
+                transfer.times.connection = .new
+                ledger.figures.noteConnection(
+                    transfer.times, to: transfer.origin, in: transfer.lane)
+            }
+            return
+        }
         var marks = HopTimes.Marks()
         marks.firstByte = easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
         marks.end = easy.microseconds(CURLINFO_TOTAL_TIME_T)
@@ -50,6 +59,7 @@ extension Transfer {
     fileprivate func measure() {
         guard let easy, times.tries == 0 else { return }
         times.tries = requestsOfHop
+        defer { noteAddress() }
         let isNew = easy.long(CURLINFO_NUM_CONNECTS) > 0
         var marks = HopTimes.Marks()
         marks.slot = (hopStartedAt - wantedAt).nanoseconds / 1_000
@@ -64,6 +74,15 @@ extension Transfer {
         times.connection = isNew ? .new : .reused
         if case .head = phase { return }
         times.version = parser.version
+    }
+
+    /// Remembers an address that took a connection.
+    private func noteAddress() {
+        guard times.connection == .new, route.isPlain, let client, let address = times.address
+        else {
+            return
+        }
+        client.names.connected(origin, to: address.host, now: loop.now)
     }
 
     /// Asks whether TLS of a connection that was made for this request resumed a session.

@@ -12,6 +12,8 @@ extension UpstreamClient {
     /// A transfer that is ahead of others, and those.
     struct Scouting {
         let scout: UInt64
+        /// Whether the scout only connects: its connection is free for another transfer afterwards.
+        let isEarly: Bool
         var following: [Transfer] = []
     }
 
@@ -24,17 +26,25 @@ extension UpstreamClient {
     /// It is sent by itself once that stands, has failed, or has taken too long.
     func followsScout(_ transfer: Transfer) -> Bool {
         let origin = transfer.origin
-        guard origin.scheme == .https, configuration.httpPreference == .http2OverTLS,
-            !transfer.hasFollowed, !transfer.request.usesFreshConnection,
-            !spokenVersions.contains(origin)
+        let isEarly = transfer.request.connectsOnly
+        let isUnknown =
+            origin.scheme == .https && configuration.httpPreference == .http2OverTLS
+            && !spokenVersions.contains(origin)
+        guard isUnknown || isEarly || !scoutings.isEmpty, !transfer.hasFollowed,
+            !transfer.request.usesFreshConnection
         else { return false }
-        guard scoutings[origin] == nil else {
+        if let scouting = scoutings[origin] {
+            // An early connection to an HTTP/1.1 origin will serve one transfer.
+            guard isUnknown || (scouting.isEarly && scouting.following.isEmpty) else {
+                return false
+            }
             transfer.hasFollowed = true
             scoutings[origin]?.following.append(transfer)
             return true
         }
+        guard isUnknown || isEarly else { return false }
         let id = transfer.id
-        scoutings[origin] = Scouting(scout: id)
+        scoutings[origin] = Scouting(scout: id, isEarly: isEarly)
         loop.schedule(after: Self.patience) { [weak self] _ in
             self?.endScouting(of: origin, by: id)
         }
@@ -85,7 +95,10 @@ extension UpstreamClient {
         if let former = transfer.connection { leave(former) }
         transfer.connection = connection
         users[connection, default: 0] += 1
-        guard origin.scheme == .https, users[connection] ?? 0 > 1 else { return false }
+        // With TCP Fast Open libcurl may not know the port.
+        guard origin.scheme == .https, localPort != 0, users[connection] ?? 0 > 1 else {
+            return false
+        }
         noteVersion(of: origin, isMultiplexing: true)
         return true
     }

@@ -20,6 +20,8 @@ package final class UpstreamClient {
     var counters = UpstreamStatistics()
     let ledger: TransferLedger
     let sessions: TLSSessions
+    /// Sessions that outlive the daemon; nil where it keeps none.
+    package var keptSessions: KeptSessions?
     /// What runs ahead of players, for whoever limits it.
     var meter = AheadMeter()
     var connections = RouteConnections()
@@ -38,6 +40,10 @@ package final class UpstreamClient {
     /// The transfers on each connection.
     var users: [Connection: Int] = [:]
     var sockets = KnownSockets()
+    var early = EarlyConnections()
+    var names: NamesInUse
+    var nameTimer: TimerID?
+    var isLookingUp = false
     private var nextID: UInt64 = 0
     var isShutDown = false
 
@@ -66,7 +72,9 @@ package final class UpstreamClient {
         self.loop = loop
         ledger = other?.ledger ?? TransferLedger()
         sessions = other?.sessions ?? TLSSessions()
+        keptSessions = other?.keptSessions
         self.configuration = configuration.normalised
+        names = NamesInUse(life: self.configuration.dnsCache)
         queue = AdmissionQueue(
             limits: AdmissionQueue.Limits(
                 slots: self.configuration.slots, expressCap: self.configuration.expressCap,
@@ -82,8 +90,7 @@ package final class UpstreamClient {
     package func start(
         _ request: TransferRequest, delegate: any TransferDelegate
     ) -> Transfer {
-        nextID += 1
-        let transfer = Transfer(request, id: nextID, client: self, delegate: delegate)
+        let transfer = Transfer(request, id: takeID(), client: self, delegate: delegate)
         live[transfer.id] = transfer
         counters.started += 1
         if isShutDown {
@@ -95,12 +102,18 @@ package final class UpstreamClient {
         return transfer
     }
 
+    func takeID() -> UInt64 {
+        nextID += 1
+        return nextID
+    }
+
     /// Transfers that libcurl works on now.
     package var transfersInFlight: Int { attached.count }
 
     /// Counters and gauges of this moment.
     package func statistics() -> UpstreamStatistics {
         var now = counters
+        now.early = early.counts
         now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
         now.peakSlotsInUse = queue.peakSlotsInUse
@@ -121,6 +134,7 @@ package final class UpstreamClient {
         isShutDown = true
         for transfer in live.values.sorted(by: { $0.id < $1.id }) { transfer.cancel() }
         idleHandles = []
+        keptSessions?.flush()
         connections = RouteConnections()
     }
 
@@ -170,6 +184,8 @@ extension UpstreamClient: CurlMultiOwner {
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
         if let error = transfer.failure {
             end(transfer, .failure(error))
+        } else if transfer.request.connectsOnly {
+            end(transfer, transfer.resultOfConnecting(code))
         } else if transfer.isConnectionSpoilt {
             // Nothing was sent yet.
             transfer.isConnectionSpoilt = false
@@ -192,7 +208,7 @@ extension UpstreamClient: CurlMultiOwner {
     func end(_ transfer: Transfer, _ result: TransferResult) {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
-        counters.count(result)
+        if !transfer.request.connectsOnly { counters.count(result) }
         noteEnd(of: transfer, result)
         if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
         detach(transfer)
@@ -263,7 +279,7 @@ extension UpstreamClient {
         }
     }
 
-    private func begin(_ transfer: Transfer) {
+    func begin(_ transfer: Transfer) {
         if !transfer.hasStarted {
             transfer.hasStarted = true
             transfer.grantedAt = loop.now

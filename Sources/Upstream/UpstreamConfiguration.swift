@@ -64,6 +64,16 @@ package struct UpstreamConfiguration: Sendable {
     /// policy applies to them too.
     package var resolve: [String] = []
 
+    /// The URL of a server that looks names up over HTTPS; nil for the system's resolver.
+    package var dohURL: String?
+    /// Looks names in use up again; the first time libcurl asks the system's resolver itself.
+    package var lookUp: NameLookup = systemAddresses
+    /// Whether the first bytes to an origin may be sent with the request for a connection.
+    package var usesFastOpen = false
+
+    /// The file of TLS sessions that outlive the daemon; nil keeps none.
+    package var sessionFile: String?
+
     package init() {}
 
     /// The same settings with every number brought into its range.

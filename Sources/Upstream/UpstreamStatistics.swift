@@ -18,6 +18,8 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var redirects = 0
     /// Connections opened, and used for a request.
     package var newConnections = 0
+    /// Early connections by the place of their result in `EarlyConnectionResult.allCases`.
+    package var early = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
     /// Body bytes of transfers that succeeded, after decoding.
     package var bytes: Int64 = 0
 

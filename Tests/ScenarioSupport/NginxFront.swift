@@ -8,6 +8,8 @@ package final class NginxFront: Sendable {
     package enum Source: Sendable {
         /// Passes requests on, unbuffered, so that faults and delays of the CDN show through.
         case proxy(FixtureCDN)
+        /// Passes requests on to another origin, such as `http://127.0.0.1:8080`.
+        case address(String)
         /// Serves the files of a folder itself.
         case folder(String)
     }
@@ -143,52 +145,60 @@ package final class NginxFront: Sendable {
             let place =
                 switch source {
                 case .folder(let root): "root \(root);"
-                case .proxy(let cdn):
-                    """
-                    proxy_pass \(cdn.baseURL);
-                    proxy_http_version 1.1;
-                    proxy_set_header Host $http_host;
-                    proxy_set_header Connection "";
-                    proxy_buffering off;
-                    proxy_next_upstream off;
-                    """
+                case .proxy(let cdn): passing(to: cdn.baseURL)
+                case .address(let url): passing(to: url)
                 }
-            return """
-                daemon off;
-                master_process off;
-                pid \(folder.file("nginx.pid"));
-                events { worker_connections 1024; }
-                http {
-                    log_format short '$server_protocol $status $request_method $request_uri $connection';
-                    access_log \(folder.file("access.log")) short;
-                    log_format handshakes '$connection $ssl_session_reused';
-                    access_log \(folder.file("handshakes.log")) handshakes;
-                    client_body_temp_path \(folder.file("body"));
-                    proxy_temp_path \(folder.file("proxy"));
-                    fastcgi_temp_path \(folder.file("fastcgi"));
-                    uwsgi_temp_path \(folder.file("uwsgi"));
-                    scgi_temp_path \(folder.file("scgi"));
-                    types {
-                        application/vnd.apple.mpegurl m3u8;
-                        video/mp2t ts;
-                        video/iso.segment m4s;
-                        video/mp4 mp4;
-                        audio/aac aac;
-                        text/vtt vtt;
-                    }
-                    default_type application/octet-stream;
-                    server {
-                        listen \(address):\(port) ssl\(http2 ? " http2" : "");
-                        ssl_certificate \(folder.file("server.pem"));
-                        ssl_certificate_key \(folder.file("server.key"));
-                        \(protocols.map { "ssl_protocols \($0);" } ?? "")
-                        \(asksForCertificate ? "ssl_client_certificate \(folder.file("ca.pem"));" : "")
-                        \(asksForCertificate ? "ssl_verify_client on;" : "")
-                        location / { \(place) }
-                    }
-                }
+            return text(place)
+        }
 
-                """
+        private func passing(to url: String) -> String {
+            """
+            proxy_pass \(url);
+            proxy_http_version 1.1;
+            proxy_set_header Host $http_host;
+            proxy_set_header Connection "";
+            proxy_buffering off;
+            proxy_next_upstream off;
+            """
+        }
+
+        private func text(_ place: String) -> String {
+            """
+            daemon off;
+            master_process off;
+            pid \(folder.file("nginx.pid"));
+            events { worker_connections 1024; }
+            http {
+                log_format short '$server_protocol $status $request_method $request_uri $connection';
+                access_log \(folder.file("access.log")) short;
+                log_format handshakes '$connection $ssl_session_reused';
+                access_log \(folder.file("handshakes.log")) handshakes;
+                client_body_temp_path \(folder.file("body"));
+                proxy_temp_path \(folder.file("proxy"));
+                fastcgi_temp_path \(folder.file("fastcgi"));
+                uwsgi_temp_path \(folder.file("uwsgi"));
+                scgi_temp_path \(folder.file("scgi"));
+                types {
+                    application/vnd.apple.mpegurl m3u8;
+                    video/mp2t ts;
+                    video/iso.segment m4s;
+                    video/mp4 mp4;
+                    audio/aac aac;
+                    text/vtt vtt;
+                }
+                default_type application/octet-stream;
+                server {
+                    listen \(address):\(port) ssl\(http2 ? " http2" : "");
+                    ssl_certificate \(folder.file("server.pem"));
+                    ssl_certificate_key \(folder.file("server.key"));
+                    \(protocols.map { "ssl_protocols \($0);" } ?? "")
+                    \(asksForCertificate ? "ssl_client_certificate \(folder.file("ca.pem"));" : "")
+                    \(asksForCertificate ? "ssl_verify_client on;" : "")
+                    location / { \(place) }
+                }
+            }
+
+            """
         }
     }
 }

@@ -18,11 +18,18 @@ package final class WayOutProxy: Sendable {
     private let kind: Kind
     private let user: String?
     private let password: String
+    /// Microseconds that each connection takes more.
+    private let delay: UInt32
     private let state = Mutex(State())
     package let port: UInt16
 
     /// Listens on a free port of 127.0.0.1, and asks for credentials where `user` is given.
-    package init(_ kind: Kind, user: String? = nil, password: String = "") throws {
+    ///
+    /// Each connection takes `delay` seconds, as over a long line.
+    package init(
+        _ kind: Kind, user: String? = nil, password: String = "", delay: Double = 0
+    ) throws {
+        self.delay = UInt32(delay * 1_000_000)
         self.kind = kind
         self.user = user
         self.password = password
@@ -62,6 +69,7 @@ package final class WayOutProxy: Sendable {
 
     private func connect(_ host: String, _ port: UInt16) -> Wire? {
         state.withLock { $0.asked.append("\(host):\(port)") }
+        usleep(delay)
         guard var name = try? HostPort(host: "127.0.0.1", port: port).socketAddress() else {
             return nil
         }

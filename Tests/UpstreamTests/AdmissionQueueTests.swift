@@ -28,6 +28,28 @@ import Upstream
 
     private func drained(_ queue: inout AdmissionQueue) -> [UInt64] { drain(&queue).map(\.id) }
 
+    @Test func `what need not run is admitted only where it keeps nobody waiting`() {
+        var queue = queue(slots: 2, perHost: 1)
+        let first = queue.admitAtOnce(entry(1))
+        #expect(first != nil && queue.inFlight(to: "h") == 1)
+        // The last slot is left, and the host has one connection only.
+        #expect(queue.admitAtOnce(entry(2, host: "other")) == nil)
+        _ = queue.enqueue(entry(3))
+        #expect(drained(&queue).isEmpty)
+        if let first { queue.release(first) }
+        #expect(queue.admitAtOnce(entry(4, host: "other")) == nil)
+        #expect(drained(&queue) == [3])
+    }
+
+    @Test func `what need not run keeps to the limit measured for a host`() {
+        var queue = queue()
+        queue.limitAhead(8, hosts: ["h": 1])
+        _ = queue.enqueue(entry(1, .prefetch))
+        #expect(drained(&queue) == [1])
+        #expect(queue.admitAtOnce(entry(2)) == nil)
+        #expect(queue.admitAtOnce(entry(3, host: "other")) != nil)
+    }
+
     @Test func `lanes go in their order and a lane goes in the order of coming`() {
         var queue = queue(slots: 1, express: 0)
         let lanes: [Lane] = [.background, .prefetch, .playback, .playback, .express, .prefetch]

@@ -17,9 +17,14 @@ extension DownloadOrder {
         guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
             throw .missing("url")
         }
-        guard let url = origin(text) else { throw .noURL }
+        let split = PlayerHeaders.split(Array(text.utf8))
+        let plain = split.map { String(decoding: $0.url, as: UTF8.self) } ?? text
+        guard let url = origin(plain) else { throw .noURL }
         self.init(url: url)
         var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
+        for header in split?.headers ?? [] {
+            entry += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
+        }
         for item in items where item.rawName != "url" && item.rawName != "token" {
             if item.rawName.hasPrefix("h_") {
                 entry += "&\(item.rawName)=\(item.rawValue ?? "")"

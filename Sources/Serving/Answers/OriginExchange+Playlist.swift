@@ -4,6 +4,7 @@ import HLS
 import HTTP
 import HTTPServer
 import Model
+import Origin
 import Playlists
 import Reactor
 import Store
@@ -131,6 +132,7 @@ extension OriginExchange {
         case .success(let made):
             if let list = made.drawn { drawn = list }
             then(.success(made.playlist))
+            if !made.origins.isEmpty { core.flights.connectEarly(to: made.origins) }
         case .failure(let failure): then(.failure(failure))
         }
     }

@@ -39,6 +39,8 @@ struct TextPreparation: Sendable {
         /// What look-ahead learns of it, with the generation of the object; nil where the text was
         /// in memory, and where nobody asked.
         var drawn: (generation: UInt64, list: DrawnList)?
+        /// Where a player will probably go next: origins to connect to early.
+        var origins: [Origin] = []
     }
 
     typealias Outcome = Result<Product, ProxyFailure>
@@ -74,10 +76,11 @@ struct TextPreparation: Sendable {
             try core.names.noteNames(in: (body, base), of: resource, object, options: reading)
             reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
             let text = transformed(body, to: key.form)
+            let channels = resource.role == .json ? nil : ChannelHeaders(text)
             let made =
                 resource.role == .json
                 ? Product(playlist: try rewriteJSON(text, base: base))
-                : try rewrite(text, base: base, to: key, reading)
+                : try rewrite(channels?.text ?? text, base: base, to: key, reading, channels)
             facts.keep(made.playlist, for: key, within: core.rewritten)
             return .success(made)
         } catch {
@@ -124,10 +127,11 @@ struct TextPreparation: Sendable {
 
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistReading
+        _ known: PlaylistReading, _ channels: ChannelHeaders?
     ) throws(PlaylistError) -> Product {
         let form = key.form
         let links = linkWriter(prefix: key.prefix)
+        var channelLinks = channels.map { ChannelLinks($0, of: resource, base: base, core) }
         var absoluteLinks: LinkWriter?
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
@@ -137,6 +141,7 @@ struct TextPreparation: Sendable {
         var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is judged once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
+        var early = EarlyOrigins(core.settings, list: base)
         // And one folder, which is nobody's that leads to us.
         var others: URLFolder?
         // Other forms than the origin's have other segments.
@@ -158,6 +163,7 @@ struct TextPreparation: Sendable {
                 } else {
                     isOwn = core.addresses.contains(neighbour)
                     judged = (neighbour, isOwn)
+                    if !isOwn { early.add(neighbour) }
                 }
                 others = isOwn ? nil : reference.place.folder
             }
@@ -167,6 +173,10 @@ struct TextPreparation: Sendable {
             let epoch =
                 shift.map { self.epoch(of: reference, in: $0) }
                 ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
+            if let own = channelLinks?.links(of: reference, prefix: key.prefix) {
+                own.append(reference, to: &output)
+                return true
+            }
             switch head?.link(of: reference) ?? .kept {
             case .origins: output.append(contentsOf: reference.url.bytes)
             case .kept where reference.tag == .dateRange:
@@ -192,7 +202,8 @@ struct TextPreparation: Sendable {
             known.keepsLines = true
             let shorter = OfflinePlaylist.cut(
                 try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
-            return try rewrite(shorter, base: base, to: key, known)
+            // The lines of the shorter list are others.
+            return try rewrite(shorter, base: base, to: key, known, nil)
         }
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
@@ -212,7 +223,8 @@ struct TextPreparation: Sendable {
             host: absoluteLinks == nil ? nil : host)
         return Product(
             playlist: playlist,
-            drawn: sketch.map { (object.generation, DrawnList(made.summary, $0)) })
+            drawn: sketch.map { (object.generation, DrawnList(made.summary, $0)) },
+            origins: resource.policy == .offline ? [] : early.origins)
     }
 
     /// What the names of the served list stood for when their segments were new; nil where those

@@ -153,6 +153,16 @@ struct Figures {
         return JSONValue.object(members).encoded + "\n"
     }
 
+    private var earlyConnections: String {
+        let name = "sluice_origin_early_connections_total"
+        var text = "# HELP \(name) Connections to origins named by playlists, before any request.\n"
+        text += "# TYPE \(name) counter\n"
+        for (result, count) in zip(EarlyConnectionResult.allCases, upstream.early) {
+            text += "\(name){result=\"\(result.rawValue)\"} \(count)\n"
+        }
+        return text
+    }
+
     /// Prometheus text exposition format 0.0.4.
     var prometheus: String {
         var text = ""
@@ -167,6 +177,6 @@ struct Figures {
                 "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
             text += "sluice_\(gauge.name) \(gauge.value)\n"
         }
-        return text + transfers.prometheus
+        return text + earlyConnections + transfers.prometheus
     }
 }

@@ -9,7 +9,10 @@ struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "url", abstract: "Print the URL that plays a URL through the daemon.")
 
-    @Argument(help: "The URL of a playlist or media file: http or https.")
+    @Argument(
+        help:
+            "The URL of a playlist or media file: http or https; headers may follow as in Kodi, URL|Name=value&Name=value."
+    )
     var url: String
 
     @Option(
@@ -30,14 +33,19 @@ struct URLCommand: ParsableCommand {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
         }
-        let url = Self.encoded(url)
+        let split = PlayerHeaders.split(Array(url.utf8))
+        if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) {
+            throw ValidationError(fault)
+        }
+        let headers = split?.headers ?? []
+        let url = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? url)
         do {
             _ = try AbsoluteURL(url)
         } catch {
             throw ValidationError("not usable: \(error)")
         }
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
-        if header.isEmpty, token == nil {
+        if header.isEmpty, headers.isEmpty, token == nil {
             print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
             return
         }
@@ -45,6 +53,9 @@ struct URLCommand: ParsableCommand {
         for line in header {
             let (name, value) = try HeaderArgument.entryItem(line)
             query += "&\(name)=\(PercentCoding.queryComponent(value))"
+        }
+        for header in headers {
+            query += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
         }
         if let dvr { query += "&dvr=\(dvr)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }

@@ -1,0 +1,24 @@
+import Glibc
+
+/// The addresses of a host by the system's resolver (getaddrinfo(3)), 16 at most; nil where it fails.
+///
+/// Blocks.
+package func systemAddresses(of host: String) -> [String]? {
+    var hints = addrinfo()
+    hints.ai_family = AF_UNSPEC
+    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+    var first: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, nil, &hints, &first) == 0 else { return nil }
+    defer { freeaddrinfo(first) }
+    var found: [String] = []
+    var next = first
+    while let each = next, found.count < 16 {
+        if let address = each.pointee.ai_addr.flatMap({ SocketAddress($0) }),
+            !found.contains(address.host)
+        {
+            found.append(address.host)
+        }
+        next = each.pointee.ai_next
+    }
+    return found
+}

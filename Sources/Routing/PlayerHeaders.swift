@@ -1,0 +1,217 @@
+// Request headers as players write them beside a URL: Kodi behind a `|`, VLC and Kodi in lines of a
+// channel list.
+import HTTP
+import URISyntax
+
+/// Reads the spellings of request headers.
+package enum PlayerHeaders {
+    /// The most headers of one URL or entry.
+    package static let most = 32
+    /// The most bytes of a value.
+    static let longestValue = 8 << 10
+
+    /// Cuts `URL|Name=value&Name=value` (values percent-encoded); nil where a URL ends in nothing like it.
+    ///
+    /// An encoded `|` may belong to a URL. It counts where the first name behind it is one that players
+    /// commonly set.
+    package static func split(_ bytes: [UInt8]) -> (url: [UInt8], headers: [Entry.Header])? {
+        let bar = UInt8(ascii: "|")
+        if let mark = bytes.firstIndex(of: bar), let headers = headers(bytes[(mark + 1)...]) {
+            return (Array(bytes[..<mark]), headers)
+        }
+        guard let mark = encodedBar(in: bytes), let headers = headers(bytes[(mark + 3)...]),
+            let first = headers.first, commonNames.contains(ASCII.lowercased(first.name))
+        else { return nil }
+        return (Array(bytes[..<mark]), headers)
+    }
+
+    private static func encodedBar(in bytes: [UInt8]) -> Int? {
+        guard bytes.count >= 3 else { return nil }
+        for index in 0..<(bytes.count - 2)
+        where bytes[index] == 0x25 && bytes[index + 1] == 0x37 && bytes[index + 2] | 0x20 == 0x63 {
+            return index
+        }
+        return nil
+    }
+
+    /// Reads `Name=value&Name=value`; nil unless all of it is that.
+    ///
+    /// Settings of Kodi that are no headers are left out; headers that may not be set are not, and
+    /// `fault` tells of them.
+    static func headers(_ text: ArraySlice<UInt8>) -> [Entry.Header]? {
+        var headers: [Entry.Header] = []
+        for item in text.split(separator: UInt8(ascii: "&")) {
+            guard let mark = item.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+            // Kodi has a mark for headers that are named like one of its settings.
+            let isMarked = item.first == UInt8(ascii: "!")
+            let name = item[(isMarked ? item.startIndex + 1 : item.startIndex)..<mark]
+            guard !name.isEmpty, name.allSatisfy(ASCII.isToken) else { return nil }
+            let text = String(decoding: name, as: UTF8.self)
+            if !isMarked, settings.contains(ASCII.lowercased(text)) { continue }
+            let value = PercentCoding.decode(item[(mark + 1)...])
+            headers.append(
+                Entry.Header(name: text, value: String(decoding: value, as: UTF8.self)))
+            guard headers.count <= most else { return headers }
+        }
+        return text.isEmpty ? nil : headers
+    }
+
+    /// What is wrong with the headers of one URL; nil if nothing.
+    ///
+    /// Names no value.
+    package static func fault(of headers: [Entry.Header]) -> String? {
+        if headers.count > most { return "more than \(most) headers stand behind the URL" }
+        for header in headers {
+            let name = "the header \(header.name.prefix(40)) behind the URL"
+            if let fault = header.fault { return "\(name) \(fault)" }
+            if header.value.utf8.count > longestValue {
+                return "\(name) has more than \(longestValue) bytes"
+            }
+        }
+        return nil
+    }
+
+    private static let commonNames: Set<String> = [
+        "user-agent", "referer", "origin", "cookie", "authorization", "accept", "accept-language",
+    ]
+
+    /// What Kodi reads itself behind a `|` (CurlFile.cpp).
+    private static let settings: Set<String> = [
+        "auth", "sslcipherlist", "connection-timeout", "failonerror", "redirect-limit", "postdata",
+        "active-remote", "customrequest", "acceptencoding", "noshout", "seekable", "verifypeer",
+    ]
+}
+
+extension Entry.Header {
+    /// What is wrong with a session header, nil if nothing: names are tokens, values hold no line
+    /// ends (RFC 9110 section 5), and framing is not the player's to set.
+    package var fault: String? {
+        guard !name.isEmpty, name.utf8.allSatisfy(ASCII.isToken) else {
+            return "does not name a header"
+        }
+        guard value.utf8.allSatisfy(ASCII.isFieldValue) else { return "holds a control character" }
+        return Self.framing.contains(ASCII.lowercased(name)) ? "is set by the daemon itself" : nil
+    }
+
+    private static let framing: Set<String> = [
+        "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "range",
+        "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect", "trailer",
+        "keep-alive", "proxy-connection", "proxy-authorization",
+    ]
+}
+
+/// The request headers that a channel list gives single entries, by the line of the entry.
+package struct ChannelHeaders: Sendable {
+    /// From 1; an entry without headers of its own has none.
+    package private(set) var byLine: [Int: [Entry.Header]] = [:]
+    /// The list without what stands behind the `|` of its entries.
+    package private(set) var text: [UInt8]
+    /// Entries with headers that may not be set; those are left out.
+    package private(set) var refused = 0
+
+    /// The most sets of headers that differ, since each is a session.
+    ///
+    /// Further entries have none.
+    package static let mostSets = 64
+
+    /// Nil for a list that gives none, as nearly all do.
+    package init?(_ body: [UInt8]) {
+        guard body.contains(UInt8(ascii: "|")) || Self.hasOptions(body) else { return nil }
+        text = []
+        var pending: [Entry.Header] = []
+        var sets: Set<[Entry.Header]> = []
+        var line = 0
+        var start = 0
+        while start < body.count {
+            line += 1
+            let end = body[start...].firstIndex(of: 0x0A) ?? body.count
+            let range = start..<end
+            defer { start = end + 1 }
+            let trimmed = Self.trimmed(body[range])
+            if trimmed.first == UInt8(ascii: "#") || trimmed.isEmpty {
+                if pending.count < PlayerHeaders.most { pending += Self.option(trimmed) }
+                text += body[range]
+            } else {
+                var headers = pending
+                pending = []
+                if Self.isAbsolute(trimmed), trimmed.contains(UInt8(ascii: "|")),
+                    let found = PlayerHeaders.split(Array(trimmed))
+                {
+                    headers += found.headers
+                    text += found.url
+                } else {
+                    text += body[range]
+                }
+                keep(headers, at: line, &sets)
+            }
+            if end < body.count { text.append(0x0A) }
+        }
+        if byLine.isEmpty, text == body { return nil }
+    }
+
+    private mutating func keep(
+        _ headers: [Entry.Header], at line: Int, _ sets: inout Set<[Entry.Header]>
+    ) {
+        guard !headers.isEmpty else { return }
+        var kept: [Entry.Header] = []
+        for header in headers.prefix(PlayerHeaders.most) {
+            guard PlayerHeaders.fault(of: [header]) == nil else {
+                refused += 1
+                continue
+            }
+            // The one that stands last holds, as in VLC.
+            kept.removeAll { ASCII.lowercased($0.name) == ASCII.lowercased(header.name) }
+            kept.append(header)
+        }
+        guard !kept.isEmpty else { return }
+        guard sets.contains(kept) || sets.count < Self.mostSets else {
+            refused += 1
+            return
+        }
+        sets.insert(kept)
+        byLine[line] = kept
+    }
+
+    private static func isAbsolute(_ line: ArraySlice<UInt8>) -> Bool {
+        line.starts(with: Array("http://".utf8)) || line.starts(with: Array("https://".utf8))
+    }
+
+    private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let end = line.lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? line.startIndex
+        return line[line.startIndex..<end].drop { $0 <= 0x20 }
+    }
+
+    private static let vlc = Array("#EXTVLCOPT:".utf8)
+    private static let kodi = Array("#KODIPROP:".utf8)
+
+    private static func hasOptions(_ body: [UInt8]) -> Bool {
+        body.split(separator: 0x0A).contains { line in
+            let line = trimmed(line)
+            return line.starts(with: vlc) || line.starts(with: kodi)
+        }
+    }
+
+    /// The headers of one line.
+    private static func option(_ line: ArraySlice<UInt8>) -> [Entry.Header] {
+        if line.starts(with: vlc) {
+            let (name, value) = pair(line.dropFirst(vlc.count))
+            let names = ["http-user-agent": "User-Agent", "http-referrer": "Referer"]
+            guard let name = names[name], !value.isEmpty else { return [] }
+            return [Entry.Header(name: name, value: String(decoding: value, as: UTF8.self))]
+        }
+        guard line.starts(with: kodi) else { return [] }
+        let (name, value) = pair(line.dropFirst(kodi.count))
+        let start = "inputstream.adaptive."
+        guard name.hasPrefix(start),
+            ["stream_headers", "manifest_headers", "common_headers"].contains(
+                String(name.dropFirst(start.count)))
+        else { return [] }
+        return PlayerHeaders.headers(value) ?? []
+    }
+
+    private static func pair(_ line: ArraySlice<UInt8>) -> (String, ArraySlice<UInt8>) {
+        let mark = line.firstIndex(of: UInt8(ascii: "=")) ?? line.endIndex
+        let name = String(decoding: trimmed(line[..<mark]), as: UTF8.self)
+        return (ASCII.lowercased(name), trimmed(line[min(mark + 1, line.endIndex)...]))
+    }
+}

@@ -1,0 +1,91 @@
+import CCurl
+import Glibc
+import Posix
+
+// Name lookups over HTTPS (RFC 8484). libcurl answers a failed lookup with one code, whoever failed; what
+// happened stands in its verbose messages only.
+
+/// What libcurl said of a lookup over HTTPS that failed.
+enum LookupFault: Sendable, Hashable {
+    /// The server could not be reached, or its answer was none; holds the reason.
+    case server(String)
+    /// The server answered that it has no address.
+    case noAddress
+
+    /// Reads a verbose message; nil for those that tell of nothing like it.
+    init?(message: String) {
+        let request = "DoH request "
+        if message.hasPrefix(request) {
+            self = .server(String(message.dropFirst(request.count)))
+            return
+        }
+        let result = "DoH: "
+        guard message.hasPrefix(result), let end = message.firstRange(of: " type ") else {
+            return nil
+        }
+        switch message[..<end.lowerBound].dropFirst(result.count) {
+        case "Bad RCODE", "No content": self = .noAddress
+        case let reason: self = .server("its answer is no DNS message (\(reason))")
+        }
+    }
+}
+
+extension Transfer {
+    /// Keeps the first message about the server; it is the cause of the others.
+    func take(lookupMessage message: String) {
+        guard let fault = LookupFault(message: message) else { return }
+        if case .server = lookupFault { return }
+        lookupFault = fault
+    }
+
+    /// The failure of a lookup, which says who failed.
+    func lookupFailure() -> UpstreamError {
+        guard client?.configuration.dohURL != nil else {
+            return UpstreamError(.resolve, host: host)
+        }
+        guard case .server(let reason)? = lookupFault else {
+            return UpstreamError(
+                .resolve, host: host, detail: "the DNS server of --doh-url knows no address of it")
+        }
+        var error = UpstreamError(
+            .resolve, host: host,
+            detail: "the DNS server of --doh-url failed, not the origin: \(reason)")
+        error.advice = "check that --doh-url is right and its server can be reached"
+        return error
+    }
+}
+
+extension CurlEasy {
+    /// Where libcurl writes what it says of its own requests to the server.
+    private nonisolated(unsafe) static let nowhere = fopen("/dev/null", "we")
+
+    /// Has names looked up by a server.
+    func lookUp(overHTTPS url: String) {
+        guard let nowhere = Self.nowhere else { return }
+        set(CURLOPT_DOH_URL, url)
+        set(CURLOPT_STDERR, pointer: UnsafeMutableRawPointer(nowhere))
+    }
+
+    /// Listens to what libcurl says of the lookup, until the connection stands.
+    func listenToLookup(of transfer: Transfer) {
+        sluice_curl_set_debug(handle, verboseMessage, Unmanaged.passUnretained(transfer).toOpaque())
+        set(CURLOPT_VERBOSE, flag: true)
+    }
+
+    func stopListening() { set(CURLOPT_VERBOSE, flag: false) }
+}
+
+/// CURLOPT_DEBUGFUNCTION.
+private func verboseMessage(
+    _ easy: UnsafeMutableRawPointer?, _ kind: curl_infotype, _ text: UnsafeMutablePointer<CChar>?,
+    _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> CInt {
+    guard kind == CURLINFO_TEXT, let text, let context, count >= 4, count < 512,
+        memcmp(text, "DoH", 3) == 0
+    else { return 0 }
+    let bytes = UnsafeRawBufferPointer(start: text, count: count)
+    let message = String(decoding: bytes, as: UTF8.self)
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    transfer.take(lookupMessage: String(message.prefix { $0 != "\n" }))
+    return 0
+}

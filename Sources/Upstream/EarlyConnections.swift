@@ -1,0 +1,184 @@
+// Connections that are opened before anything is asked for over them.
+import CCurl
+import COpenSSL
+import HTTP
+package import Posix
+import Reactor
+package import URISyntax
+
+/// What became of early connections.
+package enum EarlyConnectionResult: String, Sendable, Hashable, CaseIterable {
+    /// A connection was opened.
+    case opened
+    /// An idle or shared connection was there.
+    case present
+    /// The name, the connection or TLS failed.
+    case failed
+    /// No slot, or no room at the host.
+    case skipped
+}
+
+/// The state of early connections of one client; bounded.
+struct EarlyConnections {
+    /// How often each result occurred, by its place in `allCases`.
+    private(set) var counts = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
+    /// False once libcurl has sent a request although it must not.
+    var isPossible = true
+    /// Until when an origin is left alone.
+    private var pauses: [Origin: Monotonic] = [:]
+    /// When the connections that no request has used were opened, by their local port.
+    private var unused: [UInt16: Monotonic] = [:]
+
+    /// Between two tries at an origin, as long as the connection may be expected to be there.
+    private static let pause = Interval.seconds(5 as Int64)
+    private static let pauseAfterFailure = Interval.seconds(30 as Int64)
+    /// The most origins, and the most connections, that are remembered.
+    private static let most = 256
+    /// An older connection is not used.
+    ///
+    /// Some servers answer a connection without a request with 408, which would be taken for the answer
+    /// to the first request. The shortest limits in use are 5 seconds.
+    private static let longestUnused = Interval.seconds(4 as Int64)
+
+    mutating func note(_ result: EarlyConnectionResult, at origin: Origin, now: Monotonic) {
+        for (place, each) in EarlyConnectionResult.allCases.enumerated() where each == result {
+            counts[place] += 1
+        }
+        if result == .failed { pauses[origin] = now + Self.pauseAfterFailure }
+    }
+
+    /// Whether an origin may be tried now; if so, it is left alone for a while.
+    mutating func begin(_ origin: Origin, now: Monotonic) -> Bool {
+        guard isPossible else { return false }
+        if let until = pauses[origin], until > now { return false }
+        if pauses.count >= Self.most { pauses = pauses.filter { $0.value > now } }
+        if pauses.count >= Self.most { return false }
+        pauses[origin] = now + Self.pause
+        return true
+    }
+
+    /// Remembers a connection that was opened.
+    mutating func opened(localPort: UInt16, now: Monotonic) {
+        if unused.count >= Self.most { unused.removeAll() }
+        unused[localPort] = now
+    }
+
+    /// Whether a connection has waited too long for its first request.
+    mutating func isTooOld(localPort: UInt16, now: Monotonic) -> Bool {
+        guard !unused.isEmpty, let opened = unused.removeValue(forKey: localPort) else {
+            return false
+        }
+        return now - opened > Self.longestUnused
+    }
+}
+
+extension UpstreamClient {
+    /// Opens a connection to an origin, unless one is idle there, and sends no request.
+    ///
+    /// It takes a slot while it is being opened, and is given up where none is to spare. A transfer to
+    /// the same origin waits for it for a moment instead of opening another one.
+    package func connectEarly(to origin: Origin, timeout: Interval) {
+        guard !isShutDown, depth == 0, scoutings[origin] == nil,
+            early.begin(origin, now: loop.now), let root = try? AbsoluteURL("\(origin)/")
+        else { return }
+        var request = TransferRequest(url: root)
+        request.method = .head
+        request.connectsOnly = true
+        request.followsRedirects = false
+        request.timeouts.connect = timeout
+        request.timeouts.firstByte = timeout
+        let transfer = Transfer(
+            request, id: takeID(), client: self, delegate: EarlyConnectionDelegate(self))
+        guard let slot = queue.admitAtOnce(entry(for: transfer)) else {
+            return early.note(.skipped, at: origin, now: loop.now)
+        }
+        live[transfer.id] = transfer
+        transfer.slot = slot
+        transfer.state = .running
+        begin(transfer)
+    }
+
+    /// The connection stands; inside libcurl, before it writes the request.
+    func connected(_ transfer: Transfer, localPort: UInt16) {
+        transfer.noteHandshake()
+        transfer.hasConnected = true
+        let origin = transfer.origin
+        if transfer.isNewConnection {
+            early.opened(localPort: localPort, now: loop.now)
+            // What a TLS connection has to read may be tickets; what a plain one has is nobody's answer.
+            if origin.scheme == .http { _ = sockets.isSpoilt(localPort: localPort) }
+        }
+        if let isHTTP2 = transfer.easy?.hasNegotiatedHTTP2 {
+            noteVersion(of: origin, isMultiplexing: isHTTP2)
+        }
+        endScouting(by: transfer)
+    }
+
+    /// An answer to a transfer that must not have sent anything: this libcurl cannot connect only.
+    func answeredUnasked(_ transfer: Transfer) {
+        early.isPossible = false
+        fail(transfer, UpstreamError(.protocolError, host: transfer.host))
+    }
+}
+
+/// Counts what becomes of an early connection.
+private final class EarlyConnectionDelegate: TransferDelegate {
+    private weak var client: UpstreamClient?
+
+    init(_ client: UpstreamClient) { self.client = client }
+
+    func transfer(_ transfer: Transfer, didReceive head: TransferHead) {}
+
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        .consumed
+    }
+
+    func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
+        guard let client else { return }
+        var outcome = EarlyConnectionResult.failed
+        if case .success(let timings) = result {
+            outcome = timings.hop.connection == .new ? .opened : .present
+        }
+        client.early.note(outcome, at: transfer.origin, now: client.loop.now)
+    }
+}
+
+extension Transfer {
+    /// Whether libcurl opened a connection for this hop.
+    var isNewConnection: Bool { easy.map { $0.long(CURLINFO_NUM_CONNECTS) > 0 } ?? false }
+
+    /// What the end of a transfer means that sends no request.
+    func resultOfConnecting(_ code: CURLcode) -> TransferResult {
+        guard hasConnected, code == CURLE_BAD_FUNCTION_ARGUMENT else {
+            return .failure(error(for: code))
+        }
+        var timings = TransferTimings()
+        if isNewConnection { timings.hop.connection = .new }
+        return .success(timings)
+    }
+}
+
+extension CurlEasy {
+    /// Lets libcurl open a connection and write no request.
+    ///
+    /// A date that no calendar has cannot be written as If-Modified-Since: libcurl gives the request up
+    /// when the connection stands, before the first byte, and keeps the connection. Connections of
+    /// CURLOPT_CONNECT_ONLY are not reused, and aborting in CURLOPT_PREREQFUNCTION closes those of
+    /// HTTP/1.1. If a later libcurl wrote the request nevertheless, it would be a HEAD for the root.
+    func sendNothing() {
+        set(CURLOPT_TIMECONDITION, Int(CURL_TIMECOND_IFMODSINCE.rawValue))
+        set(CURLOPT_TIMEVALUE_LARGE, large: .max)
+    }
+
+    /// Whether TLS agreed on HTTP/2 (RFC 7301); nil where that cannot be known.
+    ///
+    /// Only while the connection belongs to the handle: CURLINFO_TLS_SSL_PTR(3).
+    var hasNegotiatedHTTP2: Bool? {
+        guard let tls = openSSL else { return nil }
+        var name: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        SSL_get0_alpn_selected(tls, &name, &length)
+        guard let name else { return false }
+        return Array(UnsafeBufferPointer(start: name, count: Int(length))) == Array("h2".utf8)
+    }
+}

@@ -1,0 +1,108 @@
+import Posix
+import URISyntax
+
+/// The names of origins in use, which are looked up again before libcurl forgets their addresses.
+///
+/// Pure: it is told what is used and what a lookup found, and says what to look up and what to hand to
+/// libcurl.
+struct NamesInUse {
+    private struct Entry {
+        var usedAt: Monotonic
+        /// The latest try, or the first use, when libcurl looks the name up itself.
+        var triedAt: Monotonic
+        /// When the addresses were found.
+        var foundAt: Monotonic
+        var addresses: [String] = []
+        /// Grows with each result that libcurl has to be handed.
+        var generation = 0
+        /// What the shared and the express connections have been handed.
+        var handed = (shared: 0, express: 0)
+    }
+
+    /// How long libcurl keeps addresses.
+    private let life: Interval
+    private var entries: [Origin: Entry] = [:]
+
+    private static let most = 256
+    /// Addresses are used for so long while the resolver fails (compare RFC 8767).
+    private static let longestStale = Interval.seconds(3_600 as Int64)
+
+    init(life: Interval) { self.life = life }
+
+    private var half: Interval { Interval(nanoseconds: life.nanoseconds / 2) }
+    /// How often to ask what is due.
+    var turn: Interval { Interval(nanoseconds: max(life.nanoseconds / 8, 50_000_000)) }
+
+    /// A transfer is about to use a name.
+    ///
+    /// - Returns: an entry for CURLOPT_RESOLVE(3), where its connections do not have these addresses yet.
+    mutating func use(_ origin: Origin, isExpress: Bool, now: Monotonic) -> String? {
+        guard var entry = entries[origin] else {
+            add(origin, now: now)
+            return nil
+        }
+        if now - entry.triedAt > life {
+            // It was out of use, and libcurl looks it up.
+            entry = Entry(usedAt: now, triedAt: now, foundAt: now)
+        }
+        entry.usedAt = now
+        defer { entries[origin] = entry }
+        let handed = isExpress ? entry.handed.express : entry.handed.shared
+        guard handed != entry.generation, !entry.addresses.isEmpty else { return nil }
+        if isExpress {
+            entry.handed.express = entry.generation
+        } else {
+            entry.handed.shared = entry.generation
+        }
+        let list = entry.addresses.map { $0.utf8.contains(0x3A) ? "[\($0)]" : $0 }
+        // With the sign they expire as those that libcurl looked up itself.
+        return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"
+    }
+
+    private mutating func add(_ origin: Origin, now: Monotonic) {
+        guard SocketAddress(host: origin.host, port: 0) == nil else { return }
+        if entries.count >= Self.most { entries = entries.filter { now - $0.value.usedAt <= life } }
+        guard entries.count < Self.most else { return }
+        entries[origin] = Entry(usedAt: now, triedAt: now, foundAt: now)
+    }
+
+    /// A new connection has this peer: an address to keep, should the first lookup fail.
+    mutating func connected(_ origin: Origin, to address: String, now: Monotonic) {
+        guard entries[origin]?.addresses.isEmpty == true else { return }
+        entries[origin]?.addresses = [address]
+        entries[origin]?.foundAt = now
+    }
+
+    /// The hosts to look up now: half of the life of their addresses has gone, and they were used since
+    /// the latest lookup.
+    mutating func due(now: Monotonic) -> [String] {
+        var hosts: Set<String> = []
+        for (origin, entry) in entries
+        where now - entry.triedAt >= half && entry.usedAt >= entry.triedAt {
+            entries[origin]?.triedAt = now
+            hosts.insert(origin.host)
+        }
+        return hosts.sorted()
+    }
+
+    /// Takes what a lookup found; nil where it failed: then former addresses stay in use.
+    mutating func take(_ addresses: [String]?, of host: String, now: Monotonic) {
+        for (origin, entry) in entries where origin.host == host {
+            var entry = entry
+            entry.triedAt = now
+            if let addresses, !addresses.isEmpty {
+                entry.addresses = addresses
+                entry.foundAt = now
+            } else if now - entry.foundAt > Self.longestStale {
+                entry.addresses = []
+            }
+            entry.generation += 1
+            entries[origin] = entry
+        }
+    }
+
+    /// Whether any name was used within the life of its addresses.
+    func areInUse(now: Monotonic) -> Bool {
+        entries.values.contains { now - $0.usedAt <= life }
+    }
+}

@@ -1,0 +1,104 @@
+import Numbers
+import URISyntax
+
+/// TLS sessions with origins as they are kept over restarts: pure, text in and text out.
+///
+/// The first line names the format, the second the certificates that were trusted; each further one is a
+/// session: scheme, host and port of the origin, the second of the wall clock at which it ends, and the
+/// session in base64 (d2i_SSL_SESSION(3)).
+struct SessionFile: Sendable, Equatable {
+    struct Ticket: Sendable, Equatable {
+        /// Seconds since 1970.
+        var end: Int64
+        var bytes: [UInt8]
+    }
+
+    /// The file of trusted certificates in use; empty for the system's.
+    ///
+    /// Sessions stand for a check of certificates, and hold only for the trust that these were checked
+    /// with.
+    let trust: String
+    private(set) var tickets: [Origin: Ticket] = [:]
+
+    static let format = "sluice TLS sessions 1"
+    static let mostTickets = 256
+    /// A session with a long chain of certificates has about 3 KB.
+    static let mostBytes = 16 << 10
+    /// The most bytes of a file.
+    static let mostText = 8 << 20
+    /// Sessions are kept for a day at most, as a certificate may be withdrawn meanwhile.
+    static let longestLife: Int64 = 86_400
+
+    init(trust: String) { self.trust = trust.filter { $0 != "\n" } }
+
+    /// Reads a file; nil for one of another format.
+    ///
+    /// Sessions made with other trust, ended ones and lines that cannot be read are left out.
+    init?(_ text: String, trust: String, now: Int64) {
+        self.init(trust: trust)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count >= 2, lines[0] == Self.format else { return nil }
+        guard lines[1] == "trust \(self.trust)" else { return }
+        for line in lines.dropFirst(2).prefix(Self.mostTickets) {
+            let words = line.split(separator: " ")
+            guard words.count == 3, let url = try? AbsoluteURL("\(words[0])/"),
+                url.scheme == .https,
+                let end = OutsideNumber.integer(
+                    String(words[1]),
+                    in: now.addingSaturated(1)...now.addingSaturated(Self.longestLife)),
+                words[2].utf8.count <= Self.mostBytes * 2,
+                let bytes = Self.bytes(ofBase64: words[2])
+            else { continue }
+            tickets[url.origin] = Ticket(end: end, bytes: bytes)
+        }
+    }
+
+    /// The file without ended sessions.
+    func text(now: Int64) -> String {
+        var text = "\(Self.format)\ntrust \(trust)\n"
+        let live = tickets.filter { $0.value.end > now }
+        for (origin, ticket) in live.sorted(by: { $0.value.end > $1.value.end }) {
+            text += "\(origin) \(ticket.end) \(base64(ticket.bytes))\n"
+        }
+        return text
+    }
+
+    /// Takes the latest session of an origin, in place of a former one.
+    mutating func keep(_ bytes: [UInt8], of origin: Origin, until end: Int64, now: Int64) {
+        guard bytes.count <= Self.mostBytes, end > now else { return }
+        if tickets.count >= Self.mostTickets, tickets[origin] == nil {
+            guard let first = tickets.min(by: { $0.value.end < $1.value.end }) else { return }
+            tickets[first.key] = nil
+        }
+        tickets[origin] = Ticket(end: min(end, now + Self.longestLife), bytes: bytes)
+    }
+
+    /// The session of an origin; nil for none that has not ended.
+    func session(of origin: Origin, now: Int64) -> [UInt8]? {
+        guard let ticket = tickets[origin], ticket.end > now else { return nil }
+        return ticket.bytes
+    }
+
+    /// RFC 4648 section 4; nil for anything else.
+    private static func bytes(ofBase64 text: Substring) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var (bits, count): (UInt32, Int) = (0, 0)
+        for character in text.utf8 where character != 0x3D {
+            let value: UInt8
+            switch character {
+            case 0x41...0x5A: value = character - 0x41
+            case 0x61...0x7A: value = character - 0x61 + 26
+            case 0x30...0x39: value = character - 0x30 + 52
+            case 0x2B: value = 62
+            case 0x2F: value = 63
+            default: return nil
+            }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+        }
+        return bytes.isEmpty ? nil : bytes
+    }
+}

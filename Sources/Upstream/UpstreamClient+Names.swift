@@ -1,0 +1,63 @@
+import Glibc
+import Posix
+import Reactor
+
+/// Finds the addresses of a host; nil where it fails.
+///
+/// May block for many seconds.
+package typealias NameLookup = @Sendable (String) -> [String]?
+
+/// Looks names in use up again, away from the loop.
+extension UpstreamClient {
+    /// Whether names are looked up by libcurl through the system's resolver, and kept for a while.
+    private func asksSystem(_ transfer: Transfer) -> Bool {
+        transfer.route.isPlain && configuration.dohURL == nil && configuration.resolve.isEmpty
+            && configuration.dnsCache > .zero
+    }
+
+    /// Notes that a transfer is about to use its host's name.
+    ///
+    /// - Returns: addresses that libcurl has to be handed, as CURLOPT_RESOLVE(3) has them.
+    func addresses(for transfer: Transfer, isExpress: Bool) -> String? {
+        guard asksSystem(transfer) else { return nil }
+        let found = names.use(transfer.origin, isExpress: isExpress, now: loop.now)
+        watchNames()
+        return found
+    }
+
+    private func watchNames() {
+        guard nameTimer == nil, !isShutDown, names.areInUse(now: loop.now) else { return }
+        nameTimer = loop.schedule(after: names.turn) { [weak self] _ in
+            guard let self else { return }
+            nameTimer = nil
+            lookUpNames()
+            watchNames()
+        }
+    }
+
+    private func lookUpNames() {
+        guard !isLookingUp else { return }
+        let hosts = names.due(now: loop.now)
+        guard !hosts.isEmpty else { return }
+        let bound = LoopBound(WeakClient(self), to: loop)
+        let lookUp = configuration.lookUp
+        // A thread for each round: one that waits for a resolver must not hold up the end of the daemon.
+        let thread = try? PosixThread(name: "names") {
+            pthread_detach(pthread_self())
+            for host in hosts {
+                let found = lookUp(host)
+                bound.enqueue { weak, loop in
+                    weak.client?.names.take(found, of: host, now: loop.now)
+                }
+            }
+            bound.enqueue { weak, _ in weak.client?.isLookingUp = false }
+        }
+        isLookingUp = thread != nil
+    }
+
+    private final class WeakClient {
+        weak var client: UpstreamClient?
+
+        init(_ client: UpstreamClient) { self.client = client }
+    }
+}

@@ -1,0 +1,74 @@
+import Routing
+import Testing
+
+@Suite struct `Headers that players write beside a URL` {
+    private static func split(_ text: String) -> (String, [String])? {
+        PlayerHeaders.split(Array(text.utf8)).map { split in
+            (
+                String(decoding: split.url, as: UTF8.self),
+                split.headers.map { "\($0.name): \($0.value)" }
+            )
+        }
+    }
+
+    @Test(arguments: [
+        ("http://h/a|User-Agent=A%20B", ["User-Agent: A B"]),
+        ("http://h/a|X-A=1&X-B=2%26", ["X-A: 1", "X-B: 2&"]),
+        ("http://h/a|x=a=b+c", ["x: a=b+c"]),
+        ("http://h/a|seekable=0&!seekable=1", ["seekable: 1"]),
+        ("http://h/a|verifypeer=false", []),
+        ("http://h/a%7cReferer=b", ["Referer: b"]),
+    ])
+    func `a suffix is cut off and read`(text: String, headers: [String]) throws {
+        let found = try #require(Self.split(text))
+        #expect(found.0 == "http://h/a" && found.1 == headers)
+    }
+
+    @Test(arguments: [
+        "http://h/a", "http://h/a|", "http://h/a|b", "http://h/a|b c=d", "http://h/a|=d",
+        "http://h/a%7Cb=c", "http://h/a?q=%7C", "%7", "",
+    ])
+    func `what is no suffix belongs to the URL`(text: String) {
+        #expect(Self.split(text) == nil)
+    }
+
+    @Test func `the number of headers and their size are limited`() throws {
+        let many = "http://h/a|" + (0..<10_000).map { "x\($0)=1" }.joined(separator: "&")
+        let long = "http://h/a|x=" + String(repeating: "y", count: 9_000)
+        for text in [many, long] {
+            let split = try #require(PlayerHeaders.split(Array(text.utf8)))
+            #expect(split.headers.count <= PlayerHeaders.most + 1)
+            #expect(PlayerHeaders.fault(of: split.headers) != nil)
+        }
+    }
+
+    private static func channels(_ text: String) -> ChannelHeaders? {
+        ChannelHeaders(Array(text.utf8))
+    }
+
+    @Test func `a list without headers is left as it is`() {
+        #expect(Self.channels("#EXTM3U\n#EXTINF:4,\na.ts\n") == nil)
+        #expect(Self.channels("#EXTM3U\n#EXTINF:4,a|b\na|b=c.ts\n#KODIPROP:x=y\n") == nil)
+        #expect(Self.channels("") == nil)
+    }
+
+    @Test func `headers hold for the entry behind them, and the last of a name`() throws {
+        let list = try #require(
+            Self.channels(
+                "#EXTM3U\r\n#EXTVLCOPT:http-user-agent=A\r\n#EXTINF:-1,x\r\nhttp://h/1|User-Agent=B\r\nhttp://h/2"
+            ))
+        #expect(list.byLine.keys.sorted() == [4])
+        #expect(list.byLine[4]?.map(\.value) == ["B"])
+        #expect(list.text.suffix(21) == Array("http://h/1\nhttp://h/2".utf8)[...])
+    }
+
+    @Test func `unsafe headers are left out and counted, and sets are limited`() throws {
+        let unsafe = try #require(
+            Self.channels("#EXTVLCOPT:http-user-agent=a\u{1}b\nhttp://h/1|Host=x\n"))
+        #expect(unsafe.byLine.isEmpty && unsafe.refused == 2)
+        let lines = (0..<200).map { "http://h/\($0)|X-A=\($0 % 100)\n" }.joined()
+        let list = try #require(Self.channels(lines))
+        #expect(Set(list.byLine.values).count == ChannelHeaders.mostSets)
+        #expect(list.byLine.count == 2 * ChannelHeaders.mostSets && list.refused == 72)
+    }
+}

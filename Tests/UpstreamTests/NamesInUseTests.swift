@@ -1,0 +1,177 @@
+// Names that are looked up again while they are in use, and how connections begin.
+import Glibc
+import HTTP
+import Posix
+import Synchronization
+import Testing
+import URISyntax
+@testable import Upstream
+
+@Suite struct `Names in use` {
+    private static let origin = Origin(scheme: .http, host: "film.test", port: 80)
+
+    private static func at(_ seconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: 1_000_000_000_000 + seconds * 1_000_000_000)
+    }
+
+    private static func table() -> NamesInUse {
+        var table = NamesInUse(life: .seconds(60 as Int64))
+        #expect(table.use(origin, isExpress: false, now: at(0)) == nil)
+        return table
+    }
+
+    @Test func `a name in use is looked up when half of its life has gone, and not before`() {
+        var table = Self.table()
+        #expect(table.due(now: Self.at(29)) == [])
+        #expect(table.due(now: Self.at(30)) == ["film.test"])
+        // Once, until it is used again.
+        #expect(table.due(now: Self.at(60)) == [])
+        _ = table.use(Self.origin, isExpress: false, now: Self.at(61))
+        #expect(table.due(now: Self.at(62)) == ["film.test"])
+    }
+
+    @Test func `what was found is handed once to the connections of each kind`() {
+        var table = Self.table()
+        table.take(["192.0.2.1", "2001:db8::1"], of: "film.test", now: Self.at(30))
+        for isExpress in [false, true] {
+            let first = table.use(Self.origin, isExpress: isExpress, now: Self.at(31))
+            #expect(first == "+film.test:80:192.0.2.1,[2001:db8::1]")
+            #expect(table.use(Self.origin, isExpress: isExpress, now: Self.at(32)) == nil)
+        }
+    }
+
+    @Test func `former addresses stay in use while the resolver fails, for an hour`() {
+        var table = Self.table()
+        table.connected(Self.origin, to: "192.0.2.7", now: Self.at(1))
+        for second in stride(from: Int64(30), through: 3_600, by: 30) {
+            table.take(nil, of: "film.test", now: Self.at(second))
+            let handed = table.use(Self.origin, isExpress: false, now: Self.at(second))
+            #expect(handed == "+film.test:80:192.0.2.7")
+        }
+        table.take(nil, of: "film.test", now: Self.at(3_630))
+        #expect(table.use(Self.origin, isExpress: false, now: Self.at(3_630)) == nil)
+    }
+
+    @Test func `a name that comes back after its life is libcurl's to look up`() {
+        var table = Self.table()
+        table.take(["192.0.2.1"], of: "film.test", now: Self.at(30))
+        #expect(table.use(Self.origin, isExpress: false, now: Self.at(91)) == nil)
+        #expect(!table.areInUse(now: Self.at(152)) && table.areInUse(now: Self.at(120)))
+    }
+
+    @Test func `addresses are no names, and the table is bounded`() {
+        var table = NamesInUse(life: .seconds(60 as Int64))
+        for host in ["192.0.2.1", "2001:db8::1"] {
+            let origin = Origin(scheme: .http, host: host, port: 80)
+            #expect(table.use(origin, isExpress: false, now: Self.at(0)) == nil)
+        }
+        #expect(table.due(now: Self.at(60)) == [])
+        for number in 0..<1_000 {
+            let origin = Origin(scheme: .http, host: "h\(number).test", port: 80)
+            _ = table.use(origin, isExpress: false, now: Self.at(0))
+        }
+        #expect(table.due(now: Self.at(60)).count == 256)
+    }
+
+    /// Answers with addresses in their order, and with the last one for ever.
+    private final class Resolver: Sendable {
+        let answers: [[String]?]
+        let asked = Mutex(0)
+
+        init(_ answers: [[String]?]) { self.answers = answers }
+
+        func look(_ host: String) -> [String]? {
+            asked.withLock { asked in
+                asked += 1
+                return answers[min(asked, answers.count) - 1]
+            }
+        }
+    }
+
+    @Test func `connections go to the new address, also while the resolver fails`() throws {
+        // libcurl itself takes every such name for 127.0.0.1.
+        let host = "film.localhost"
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array("x".utf8))
+            return .close
+        }
+        defer { origin.stop() }
+        let resolver = Resolver([["127.0.0.1"], ["127.0.0.2"], nil])
+        let harness = try Harness {
+            // libcurl counts in whole seconds.
+            $0.dnsCache = .seconds(3 as Int64)
+            $0.lookUp = { resolver.look($0) }
+        }
+        defer { harness.stop() }
+        func fetch() throws -> Record { try harness.fetch(origin.url("/", host: host)) }
+        #expect(try fetch().heads.first?.remoteAddress?.host == "127.0.0.1")
+        // Nobody listens at the second address: it was used if the connection is refused.
+        var failure: UpstreamError?
+        comesTrue {
+            usleep(20_000)
+            failure = (try? fetch())?.failure
+            return failure != nil
+        }
+        #expect(failure?.kind == .connect)
+        let asked = resolver.asked.withLock { $0 }
+        #expect(asked >= 2)
+        // The resolver fails from now on, for longer than libcurl keeps an address.
+        comesTrue {
+            usleep(20_000)
+            #expect((try? fetch())?.failure?.kind == .connect)
+            return resolver.asked.withLock { $0 } >= asked + 3
+        }
+    }
+}
+
+@Suite struct `How connections begin` {
+    @Test(arguments: [false, true])
+    func `TCP Fast Open is asked for where the setting says so`(isOn: Bool) throws {
+        let found = Mutex<[CInt]>([])
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array("x".utf8))
+            return .keep
+        }
+        defer { origin.stop() }
+        let harness = try Harness { $0.usesFastOpen = isOn }
+        defer { harness.stop() }
+        #expect(try harness.fetch(origin.url()).status == 200)
+        for number in CInt(3)..<1_024 {
+            var peer = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let status = withUnsafeMutablePointer(to: &peer) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    getpeername(number, $0, &size)
+                }
+            }
+            guard status == 0, UInt16(bigEndian: peer.sin_port) == origin.port else { continue }
+            var value: CInt = -1
+            var length = socklen_t(MemoryLayout<CInt>.size)
+            // TCP_FASTOPEN_CONNECT of tcp(7), which Glibc does not name.
+            getsockopt(number, CInt(IPPROTO_TCP), 30, &value, &length)
+            found.withLock { $0.append(value) }
+        }
+        #expect(found.withLock { $0 } == [isOn ? 1 : 0])
+    }
+
+    @Test func `early data needs a libcurl that knows it`() {
+        #expect(earlyDataOption(version: 0x075801) == 0)
+        #expect(earlyDataOption(version: 0x080d00) == 64)
+    }
+
+    @Test(arguments: [
+        (
+            "DoH request Couldn't connect to server",
+            LookupFault.server("Couldn't connect to server")
+        ),
+        ("DoH: Too small type A for a.test", .server("its answer is no DNS message (Too small)")),
+        ("DoH: Bad RCODE type AAAA for a.test", .noAddress),
+        ("DoH: No content type A for a.test", .noAddress),
+        ("DoH Host name: a.test", nil), ("DoH: ", nil), ("", nil),
+    ])
+    func `what libcurl says of a lookup tells whose fault it is`(
+        message: String, fault: LookupFault?
+    ) {
+        #expect(LookupFault(message: message) == fault)
+    }
+}
