@@ -116,7 +116,8 @@ package struct ChannelHeaders: Sendable {
 
     /// Nil for a list that gives none, as nearly all do.
     package init?(_ body: [UInt8]) {
-        guard body.contains(UInt8(ascii: "|")) || Self.hasOptions(body) else { return nil }
+        guard Self.mayBeChannels(body), body.contains(UInt8(ascii: "|")) || Self.hasOptions(body)
+        else { return nil }
         text = []
         var pending: [Entry.Header] = []
         var sets: Set<[Entry.Header]> = []
@@ -183,6 +184,18 @@ package struct ChannelHeaders: Sendable {
 
     private static let vlc = Array("#EXTVLCOPT:".utf8)
     private static let kodi = Array("#KODIPROP:".utf8)
+
+    /// False for playlists of HLS, which say so in their first lines: they are not looked through.
+    private static func mayBeChannels(_ body: [UInt8]) -> Bool {
+        let start = Array("#EXT-X-".utf8)
+        var place = 0
+        while place < min(body.count, 4_096) {
+            if body[place...].starts(with: start) { return false }
+            guard let end = body[place...].firstIndex(of: 0x0A) else { return true }
+            place = end + 1
+        }
+        return true
+    }
 
     private static func hasOptions(_ body: [UInt8]) -> Bool {
         body.split(separator: 0x0A).contains { line in

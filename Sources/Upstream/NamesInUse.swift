@@ -37,6 +37,7 @@ struct NamesInUse {
     ///
     /// - Returns: an entry for CURLOPT_RESOLVE(3), where its connections do not have these addresses yet.
     mutating func use(_ origin: Origin, isExpress: Bool, now: Monotonic) -> String? {
+        if Self.isAddress(origin.host) { return nil }
         guard var entry = entries[origin] else {
             add(origin, now: now)
             return nil
@@ -59,8 +60,15 @@ struct NamesInUse {
         return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"
     }
 
+    /// Only what ends in a digit, or has a colon, is read.
+    private static func isAddress(_ host: String) -> Bool {
+        guard let last = host.utf8.last, last <= 0x39 || host.utf8.contains(0x3A) else {
+            return false
+        }
+        return SocketAddress(host: host, port: 0) != nil
+    }
+
     private mutating func add(_ origin: Origin, now: Monotonic) {
-        guard SocketAddress(host: origin.host, port: 0) == nil else { return }
         if entries.count >= Self.most { entries = entries.filter { now - $0.value.usedAt <= life } }
         guard entries.count < Self.most else { return }
         entries[origin] = Entry(usedAt: now, triedAt: now, foundAt: now)

@@ -50,6 +50,8 @@ import Testing
         #expect(Self.channels("#EXTM3U\n#EXTINF:4,\na.ts\n") == nil)
         #expect(Self.channels("#EXTM3U\n#EXTINF:4,a|b\na|b=c.ts\n#KODIPROP:x=y\n") == nil)
         #expect(Self.channels("") == nil)
+        let film = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nhttp://h/a.ts|b=c\n"
+        #expect(Self.channels(film) == nil)
     }
 
     @Test func `headers hold for the entry behind them, and the last of a name`() throws {
