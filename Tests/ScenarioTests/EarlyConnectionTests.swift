@@ -108,6 +108,18 @@ extension Stories {
             }
         }
 
+        @Test func `what a server says on a silent connection is nobody's answer`() throws {
+            let story = try Story()
+            let other = try ScriptedOrigin()
+            let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+            other.connection(.send(Array(late.utf8)), .stall)
+            let links = try list(story, [other.url("/a.ts")])
+            #expect(try eventually { try count(story, "opened") == 1 })
+            other.answer("/a.ts", .respond(200, [("Content-Type", "video/mp2t")], [1, 2, 3]))
+            let answer = try story.player().get(links[0])
+            #expect(answer.status == 200 && answer.body == [1, 2, 3])
+        }
+
         @Test func `a host that refuses connections costs the player nothing`() throws {
             let story = try Story()
             let gone = try started()

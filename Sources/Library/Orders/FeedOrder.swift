@@ -115,13 +115,15 @@ package struct FeedOrder: Sendable {
         func bad(_ reason: String) -> Item { Item(entry: nil, weight: nil, fault: reason) }
         let text = value.asText ?? value["url"]?.asText
         guard let text else { return bad("an entry is a URL or an object with a \"url\"") }
+        let split = PlayerHeaders.split(Array(text.utf8))
+        if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) { return bad(fault) }
         let url: AbsoluteURL
         do throws(URIError) {
-            url = Telemetry.stripped(try AbsoluteURL(text))
+            url = Telemetry.stripped(try AbsoluteURL(bytes: split?.url ?? Array(text.utf8)))
         } catch {
             return bad("\(error)")
         }
-        var entry = Entry(url: url)
+        var entry = Entry(url: url, headers: split?.headers ?? [])
         if let headers = value["headers"] {
             guard case .object(let members) = headers else {
                 return bad("\"headers\" is an object of texts")
