@@ -34,8 +34,13 @@ extension UpstreamClient {
             !transfer.request.usesFreshConnection
         else { return false }
         if let scouting = scoutings[origin] {
-            // An early connection to an HTTP/1.1 origin will serve one transfer.
-            guard isUnknown || (scouting.isEarly && scouting.following.isEmpty) else {
+            if scouting.isEarly {
+                // Playlists and questions whether an origin answers have little time. To an HTTP/1.1
+                // origin an early connection serves one transfer.
+                guard transfer.lane != .express, isUnknown || scouting.following.isEmpty else {
+                    return false
+                }
+            } else if !isUnknown {
                 return false
             }
             transfer.hasFollowed = true
