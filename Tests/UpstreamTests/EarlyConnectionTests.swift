@@ -34,7 +34,7 @@ import URISyntax
         #expect(begun == 256 && later)
     }
 
-    @Test func `a connection is too old for its first request after 4 seconds, and asked about once`() {
+    @Test func `a connection is too old for its first request after 4 seconds`() {
         var early = EarlyConnections()
         for port: UInt16 in [1, 2] { early.opened(localPort: port, now: Self.at(0)) }
         let asked: [(UInt16, Int64)] = [(1, 4_000), (2, 4_001), (2, 9_000), (3, 9_000)]
