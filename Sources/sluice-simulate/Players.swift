@@ -50,6 +50,9 @@ class Player {
                     + "\(response.body.count)\(response.isWhole ? "" : " broken") \(response.first("cache-status") ?? "")"
             )
             world.trace.mark("player: \(response.status)\(response.isWhole ? "" : " broken")")
+            if response.status >= 400 {
+                world.checkSecrets(in: String(decoding: response.body, as: UTF8.self))
+            }
             guard !wasStopped else { return }
             if check(response) {
                 failures = 0

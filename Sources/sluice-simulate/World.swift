@@ -129,7 +129,10 @@ final class World {
             }
             if handleStreams() { continue }
             if csim_run_one(turns.next()) > 0 {
-                for line in log.take() { trace.note(now, line) }
+                for line in log.take() {
+                    trace.note(now, line)
+                    checkSecrets(in: line)
+                }
                 // What a round of a loop may take.
                 csim_set_now(csim_now() + 5_000)
                 continue
@@ -141,6 +144,17 @@ final class World {
     }
 
     // MARK: Verdicts
+
+    /// A token of the origin is neither in the log nor in what players are told of failures.
+    func checkSecrets(in text: String) {
+        var rest = text[...]
+        while let place = rest.firstRange(of: "token=") {
+            rest = rest[place.upperBound...]
+            if let next = rest.first, next != "*" {
+                return fault(.secrets, "a token is told: \(text.prefix(200))")
+            }
+        }
+    }
 
     /// An oracle's word that something must not be.
     ///
