@@ -34,7 +34,8 @@ final class QuietScenes: Player {
             ("cut-chunks", playCutChunks), ("left", playLeft), ("another-range", playOtherRange),
             ("joined", playJoined), ("weak-condition", playWeakCondition),
             ("names-again", playNamesAgain), ("clock-set-back", playClockSetBack),
-            ("growing", playGrowing), ("mounted", playMounted), ("crowded", playCrowded), ("preempted", playPreempted),
+            ("growing", playGrowing), ("mounted", playMounted), ("crowded", playCrowded),
+            ("preempted", playPreempted),
         ]
     }
 
