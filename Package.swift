@@ -190,6 +190,16 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        // Row 8 too: the page for browsers: its files, the events that it shows, who is signed in. The C
+        // target holds the files, byte by byte.
+        .target(name: "ConsoleAssets", exclude: ["page"]),
+        .target(
+            name: "Console",
+            dependencies: [
+                "Numbers", "HTTP", "HTTPServer", "Posix", "Reactor", "Model", "ConsoleAssets",
+            ],
+            swiftSettings: strict),
+
         // Row 9: from a request to its answer: links, policies, what is stored, playlists
         // rewritten, and the daemon's own pages.
         .target(
@@ -197,7 +207,7 @@ let package = Package(
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream",
-                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "CZlib",
+                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Console", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -221,7 +231,8 @@ let package = Package(
                 "Numbers", "URISyntax", "Posix", "Reactor", "Routing", "CachePolicy", "Lookahead",
                 "HTTPServer",
                 "TLS",
-                "Store", "Upstream", "Model", "Library", "Ahead", "Serving", "CommandSupport",
+                "Store", "Upstream", "Model", "Library", "Ahead", "Console", "Serving",
+                "CommandSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -363,6 +374,10 @@ let package = Package(
                 "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy", "Store",
                 "Upstream", "Model", "Origin",
             ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConsoleTests",
+            dependencies: ["Console", "HTTP", "HTTPServer", "Posix", "Reactor", "Model"],
             swiftSettings: strict),
         .testTarget(
             name: "ServingTests",

@@ -2,6 +2,7 @@
 import Ahead
 import CommandSupport
 import ArgumentParser
+import Console
 import Glibc
 import HTTPServer
 package import Logging
@@ -221,6 +222,7 @@ package final class Daemon {
             log.notice("stopping", metadata: ["signal": "\(signal)"])
             ServiceManager.notify("STOPPING=1")
             core.crashes.endCleanly()
+            core.events.close()
             server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
         }
         // Two thirds of what is resident by then is code that ran once, at the start.

@@ -83,6 +83,8 @@ package struct DaemonConfiguration: Sendable {
         }
         proxy.accessLog = reader.text("access-log")
         if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
+        proxy.consolePlayer = reader.text("console-player")
+        if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
             let isList = ServeOptions.listNames.contains(name)

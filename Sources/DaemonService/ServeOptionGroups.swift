@@ -320,7 +320,7 @@ package struct PlayerOptions: ParsableArguments {
     var drainTimeout: String?
 }
 
-/// Logs and configuration.
+/// Logs, console and configuration.
 package struct LogOptions: ParsableArguments {
     package init() {}
 
@@ -332,6 +332,12 @@ package struct LogOptions: ParsableArguments {
             "File that each request is written to as a line, reopened on SIGHUP; - for standard output."
     )
     var accessLog: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "hls.js as an ES module, which the console plays with in browsers that do not play HLS themselves; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
+            valueName: "FILE"))
+    var consolePlayer: String?
 
     @Option(help: "JSON file with any of these settings, by their names without dashes before.")
     var config: String?

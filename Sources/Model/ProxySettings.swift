@@ -20,6 +20,8 @@ package struct ProxySettings: Sendable {
     package var mounts: [Mount] = []
     /// Where requests are logged: a path, `-` for standard output; nil for nowhere.
     package var accessLog: String?
+    /// The file of hls.js for the console; nil looks beside the program.
+    package var consolePlayer: String?
     /// The kind of cache that mounts are.
     ///
     /// Default `gateway`, whoever can reach the daemon: a mount stands in for its origin, and what an

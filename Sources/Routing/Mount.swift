@@ -16,7 +16,7 @@ package struct Mount: Hashable, Sendable {
                 "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
             case .reserved(let path):
-                "the mount path '\(path)' would hide the daemon's own: /proxy, /api, /metrics, one letter"
+                "the mount path '\(path)' would hide the daemon's own: /proxy, /api, /console, /metrics, one letter"
             case .badURL(let text): "the mount's origin is no http or https URL: \(text)"
             }
         }

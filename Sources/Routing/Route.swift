@@ -96,7 +96,7 @@ package struct Router: Sendable {
     package static func mayMount(_ path: String) -> Bool {
         guard path != "/" else { return true }
         let first = path.dropFirst().prefix { $0 != "/" }
-        if ["proxy", "api", "metrics", "http:", "https:"].contains(String(first)) { return false }
+        if ["proxy", "api", "console", "metrics", "http:", "https:"].contains(String(first)) { return false }
         if first.hasPrefix("dvr=") { return false }
         return first.utf8.count != 1
     }
@@ -118,7 +118,9 @@ package struct Router: Sendable {
         if let link = Self.link(in: originForm) { return link }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
         if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
-        if path.hasPrefix("/api/") || path == "/metrics" { return .own(path: path) }
+        if path.hasPrefix("/api/") || path == "/metrics" || path.hasPrefix("/console/") {
+            return .own(path: path)
+        }
         if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
     }

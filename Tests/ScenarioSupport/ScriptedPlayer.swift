@@ -11,6 +11,8 @@ package final class ScriptedPlayer {
 
     /// Whether connections are used again.
     package var keepsAlive = true
+    /// Whether requests that change something through the daemon's API say that no page asks for it.
+    package var provesChanges = true
     /// The receive buffer of new connections in bytes; small ones make a slow reader felt at once.
     package var receiveBuffer: Int32?
 
@@ -46,6 +48,10 @@ package final class ScriptedPlayer {
         var fields = headers
         if !headers.contains(where: { $0.name.lowercased() == "host" }) {
             fields.insert(("Host", address.description), at: 0)
+        }
+        // Changes need it; it stands on no other request.
+        if method == "POST", target.hasPrefix("/api/"), provesChanges {
+            fields.append(("Sluice-Request", "1"))
         }
         if !keepsAlive { fields.append(("Connection", "close")) }
         if let body { fields.append(("Content-Length", "\(body.count)")) }

@@ -103,6 +103,13 @@ package final class OriginHealth: Sendable {
         book.withLock { $0.answers[origin] }
     }
 
+    /// The origins that do not answer, in the order in which that was noticed.
+    package var marked: [(origin: Origin, mark: Mark)] {
+        guard count.load(ordering: .acquiring) > 0 else { return [] }
+        return book.withLock { $0.marks.map { ($0.key, $0.value) } }
+            .sorted { $0.mark.since < $1.mark.since }
+    }
+
     /// Whether any origin is down.
     package var hasDown: Bool {
         guard count.load(ordering: .acquiring) > 0 else { return false }

@@ -6,9 +6,10 @@ import Store
 package struct Signer: Sendable {
     private let key: [UInt8]
 
-    /// A key derived from the access token, so that signed URLs outlive a restart.
-    package init(token: String) {
-        key = SHA256Digest.of("sluice handle key " + token)
+    /// A key derived from the access token, so that what is signed outlives a restart; each purpose has
+    /// another.
+    package init(token: String, for purpose: String = "handle") {
+        key = SHA256Digest.of("sluice \(purpose) key " + token)
     }
 
     /// The MAC of `bytes`: 32 bytes.

@@ -1,5 +1,6 @@
-// What the access log says of one request, gathered while it is answered.
+// What the access log and the console say of one request, gathered while it is answered.
 import CachePolicy
+import Console
 import HLS
 import HTTP
 import HTTPServer
@@ -13,7 +14,8 @@ import URISyntax
 
 /// One record; bound to its exchange's loop.
 final class AccessRecord: ExchangeRecord {
-    private let log: AccessLog
+    private let log: AccessLog?
+    private let events: EventFeed
     private let method: HTTPMethod
     private let version: HTTPVersion
     private let receivedAt: Monotonic
@@ -26,9 +28,10 @@ final class AccessRecord: ExchangeRecord {
     private var offset: Int64 = 0
     private var object: StoredObject?
 
-    init(_ log: AccessLog, _ exchange: Exchange, trustsForwarded: Bool) {
-        self.log = log
-        client = Self.client(of: exchange, trustsForwarded: trustsForwarded)
+    init(_ core: ProxyCore, _ exchange: Exchange) {
+        log = core.accessLog
+        events = core.events
+        client = Self.client(of: exchange, trustsForwarded: core.settings.trustsForwarded)
         method = exchange.request.method
         version = exchange.request.version
         receivedAt = exchange.receivedAt
@@ -61,15 +64,23 @@ final class AccessRecord: ExchangeRecord {
         reason = failure.fault.rawValue
     }
 
-    func finish(_ end: ResponseOutcome) { write(end) { $0 += " \(client) \(version)\n" } }
+    func finish(_ end: ResponseOutcome) {
+        if let log { write(end, to: log) { $0 += " \(client) \(version)\n" } }
+        if events.isHeard { tell(end, asking: nil) }
+    }
 
     /// The same for an exchange that asked an origin.
     func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
-        write(end) { $0 += " \(client) \(version) \(report.accessFields)\n" }
+        if let log {
+            write(end, to: log) { $0 += " \(client) \(version) \(report.accessFields)\n" }
+        }
+        if events.isHeard { tell(end, asking: report) }
     }
 
     @inline(__always)
-    private func write(_ end: ResponseOutcome, closing: (inout String) -> Void) {
+    private func write(
+        _ end: ResponseOutcome, to log: AccessLog, closing: (inout String) -> Void
+    ) {
         let now = Monotonic.now()
         let took = now - receivedAt
         let came = WallTime(nanoseconds: WallTime.now().nanoseconds - took.nanoseconds)
@@ -86,6 +97,33 @@ final class AccessRecord: ExchangeRecord {
         }
         closing(&line)
         log.append(Array(line.utf8))
+    }
+
+    /// Tells the console, with the members that the log has as fields; its own requests are left out.
+    private func tell(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
+        guard outcome != "own" else { return }
+        let took = Monotonic.now() - receivedAt
+        let came = WallTime.now().nanoseconds - took.nanoseconds
+        var members: [JSONValue.Member] = [
+            .init("at", .number(came / 1_000_000)), .init("method", .text(method.name)),
+            .init("status", .optional(end.status.map { Int64($0.rawValue) })),
+            .init("bytes", .number(end.bodyBytes)), .init("ms", .fraction(took.inMilliseconds)),
+            .init("ending", .text(end.ending.rawValue)), .init("outcome", .text(outcome)),
+            .init("reason", reason == "-" ? .null : .text(reason)),
+            .init("client", .text(client)), .init("protocol", .text("\(version)")),
+        ]
+        if let resource {
+            let role = resource.role.map { String(UnicodeScalar($0.letter)) }
+            members += [
+                .init("role", role.map(JSONValue.text) ?? .null),
+                .init("title", .text(resource.session.id.text)),
+                .init("offset", .number(offset)), .init("total", .optional(object?.total)),
+            ]
+        }
+        let url = resource?.url ?? passedURL
+        members.append(.init("url", url.map { .text($0.redacted) } ?? .null))
+        members.append(.init("origin", report?.json ?? .null))
+        events.tell("request", .object(members))
     }
 
     /// Who asks: the peer, or whom a trusted proxy before us says that it was asked by.

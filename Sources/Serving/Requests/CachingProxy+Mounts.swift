@@ -1,5 +1,6 @@
 // Requests under a mount: what the store may answer, and what is passed through.
 import CachePolicy
+import Console
 import HLS
 import HTTP
 import HTTPServer
@@ -101,6 +102,7 @@ extension CachingProxy {
                 forwarded.remove("Referer")
             }
         }
+        ConsoleSession.strip(&forwarded)
         Telemetry.strip(&forwarded)
         forwarded.set(.cdnLoop, core.addresses.cdnLoop(after: request))
         forwarded.append(.via, "\(request.version.viaName) sluice")

@@ -1,4 +1,5 @@
 // The requests of one server loop: who may ask, what is asked for, who answers.
+import Console
 import HLS
 package import HTTP
 package import HTTPServer
@@ -30,10 +31,7 @@ package final class CachingProxy: RequestHandler {
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
         core.counters.add(.requests)
         core.counters.add(request.version < .http2 ? .http1Requests : .http2Requests)
-        if let log = core.accessLog {
-            exchange.record = AccessRecord(
-                log, exchange, trustsForwarded: core.settings.trustsForwarded)
-        }
+        if core.events.isRecording { exchange.record = AccessRecord(core, exchange) }
         if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.addresses.isLooped(request) {
@@ -69,6 +67,7 @@ package final class CachingProxy: RequestHandler {
         switch route {
         case .mount: break
         case .own(let path):
+            if pages.answersFile(path, request, exchange) { return }
             if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
             pages.handle(path, request, exchange)
         case .refused(let status, let reason):
@@ -146,6 +145,11 @@ package final class CachingProxy: RequestHandler {
             [given, bearer(request)].compactMap { $0 }
             + request.queryItems.filter { $0.rawName == AccessToken.argument }.map { $0.value() }
         if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
+            return nil
+        }
+        if let session = core.consoleSession, ForeignPage.isOwnPage(request),
+            session.isOpen(request.fields, now: .now())
+        {
             return nil
         }
         return ProxyFailure(

@@ -3,6 +3,7 @@ import HTTPServer
 import Model
 import Origin
 import Posix
+import Reactor
 import Store
 import Upstream
 
@@ -134,7 +135,7 @@ struct Figures {
     }
 
     /// One flat object; names are those of the metrics.
-    var json: String {
+    var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init("version", .text(status.version)), .init("hit_ratio", .optional(hitRatio)),
             .init("byte_hit_ratio", .optional(byteHitRatio)),
@@ -150,7 +151,7 @@ struct Figures {
             JSONValue.Member(percentile.name, .fraction(percentile.milliseconds))
         }
         members.append(.init("first_byte_ms", .object(times)))
-        return JSONValue.object(members).encoded + "\n"
+        return .object(members)
     }
 
     private var earlyConnections: String {
@@ -178,5 +179,27 @@ struct Figures {
             text += "sluice_\(gauge.name) \(gauge.value)\n"
         }
         return text + earlyConnections + transfers.prometheus
+    }
+}
+
+extension Figures {
+    /// Gathers the figures of this moment; `body` is called on the loop.
+    static func gather(
+        _ core: ProxyCore, _ status: StatusSource, on loop: EventLoop,
+        _ body: @escaping (Figures) -> Void
+    ) {
+        let bound = LoopBound(body, to: loop)
+        let store = core.store.statistics()
+        let (counters, ahead) = (core.counters, core.ahead)
+        let concurrency = core.concurrency.now
+        core.flights.statistics { upstream, transfers in
+            bound.enqueue { body, _ in
+                body(
+                    Figures(
+                        counters: counters, store: store, upstream: upstream,
+                        transfers: transfers, status: status,
+                        aheadRunning: ahead.running, concurrency: concurrency))
+            }
+        }
     }
 }

@@ -51,6 +51,30 @@ struct ForeignPage {
         return !isOwn(origin, request)
     }
 
+    /// Whether a browser sends this for a page of ours, or because its user typed the address.
+    ///
+    /// Cookies do not tell: browsers send them to every port of a host, for pages on any of them.
+    static func isOwnPage(_ request: RequestHead) -> Bool {
+        if let relation = relation(of: request), !["same-origin", "none"].contains(relation) {
+            return false
+        }
+        return request.fields.first(.origin).map { isOwn($0, request) } ?? true
+    }
+
+    /// The field that a change has to have: a page of another site can send it only after asking, and is
+    /// not allowed to (Fetch standard, CORS-safelisted request headers).
+    static let proof: FieldName = "Sluice-Request"
+
+    /// Whether a change carries what no page of another site can send unasked: the field above,
+    /// credentials in a header, or a method or type of content that forms do not have.
+    static func isProved(_ request: RequestHead) -> Bool {
+        if request.method != .post { return true }
+        if request.fields.contains(proof) || request.fields.contains(.authorization) { return true }
+        guard let type = request.fields.first(.contentType) else { return false }
+        let essence = type.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        return essence == "application/json"
+    }
+
     private static func relation(of request: RequestHead) -> String? {
         request.fields.first("Sec-Fetch-Site")
     }

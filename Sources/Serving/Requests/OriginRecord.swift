@@ -1,5 +1,6 @@
 import HTTP
 import HTTPServer
+import Model
 import Posix
 import Upstream
 
@@ -43,6 +44,22 @@ extension Exchange {
 }
 
 extension TransferTrace.Report {
+    /// The same as an object; times in milliseconds, null for phases that did not happen.
+    var json: JSONValue {
+        var members: [JSONValue.Member] = [
+            .init("address", latest.address.map { .text($0.host) } ?? .null),
+            .init("protocol", latest.version.map { .text($0.logName) } ?? .null),
+            .init("connection", latest.connection.map { .text($0.rawValue) } ?? .null),
+            .init("handshake", latest.handshake.map { .text($0.rawValue) } ?? .null),
+            .init("tries", .number(Int64(tries))),
+        ]
+        for phase in TransferPhase.allCases {
+            let time = latest[phase].map { Double($0) / 1_000 }
+            members.append(.init("\(phase.name)_ms", .optional(time)))
+        }
+        return .object(members)
+    }
+
     /// The named fields of the access log; times in milliseconds, like the others.
     var accessFields: String {
         var text = "peer=\(latest.address?.host ?? "-")"

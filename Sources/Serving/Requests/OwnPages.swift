@@ -1,5 +1,6 @@
 // The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
 package import Ahead
+import Console
 import HTTP
 package import HTTPServer
 package import Library
@@ -50,18 +51,24 @@ final class OwnPages {
     }
 
     func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+        if let fault = changeFault(request) { return refuse(exchange, .forbidden, fault) }
         switch (path, request.method) {
         case ("/", .get), ("/", .head):
             answer(exchange, .ok, "text/plain; charset=utf-8", help(request, exchange))
         case ("/api/health", .get), ("/api/health", .head):
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         case ("/api/stats", .get), ("/api/stats", .head):
-            withFigures(exchange) { self.answer(exchange, .ok, "application/json", $0.json) }
+            withFigures(exchange) {
+                self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
+            }
+        case ("/api/events", .get): ConsoleEvents(core, status).begin(exchange)
+        case ("/api/session", .post), ("/api/session", .delete):
+            changeSession(begins: request.method == .post, exchange)
         case ("/api/origins", .get), ("/api/origins", .head):
             withFigures(exchange) {
                 self.answer(
                     exchange, .ok, "application/json",
-                    $0.transfers.originsJSON(self.core.health))
+                    $0.transfers.originsJSON(self.core.health).encoded + "\n")
             }
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
@@ -69,29 +76,14 @@ final class OwnPages {
                     exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
             }
         case (let path, _) where WhyAnswers.answers(path):
-            if StoreAdministration.changes(request.method), isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
             explain(request, exchange)
         case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
-            if StoreAdministration.changes(request.method), isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
             askKeeper(request, exchange)
         case (let path, _) where StoreAdministration.answers(path):
-            if StoreAdministration.changes(request.method), isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
             askAdministration(request, exchange)
         case (let path, _) where FeedService.answers(path):
-            if StoreAdministration.changes(request.method), isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
             core.feedService.answer(exchange, replying(to: exchange))
         case (let path, _) where DownloadService.answers(path):
-            if StoreAdministration.changes(request.method), isForeign(request) {
-                return refuse(exchange, .forbidden, "pages of other sites may not change the cache")
-            }
             askDownloads(request, exchange)
         default:
             let advice = advice(path, request, exchange)
@@ -124,9 +116,24 @@ final class OwnPages {
         }
     }
 
-    /// Whether a browser sends this for a page that is not ours.
-    private func isForeign(_ request: RequestHead) -> Bool {
-        ForeignPage.isForeignChange(request)
+    /// Why a request may not change anything; nil where it may, or changes nothing.
+    private func changeFault(_ request: RequestHead) -> String? {
+        guard StoreAdministration.changes(request.method) else { return nil }
+        if ForeignPage.isForeignChange(request) {
+            return "pages of other sites may not change the cache"
+        }
+        if ForeignPage.isProved(request) { return nil }
+        return "a POST needs the header Sluice-Request: 1, which no form of another site can send"
+    }
+
+    /// Answers requests for files of the console, which need no token.
+    func answersFile(_ path: String, _ request: RequestHead, _ exchange: Exchange) -> Bool {
+        guard request.method == .get || request.method == .head,
+            ConsoleFiles.answers(path, request)
+        else { return false }
+        guard let (head, body) = core.consoleFiles.answer(path, request) else { return false }
+        exchange.respond(head, body: body)
+        return true
     }
 
     private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String)
@@ -145,6 +152,22 @@ final class OwnPages {
         answer(exchange, status, "text/plain; charset=utf-8", failure.text)
     }
 
+    /// Gives the console's cookie to whoever has the access token, or takes it away.
+    private func changeSession(begins: Bool, _ exchange: Exchange) {
+        let path = "\(core.settings.basePath)/"
+        var fields = Fields()
+        fields.append(.cacheControl, "no-store")
+        if let session = core.consoleSession {
+            let isSecure = exchange.isEncrypted
+            fields.append(
+                .setCookie,
+                begins
+                    ? session.begin(now: exchange.loop.wallNow, path: path, isSecure: isSecure)
+                    : ConsoleSession.end(path: path, isSecure: isSecure))
+        }
+        exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+    }
+
     /// How the client reached this daemon.
     private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
         "\(exchange.isEncrypted ? "https" : "http")://\(request.host ?? "127.0.0.1")"
@@ -157,10 +180,13 @@ final class OwnPages {
 
             Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
                               \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
+            In a browser:     \(here)/ is the console
             Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
             Origins:          \(here)/api/origins
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
             Disk:             \(here)/api/df
+            Events:           \(here)/api/events (server-sent events)
+            Changes:          send Sluice-Request: 1 with each POST
             Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
             Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
             Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
@@ -215,19 +241,8 @@ final class OwnPages {
     // MARK: Figures
 
     private func withFigures(_ exchange: Exchange, _ body: @escaping (Figures) -> Void) {
-        let bound = LoopBound((body, exchange), to: exchange.loop)
-        let store = core.store.statistics()
-        let (status, counters, ahead) = (status, core.counters, core.ahead)
-        let concurrency = core.concurrency.now
-        core.flights.statistics { upstream, transfers in
-            bound.enqueue { pair, _ in
-                guard pair.1.isAlive else { return }
-                pair.0(
-                    Figures(
-                        counters: counters, store: store, upstream: upstream,
-                        transfers: transfers, status: status,
-                        aheadRunning: ahead.running, concurrency: concurrency))
-            }
+        Figures.gather(core, status, on: exchange.loop) { figures in
+            if exchange.isAlive { body(figures) }
         }
     }
 }

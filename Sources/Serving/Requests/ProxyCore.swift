@@ -1,5 +1,6 @@
 // Everything that requests share, whichever loop they run on.
 package import Ahead
+package import Console
 package import Library
 package import Logging
 package import Model
@@ -31,6 +32,12 @@ package final class ProxyCore: Sendable {
     package let isShared: Bool
     /// Nil where requests are not logged.
     package let accessLog: AccessLog?
+    /// What the daemon does, for the console.
+    package let events: EventFeed
+    /// The console's page.
+    let consoleFiles: ConsoleFiles
+    /// Who is signed in to the console; nil without an access token.
+    let consoleSession: ConsoleSession?
     let readers: Readers
     let signer: Signer?
     /// What leads to this daemon.
@@ -87,7 +94,12 @@ package final class ProxyCore: Sendable {
         live = LiveMemory(database: store.state, counters: counters, now: .now())
         let counters = counters
         accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
-        signer = settings.token.map(Signer.init(token:))
+        events = EventFeed(isLogged: settings.accessLog != nil)
+        consoleFiles = ConsoleFiles(player: ConsolePlayer(path: settings.consolePlayer)) {
+            Gzip.compress($0)
+        }
+        consoleSession = settings.token.map(ConsoleSession.init(token:))
+        signer = settings.token.map { Signer(token: $0) }
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
         crashes = CrashHistory(store.state, log: log)

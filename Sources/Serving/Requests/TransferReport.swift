@@ -12,11 +12,15 @@ extension HTTPVersion {
 
 extension TransferFigures {
     /// The answer of `/api/origins`: those used last first.
-    func originsJSON(_ health: OriginHealth) -> String {
-        let rows = origins.latestFirst.map { origin, row in
+    ///
+    /// - Parameters:
+    ///   - health: which of them do not answer.
+    ///   - limit: the most that are listed.
+    func originsJSON(_ health: OriginHealth, limit: Int = .max) -> JSONValue {
+        let rows = origins.latestFirst.prefix(limit).map { origin, row in
             JSONValue.object(Self.members(origin, row, health.state(of: origin)))
         }
-        return JSONValue.object([.init("origins", .list(rows))]).encoded + "\n"
+        return .object([.init("origins", .list(rows))])
     }
 
     private static func members(

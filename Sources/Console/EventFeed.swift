@@ -1,0 +1,196 @@
+// What the daemon does, told to those who listen: server-sent events (HTML standard, section 9.2).
+//
+// Any thread tells, listeners take on their own loops. A listener that takes too slowly loses events
+// and is told how many; nobody ever waits for it.
+package import HTTPServer
+package import Model
+package import Reactor
+import Synchronization
+
+/// The listeners, and what waits for each of them.
+package final class EventFeed: Sendable {
+    /// Each is a page that is open; more than these are answered 503.
+    package static let mostListeners = 8
+    /// Bytes that may wait for one listener: about a minute of figures.
+    package static let mostWaiting = 256 << 10
+    /// The version of the events, the member `v` of each; it changes where members change their meaning.
+    package static let version: Int64 = 1
+
+    fileprivate struct Listener {
+        var waiting: [UInt8] = []
+        var lost = 0
+        /// Whether its loop was told that something waits.
+        var isTold = false
+        let tell: @Sendable () -> Void
+    }
+
+    private struct State {
+        var listeners: [Int: Listener] = [:]
+        var lastID = 0
+        var isClosed = false
+    }
+
+    /// What a listener finds.
+    enum Take {
+        case bytes([UInt8])
+        case nothing
+        case closed
+    }
+
+    private let state = Mutex(State())
+    private let recording: Atomic<Bool>
+    private let heard = Atomic<Bool>(false)
+    private let isLogged: Bool
+
+    /// - Parameter isLogged: whether requests are recorded also without listeners.
+    package init(isLogged: Bool) {
+        self.isLogged = isLogged
+        recording = Atomic(isLogged)
+    }
+
+    /// Whether a record is to be made of each request; one load.
+    @inline(__always)
+    package var isRecording: Bool { recording.load(ordering: .relaxed) }
+
+    /// Whether anybody listens.
+    package var isHeard: Bool { heard.load(ordering: .relaxed) }
+
+    // MARK: Telling
+
+    /// Tells all listeners.
+    package func tell(_ event: String, _ data: JSONValue) {
+        guard isHeard else { return }
+        tell(Self.frame(event, data), only: nil)
+    }
+
+    /// The bytes of one event; `data` is an object and gets the version as its first member.
+    package static func frame(_ event: String, _ data: JSONValue) -> [UInt8] {
+        var members = [JSONValue.Member("v", .number(version))]
+        if case .object(let given) = data { members += given }
+        return Array("event: \(event)\ndata: \(JSONValue.object(members).encoded)\n\n".utf8)
+    }
+
+    fileprivate func tell(_ frame: [UInt8], only id: Int?) {
+        let tells = state.withLock { state -> [@Sendable () -> Void] in
+            let ids = id.map { [$0] } ?? Array(state.listeners.keys)
+            return ids.compactMap { state.listeners[$0]?.take(frame) }
+        }
+        for tell in tells { tell() }
+    }
+
+    // MARK: Listening
+
+    /// Lets a listener in; nil where there are as many as may be, or the daemon stops.
+    package func join(on loop: EventLoop) -> EventStream? {
+        let stream = EventStream(self)
+        let bound = LoopBound(stream, to: loop)
+        let tell: @Sendable () -> Void = { bound.enqueue { stream, loop in stream.goOn(loop) } }
+        let id = state.withLock { state -> Int? in
+            guard !state.isClosed, state.listeners.count < Self.mostListeners else { return nil }
+            state.lastID += 1
+            state.listeners[state.lastID] = Listener(tell: tell)
+            note(state)
+            return state.lastID
+        }
+        guard let id else { return nil }
+        stream.id = id
+        return stream
+    }
+
+    fileprivate func leave(_ id: Int) {
+        state.withLock { state in
+            state.listeners[id] = nil
+            note(state)
+        }
+    }
+
+    private func note(_ state: borrowing State) {
+        heard.store(!state.listeners.isEmpty, ordering: .relaxed)
+        recording.store(isLogged || !state.listeners.isEmpty, ordering: .relaxed)
+    }
+
+    /// What waits for a listener, with what it has lost.
+    func take(_ id: Int) -> Take {
+        state.withLock { state in
+            guard var listener = state.listeners[id] else { return .closed }
+            listener.isTold = false
+            defer { state.listeners[id] = listener }
+            if listener.lost > 0, !listener.waiting.isEmpty {
+                let lost = JSONValue.object([.init("events", .number(Int64(listener.lost)))])
+                listener.waiting += Self.frame("lost", lost)
+                listener.lost = 0
+            }
+            var taken: [UInt8] = []
+            swap(&taken, &listener.waiting)
+            if !taken.isEmpty { return .bytes(taken) }
+            return state.isClosed ? .closed : .nothing
+        }
+    }
+
+    /// Ends all streams, since the daemon stops.
+    package func close() {
+        let tells = state.withLock { state in
+            state.isClosed = true
+            return state.listeners.values.map(\.tell)
+        }
+        for tell in tells { tell() }
+    }
+}
+
+extension EventFeed.Listener {
+    /// Keeps an event, or counts it as lost.
+    ///
+    /// - Returns: how to tell the listener; nil where it knows that something waits.
+    fileprivate mutating func take(_ frame: [UInt8]) -> (@Sendable () -> Void)? {
+        guard waiting.count + frame.count <= EventFeed.mostWaiting else {
+            lost += 1
+            return nil
+        }
+        waiting += frame
+        if isTold { return nil }
+        isTold = true
+        return tell
+    }
+}
+
+/// The events of one listener; bound to its loop.
+package final class EventStream: BodySource {
+    private let feed: EventFeed
+    fileprivate(set) var id = 0
+    private var bytes: ArraySlice<UInt8> = []
+    /// True once the listener has gone.
+    package private(set) var isOver = false
+    package var wake: ((EventLoop) -> Void)?
+
+    fileprivate init(_ feed: EventFeed) { self.feed = feed }
+
+    /// Tells this listener alone.
+    package func tell(_ event: String, _ data: JSONValue) {
+        feed.tell(EventFeed.frame(event, data), only: id)
+    }
+
+    fileprivate func goOn(_ loop: EventLoop) {
+        guard !isOver, let wake else { return }
+        self.wake = nil
+        wake(loop)
+    }
+
+    package func next(limit: Int) -> BodyStep {
+        if bytes.isEmpty {
+            switch feed.take(id) {
+            case .bytes(let taken): bytes = taken[...]
+            case .nothing: return .wait
+            case .closed: return .end
+            }
+        }
+        return .bytes(bytes.prefix(limit))
+    }
+
+    package func advance(by count: Int) { bytes = bytes.dropFirst(count) }
+
+    package func cancel() {
+        isOver = true
+        wake = nil
+        feed.leave(id)
+    }
+}

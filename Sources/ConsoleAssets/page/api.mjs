@@ -1,0 +1,77 @@
+// The daemon's API, and its events.
+
+/** The daemon's own root, whatever path a proxy before it has put there. */
+export const root = new URL("../", import.meta.url);
+
+/** Asks for JSON; throws what the daemon says is wrong. */
+export async function api(path, method = "GET", headers = {}) {
+  let answer;
+  try {
+    answer = await fetch(new URL(path, root), {
+      method, headers: { "Sluice-Request": "1", ...headers }, cache: "no-store",
+      credentials: "same-origin", redirect: "error", referrerPolicy: "no-referrer",
+    });
+  } catch {
+    throw new Error("the daemon does not answer");
+  }
+  const text = await answer.text();
+  if (answer.status === 401) {
+    dispatchEvent(new Event("sign-in"));
+    throw new Error("sign in first");
+  }
+  if (!answer.ok) throw new Error(text.trim().replace(/^client error: /, "") || `status ${answer.status}`);
+  return text ? JSON.parse(text) : null;
+}
+
+/** A path with arguments; those that are null or empty are left out. */
+export const target = (path, items) => {
+  const given = Object.entries(items).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return `${path}?${new URLSearchParams(given)}`;
+};
+
+/** Gives the access token once and gets a cookie. */
+export function signIn(token) {
+  // A header holds bytes; the token may be any text.
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
+  return api("api/session", "POST", { Authorization: `Bearer ${bytes}` });
+}
+
+export const signOut = () => api("api/session", "DELETE");
+
+const kinds = ["hello", "figures", "origins", "downloads", "disk", "request", "lost"];
+const hearers = new Map(kinds.map((kind) => [kind, []]));
+let source = null, timer = 0;
+
+/** Calls `hear` with each event of a kind. */
+export function on(kind, hear) { hearers.get(kind).push(hear); }
+
+/** Listens until `close`; begins anew when the daemon was away. */
+export function listen(tellState) {
+  close();
+  tellState("connecting");
+  source = new EventSource(new URL("api/events", root));
+  source.onopen = () => tellState("connected");
+  source.onerror = () => {
+    tellState("away");
+    // A refusal ends the source for good, and does not say which it was.
+    if (source?.readyState !== EventSource.CLOSED) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => api("api/health").then(() => listen(tellState), (error) => {
+      if (error.message !== "sign in first") timer = setTimeout(() => listen(tellState), 2000);
+    }), 2000);
+  };
+  for (const kind of kinds) {
+    source.addEventListener(kind, (event) => {
+      const data = JSON.parse(event.data);
+      // Another version means other members: a reload brings the page that knows them.
+      if (data.v !== 1) return tellState("outdated");
+      for (const hear of hearers.get(kind)) hear(data);
+    });
+  }
+}
+
+export function close() {
+  clearTimeout(timer);
+  source?.close();
+  source = null;
+}

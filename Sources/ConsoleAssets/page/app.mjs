@@ -1,0 +1,95 @@
+// The console: which view is shown, whether somebody is signed in.
+import { byId, toast } from "./dom.mjs";
+import { api, close, listen, on, signIn, signOut } from "./api.mjs";
+import { showLibrary, startLibrary } from "./library.mjs";
+import { startNetwork } from "./network.mjs";
+import { startPlayer } from "./player.mjs";
+import { showTools, startTools } from "./tools.mjs";
+import { startWaterfall } from "./waterfall.mjs";
+
+const views = { play: () => {}, library: showLibrary, network: () => {}, tools: showTools };
+let isSignedIn = false, current = null;
+
+function showView() {
+  const asked = location.hash.slice(1);
+  const name = views[asked] ? asked : "play";
+  for (const view of Object.keys(views)) byId(`view-${view}`).hidden = !isSignedIn || view !== name;
+  byId("sign-in").hidden = isSignedIn;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (!isSignedIn || current === name) return;
+  if (current) views[current](false);
+  current = name;
+  views[name](true);
+}
+
+const states = { connecting: "connecting", connected: "connected", away: "the daemon is away", outdated: "reload this page" };
+
+function showState(state) {
+  byId("link").className = `dot ${state}`;
+  byId("link-text").textContent = states[state];
+}
+
+async function begin() {
+  try {
+    await api("api/health");
+  } catch (error) {
+    if (isSignedIn || error.message === "sign in first") return;
+    showState("away");
+    return setTimeout(begin, 2000);
+  }
+  isSignedIn = true;
+  showView();
+  listen(showState);
+}
+
+addEventListener("sign-in", () => {
+  isSignedIn = false;
+  current = null;
+  close();
+  showState("away");
+  byId("link-text").textContent = "signed out";
+  byId("sign-out").hidden = true;
+  showView();
+  byId("token").focus();
+});
+
+byId("sign-in-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const field = byId("token"), error = byId("sign-in-error");
+  error.textContent = "";
+  try {
+    await signIn(field.value);
+    field.value = "";
+    byId("sign-out").hidden = false;
+    await begin();
+  } catch {
+    error.textContent = "That is not the access token of this daemon.";
+  }
+});
+
+byId("sign-out").addEventListener("click", async () => {
+  await signOut().catch((error) => toast(error.message, true));
+  dispatchEvent(new Event("sign-in"));
+});
+
+addEventListener("hashchange", showView);
+on("hello", ({ version, token }) => {
+  document.querySelector(".brand").title = `sluice ${version}`;
+  byId("sign-out").hidden = !token;
+});
+
+// A token in the address, as entries have it, is given once and taken out of the history.
+const given = new URLSearchParams(location.search).get("token");
+if (given) {
+  history.replaceState(null, "", location.pathname + location.hash);
+  await signIn(given).catch(() => {});
+}
+startPlayer();
+startWaterfall();
+startLibrary();
+startNetwork();
+startTools();
+await begin();

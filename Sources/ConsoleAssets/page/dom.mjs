@@ -1,0 +1,129 @@
+// Elements and words. Whatever comes from outside becomes a text node or an attribute, never markup.
+
+export const byId = (id) => document.getElementById(id);
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined)
+    .map((child) => (child instanceof Node ? child : String(child))));
+  return element;
+}
+
+/** An element; children that are no nodes become text. */
+export const h = (tag, attributes, ...children) =>
+  fill(document.createElement(tag), attributes, children);
+
+/** The same for SVG. */
+export const s = (tag, attributes, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
+
+/** Sets the text of an element, and touches nothing where it is the same. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+let toastTimer = 0;
+
+/** Shows a line for some seconds. */
+export function toast(text, isError = false) {
+  const line = byId("toast");
+  line.textContent = text;
+  line.classList.toggle("error", isError);
+  line.hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => { line.hidden = true; }, isError ? 9000 : 4000);
+}
+
+/** Asks before something is done that cannot be undone. */
+export function confirmed(text, verb) {
+  const dialog = byId("ask");
+  byId("ask-text").textContent = text;
+  byId("ask-yes").textContent = verb;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+/** A button that does one thing at a time and says what went wrong. */
+export function button(label, action, attributes = {}) {
+  const made = h("button", { type: "button", class: "small", ...attributes }, label);
+  made.addEventListener("click", async () => {
+    made.disabled = true;
+    try { await action(); } catch (error) { toast(error.message, true); }
+    made.disabled = false;
+  });
+  return made;
+}
+
+/** A table with a row for each item; `columns` are [heading, cell, class]. */
+export function table(columns, items, { empty, label } = {}) {
+  if (!items.length) return h("p", { class: "dim" }, empty ?? "None.");
+  const head = h("tr", null, columns.map(([name, , kind]) => h("th", { class: kind, scope: "col" }, name)));
+  const rows = items.map((item) => h("tr", null, columns.map(([, cell, kind]) =>
+    h("td", { class: kind }, cell(item)))));
+  const grid = h("table", { class: "list" }, h("thead", null, head), h("tbody", null, rows));
+  return h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, grid);
+}
+
+/** A bar that shows a share. */
+export function meter(share, label) {
+  const part = h("span");
+  part.style.width = `${Math.max(0, Math.min(100, share))}%`;
+  return h("span", { class: "meter", role: "img", "aria-label": label }, part);
+}
+
+// Words.
+
+export function bytes(count) {
+  if (count === null || count === undefined) return "–";
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let value = count, unit = 0;
+  while (Math.abs(value) >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+  return `${value.toFixed(unit === 0 || value >= 99.5 ? 0 : 1)} ${units[unit]}`;
+}
+
+export const rate = (bits) => {
+  if (bits === null || bits === undefined || Number.isNaN(bits)) return "–";
+  if (bits >= 999500) return `${(bits / 1e6).toFixed(bits >= 99.5e6 ? 0 : 1)} Mb/s`;
+  return `${Math.round(bits / 1000)} kb/s`;
+};
+
+export function milliseconds(value) {
+  if (value === null || value === undefined) return "–";
+  if (value >= 9950) return `${(value / 1000).toFixed(1)} s`;
+  if (value >= 99.5) return `${Math.round(value)} ms`;
+  return `${value.toFixed(value >= 9.95 ? 0 : 1)} ms`;
+}
+
+export function clock(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const whole = Math.round(seconds), two = (n) => String(n).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+export function ago(seconds) {
+  if (!seconds) return "never";
+  const gone = Math.max(0, Date.now() / 1000 - seconds);
+  if (gone < 60) return "just now";
+  if (gone < 3600) return `${Math.floor(gone / 60)} min ago`;
+  if (gone < 86400) return `${Math.floor(gone / 3600)} h ago`;
+  return `${Math.floor(gone / 86400)} d ago`;
+}
+
+export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
+
+/** The last segment of a URL's path. */
+export function leaf(url) {
+  if (!url) return "–";
+  const path = url.split("?")[0];
+  return path.slice(path.lastIndexOf("/") + 1) || path;
+}

@@ -1,0 +1,144 @@
+// What is kept, and orders for more: titles, downloads, recordings.
+import { ago, button, byId, bytes, clock, confirmed, h, meter, rate, say, table, toast } from "./dom.mjs";
+import { api, on, target } from "./api.mjs";
+import { play } from "./player.mjs";
+
+const PAGE = 100;
+let shown = PAGE, isShown = false;
+
+/** A URL that the page can play: values of queries and secrets in paths are not in listings. */
+const isWhole = (url) => url && !url.includes("?") && !url.includes("…") && !url.includes("***");
+
+async function act(path, done) {
+  const answer = await api(path, "POST");
+  toast(typeof done === "function" ? done(answer) : done);
+  await refresh();
+}
+
+function start(url) {
+  byId("play-url").value = url;
+  location.hash = "#play";
+  play(url).catch((error) => toast(error.message, true));
+}
+
+function actions(title) {
+  const id = { title: title.id };
+  return h("div", { class: "actions" },
+    isWhole(title.url)
+      ? button("Play", async () => start(title.url))
+      : h("button", { type: "button", class: "small", disabled: true, title: "The list leaves out the values of this URL; paste the whole URL to play it." }, "Play"),
+    title.pinned
+      ? button("Unpin", () => act(target("api/unpin", id), "Unpinned."))
+      : button("Pin", () => act(target("api/pin", id), "Pinned: it stays whatever room is needed.")),
+    isWhole(title.url) && title.kind === "vod" && !title.whole
+      ? button("Download", () => act(target("api/downloads", { url: title.url }), "The download is ordered."))
+      : null,
+    button("Purge", async () => {
+      if (!(await confirmed(`Remove “${title.name}” with ${bytes(title.bytes)} from the cache?`, "Purge"))) return;
+      await act(target("api/purge", id), (answer) => `Removed ${bytes(answer.bytes ?? 0)}.`);
+    }, { class: "small danger" }));
+}
+
+function kept(title) {
+  const length = title.seconds ? `${clock(title.kept_seconds)} of ${clock(title.seconds)}` : "";
+  return h("div", { class: "kept" }, meter(title.percent, `${title.percent} per cent kept`),
+    h("span", null, `${title.percent} %`), h("span", { class: "dim" }, length));
+}
+
+function named(item) {
+  return h("div", { class: "named" }, h("strong", null, item.name),
+    item.pinned ? h("span", { class: "badge" }, "pinned") : null,
+    item.encryption?.text ? h("span", { class: "badge" }, item.encryption.text) : null,
+    h("span", { class: "dim url" }, item.url ?? ""));
+}
+
+function showTitles({ titles, total, next }) {
+  say(byId("titles-sum"), `${total} ${total === 1 ? "title" : "titles"}`);
+  const grid = table([
+    ["Title", named, "grow"], ["Kind", (title) => title.kind, "wide"], ["Kept", kept, ""],
+    ["Size", (title) => bytes(title.bytes), "number wide"], ["Played", (title) => ago(title.last_played), "wide"],
+    ["", actions, "end"],
+  ], titles, { empty: "Nothing is kept yet. Play something.", label: "Titles" });
+  const more = next ? button("Show more", async () => { shown += PAGE; await refresh(); }) : null;
+  byId("titles").replaceChildren(...[grid, more].filter(Boolean));
+}
+
+function showDownloads({ downloads }) {
+  const place = byId("downloads");
+  if (place.contains(document.activeElement) && document.activeElement.disabled) return;
+  place.replaceChildren(...(downloads.length ? downloads.map((item) => {
+    const order = (verb) => button(verb[0].toUpperCase() + verb.slice(1), () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."));
+    const isOver = ["complete", "failed"].includes(item.state);
+    const rest = item.seconds_left === null ? "" : `, ${clock(item.seconds_left)} left`;
+    return h("article", { class: "item", "data-id": item.id }, named(item),
+      h("div", { class: "kept" }, meter(item.percent, `${item.percent} per cent`), h("span", null, `${item.percent} %`),
+        h("span", { class: "dim" }, item.state === "running" ? `${bytes(item.bytes)} at ${rate(item.rate * 8)}${rest}` : item.state)),
+      item.reason ? h("p", { class: "dim" }, item.reason) : null,
+      h("div", { class: "actions" },
+        item.state === "paused" || item.state === "failed" ? order("resume") : null,
+        !isOver && item.state !== "paused" ? order("pause") : null, order("cancel")));
+  }) : [h("p", { class: "dim" }, "No downloads.")]));
+}
+
+function showRecordings({ recordings }) {
+  byId("recordings").replaceChildren(...(recordings.length ? recordings.map((item) => {
+    const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."));
+    const isRunning = item.ended === null;
+    const until = new Date(item.until * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+    return h("article", { class: "item" }, named(item),
+      h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}`),
+      h("div", { class: "actions" }, item.play ? button("Play", async () => start(item.play)) : null,
+        isRunning ? order("stop", "Stop") : order("forget", "Forget")));
+  }) : [h("p", { class: "dim" }, "No recordings.")]));
+}
+
+/** Reads all lists anew. */
+export async function refresh() {
+  const [titles, downloads, recordings] = await Promise.all([
+    readTitles(), api("api/downloads"), api("api/recordings"),
+  ]);
+  showTitles(titles);
+  showDownloads(downloads);
+  showRecordings(recordings);
+}
+
+async function readTitles() {
+  let after = null, found = [], page;
+  do {
+    page = await api(target("api/titles", { limit: PAGE, after }));
+    found = found.concat(page.titles);
+    after = page.next;
+  } while (after !== null && found.length < shown);
+  return { ...page, titles: found };
+}
+
+export function showLibrary(isVisible) {
+  isShown = isVisible;
+  if (isVisible) refresh().catch((error) => toast(error.message, true));
+}
+
+export function startLibrary() {
+  on("downloads", (data) => { if (isShown) showDownloads(data); });
+  setInterval(() => {
+    // What somebody is about to press stays where it is.
+    if (isShown && !document.hidden && !byId("view-library").contains(document.activeElement)) refresh().catch(() => {});
+  }, 10_000);
+  byId("download-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const url = byId("download-url").value.trim();
+    act(target("api/downloads", { url }), "The download is ordered.").then(() => event.target.reset(), (error) => toast(error.message, true));
+  });
+  const until = byId("record-until");
+  const inHours = (hours) => {
+    const at = new Date(Date.now() + hours * 3_600_000);
+    return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  };
+  until.value = inHours(2);
+  byId("record-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const seconds = Math.round((new Date(until.value).getTime() - Date.now()) / 1000);
+    if (!(seconds > 0)) return toast("The end lies in the past.", true);
+    act(target("api/recordings", { url: byId("record-url").value.trim(), for: `${seconds}s`, name: byId("record-name").value.trim() }), "The recording runs.")
+      .then(() => { event.target.reset(); until.value = inHours(2); }, (error) => toast(error.message, true));
+  });
+}

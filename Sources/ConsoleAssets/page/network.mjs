@@ -1,0 +1,90 @@
+// The daemon in figures: what it saves, what it asks of origins, what takes its disk.
+import { byId, bytes, h, meter, percent, rate, say, table } from "./dom.mjs";
+import { on } from "./api.mjs";
+import { Plot } from "./plots.mjs";
+
+const tiles = [
+  ["Hit ratio", (f) => percent(f.hit_ratio), "requests answered without an origin's content"],
+  ["Byte hit ratio", (f) => percent(f.byte_hit_ratio), "bytes sent to players by plain hits"],
+  ["Saved", (f) => bytes(Math.max(0, f.player_bytes_total - f.origin_bytes_total)), "bytes to players less bytes from origins"],
+  ["To players", (f) => bytes(f.player_bytes_total), "since the start"],
+  ["From origins", (f) => bytes(f.origin_bytes_total), "since the start"],
+  ["Ahead", (f) => bytes(f.ahead_bytes_total), "fetched before a player asked"],
+  ["Connections", (f) => String(f.connections), "open, of players"],
+  ["First byte", (f) => `${f.first_byte_ms.p50} ms`, "median"],
+];
+
+let plots, last = null;
+const known = new Map();
+
+function showOutages(outages) {
+  const place = byId("outages");
+  const now = new Set(outages.map(({ origin }) => origin));
+  for (const { origin, state, seconds, reason } of outages) known.set(origin, { origin, state, seconds, reason, ended: 0 });
+  for (const outage of known.values()) {
+    if (!now.has(outage.origin) && !outage.ended) outage.ended = Date.now();
+    if (outage.ended && Date.now() - outage.ended > 12_000) known.delete(outage.origin);
+  }
+  place.hidden = known.size === 0;
+  place.replaceChildren(...[...known.values()].map(({ origin, state, seconds, reason, ended }) =>
+    h("p", { class: ended ? "ended" : state, "data-state": ended ? "ended" : state },
+      h("strong", null, origin), ended
+        ? " answers again"
+        : ` has not answered for ${seconds} s (${reason}); ${state === "down" ? "what is kept is served" : "suspected"}`)));
+}
+
+function showFigures({ at, figures, outages }) {
+  byId("tiles").replaceChildren(...tiles.map(([name, read, what]) =>
+    h("div", { title: what }, h("dt", null, name), h("dd", null, read(figures)))));
+  if (last && at > last.at) {
+    const seconds = (at - last.at) / 1000;
+    const bits = (name) => Math.max(0, ((figures[name] - last.figures[name]) * 8) / seconds);
+    plots.rate.add(bits("player_bytes_total"), bits("origin_bytes_total"));
+  }
+  const waiting = Object.values(figures.waiting_by_lane).reduce((sum, count) => sum + count, 0);
+  plots.slots.add(figures.slots_in_use + figures.express_in_use, waiting);
+  last = { at, figures };
+  showOutages(outages);
+}
+
+const pair = (times) => (times.p50 === null ? "–" : `${Math.round(times.p50)} / ${Math.round(times.p99)}`);
+
+function showOrigins({ origins }) {
+  byId("origins").replaceChildren(table([
+    ["Origin", (row) => row.origin, "grow"],
+    ["State", (row) => h("span", { class: `badge state-${row.state}` }, row.state), ""],
+    ["Requests", (row) => String(row.requests), "number"], ["Errors", (row) => String(row.errors), "number"],
+    ["Bytes", (row) => bytes(row.bytes), "number"], ["Queue", (row) => pair(row.slot_ms), "number"],
+    ["Connect", (row) => pair(row.connect_ms), "number"], ["TLS", (row) => pair(row.tls_ms), "number"],
+    ["First byte", (row) => pair(row.first_byte_ms), "number"], ["Last byte", (row) => pair(row.last_byte_ms), "number"],
+    ["Protocol", (row) => row.protocol ?? "–", ""],
+    ["Reused", (row) => (row.reused_percent === null ? "–" : `${Math.round(row.reused_percent)} %`), "number"],
+  ], origins, { empty: "No origin was asked yet.", label: "Origins" }));
+}
+
+function shares(name, rows, whole) {
+  return h("div", null, h("h3", null, name), rows.length
+    ? h("ul", { class: "shares" }, rows.slice(0, 12).map((row) => h("li", null,
+      h("span", { class: "url" }, row.name), h("span", { class: "number dim" }, bytes(row.bytes)),
+      meter((row.bytes / Math.max(1, whole)) * 100, `${row.name}: ${bytes(row.bytes)}`))))
+    : h("p", { class: "dim" }, "Nothing is kept."));
+}
+
+function showDisk(disk) {
+  say(byId("disk-sum"), `${bytes(disk.used_bytes)} of ${bytes(disk.budget_bytes)}, ${bytes(disk.pinned_bytes)} pinned, ${bytes(disk.free_bytes)} free on the disk`);
+  byId("disk").replaceChildren(shares("By kind", disk.kinds, disk.used_bytes), shares("By host", disk.hosts, disk.used_bytes));
+}
+
+export function startNetwork() {
+  plots = {
+    rate: new Plot(byId("plot-network"), {
+      series: [{ name: "to players", kind: "one" }, { name: "from origins", kind: "two" }], span: 300, format: rate, label: "Throughput",
+    }),
+    slots: new Plot(byId("plot-slots"), {
+      series: [{ name: "under way", kind: "one" }, { name: "waiting", kind: "two" }], span: 300, format: (value) => String(Math.round(value * 10) / 10), label: "Origin transfers",
+    }),
+  };
+  on("figures", showFigures);
+  on("origins", showOrigins);
+  on("disk", showDisk);
+}

@@ -1,0 +1,94 @@
+// Lines over time, as SVG: two dozen points of code do what the page needs.
+import { s } from "./dom.mjs";
+
+const WIDTH = 600, HEIGHT = 150, LEFT = 4, RIGHT = 4, TOP = 18, BOTTOM = 20;
+
+/** The next round number above a value. */
+function ceiling(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+/** A plot of the last `span` seconds. */
+export class Plot {
+  /** `series` are {name, kind}; `format` words a value. */
+  constructor(place, { series, span, format, label }) {
+    Object.assign(this, { series, span, format, label });
+    this.points = series.map(() => []);
+    this.marks = [];
+    const y = (share) => TOP + (HEIGHT - TOP - BOTTOM) * share;
+    this.lines = series.map(({ kind }) => s("path", { class: `line ${kind}`, fill: "none" }));
+    this.areas = series.map(({ kind }) => s("path", { class: `area ${kind}` }));
+    this.top = s("text", { x: LEFT, y: TOP - 6, class: "axis" });
+    this.now = series.map(({ kind }, index) =>
+      s("text", { x: WIDTH - RIGHT, y: TOP - 6, class: `value ${kind}`, "text-anchor": "end", dx: 0, "data-place": index }));
+    this.marked = s("g", { class: "marks" });
+    this.image = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", role: "img" },
+      [0, 0.5, 1].map((share) => s("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(share), y2: y(share), class: "grid" })),
+      this.areas, this.lines, this.marked, this.top,
+      s("text", { x: LEFT, y: HEIGHT - 5, class: "axis" }, `${span} s ago`),
+      s("text", { x: WIDTH - RIGHT, y: HEIGHT - 5, class: "axis", "text-anchor": "end" }, "now"),
+      this.now[0]);
+    place.replaceChildren(this.image);
+    this.draw();
+  }
+
+  /** Adds a value for each series; null is a gap. */
+  add(...values) {
+    const now = performance.now() / 1000;
+    values.forEach((value, index) => {
+      const points = this.points[index];
+      points.push([now, value]);
+      while (points.length && points[0][0] < now - this.span - 5) points.shift();
+    });
+    this.draw();
+  }
+
+  /** Marks this moment, as with a stall. */
+  mark(kind) {
+    this.marks.push([performance.now() / 1000, kind]);
+    if (this.marks.length > 100) this.marks.shift();
+  }
+
+  clear() {
+    this.points.forEach((points) => points.splice(0));
+    this.marks.splice(0);
+    this.draw();
+  }
+
+  draw() {
+    const now = performance.now() / 1000;
+    const x = (at) => LEFT + (WIDTH - LEFT - RIGHT) * (1 - (now - at) / this.span);
+    const most = ceiling(Math.max(0, ...this.points.flat().map(([, value]) => value ?? 0)));
+    const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / most);
+    this.points.forEach((points, index) => {
+      let line = "", area = "", start = null, last = null;
+      const close = () => {
+        if (start !== null) area += `L${last.toFixed(1)} ${y(0)}L${start.toFixed(1)} ${y(0)}Z`;
+        start = null;
+      };
+      for (const [at, value] of points) {
+        if (at < now - this.span) continue;
+        if (value === null) { close(); continue; }
+        const point = `${start === null ? "M" : "L"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+        if (start === null) start = x(at);
+        last = x(at);
+        line += point;
+        area += point;
+      }
+      close();
+      this.lines[index].setAttribute("d", line);
+      this.areas[index].setAttribute("d", area);
+    });
+    this.marked.replaceChildren(...this.marks.filter(([at]) => at > now - this.span).map(([at, kind]) =>
+      s("line", { x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM, class: `mark ${kind}` })));
+    this.top.textContent = this.format(most);
+    const words = this.series.map(({ name }, index) => {
+      const value = this.points[index].at(-1)?.[1];
+      return value === null || value === undefined ? null : `${name ? `${name} ` : ""}${this.format(value)}`;
+    }).filter(Boolean);
+    this.now[0].textContent = words.join("   ");
+    this.image.setAttribute("aria-label", `${this.label}: ${words.join(", ") || "no data yet"}`);
+  }
+}

@@ -1,0 +1,71 @@
+// Questions to the daemon: why a URL is a hit or a miss, and what keys are made of.
+import { button, byId, h, say, table, toast } from "./dom.mjs";
+import { api, target } from "./api.mjs";
+
+/** A member's name as words. */
+const words = (name) => name.replace(/[-_]/g, " ");
+
+/** Any value of the API as elements; what is null is left out. */
+function shown(value) {
+  if (value === true) return "yes";
+  if (value === false) return "no";
+  if (Array.isArray(value)) {
+    return value.length ? h("ul", null, value.map((item) => h("li", null, shown(item)))) : "none";
+  }
+  if (value !== null && typeof value === "object") {
+    const members = Object.entries(value).filter(([, member]) => member !== null && !(Array.isArray(member) && !member.length));
+    return h("dl", { class: "report" }, members.map(([name, member]) =>
+      h("div", null, h("dt", null, words(name)), h("dd", null, shown(member)))));
+  }
+  return String(value ?? "–");
+}
+
+const outcomes = {
+  hit: "a hit", miss: "a miss", partial: "a partial hit", stale: "a stale answer", revalidated: "a revalidation", offline: "an offline answer",
+};
+
+function explained(report) {
+  const { next, stored, freshness, origin, ...rest } = report;
+  const lead = [`The next request would be ${outcomes[next?.outcome] ?? next?.outcome ?? "answered"}: ${next?.what ?? ""}.`];
+  lead.push(stored ? `Kept are ${stored.present} of ${stored.total ?? "an unknown number of"} bytes${stored.pinned ? ", pinned" : ""}.` : "Nothing is kept of it.");
+  if (freshness) lead.push(freshness.fresh ? "It is fresh." : `It is not fresh: ${words(String(freshness.reason ?? "expired"))}.`);
+  if (origin) lead.push(`Its origin is ${origin.state}: ${origin.reason}.`);
+  return h("div", null, h("p", { class: "lead" }, lead.join(" ")), shown({ ...rest, stored, freshness }));
+}
+
+async function showKeys() {
+  const keys = await api("api/keys");
+  say(byId("keys-mode"), `mode ${keys.mode}, policy ${keys.policy}`);
+  byId("keys").replaceChildren(
+    h("h3", null, "Proposals"),
+    table([
+      ["Origin", (item) => item.origin, "grow"], ["Rule", (item) => h("code", null, item.rule), ""],
+      ["State", (item) => item.state, ""], ["Pairs", (item) => String(item.pairs), "number"], ["Paths", (item) => String(item.paths), "number"],
+    ], keys.findings, { empty: "Nothing was learnt of parameters yet.", label: "Proposals" }),
+    h("h3", null, "Origins"),
+    table([
+      ["Pattern", (item) => item.pattern, "grow"], ["Policy", (item) => item.policy ?? "–", ""], ["Keys", (item) => item.keys ?? "–", ""],
+      ["Rules", (item) => item.rules.join(", ") || "–", ""],
+    ], keys.origins, { empty: "No origin has settings of its own.", label: "Origins with settings" }),
+    h("h3", null, "Vetoes"),
+    table([
+      ["Origin", (item) => item.origin, "grow"], ["Scope", (item) => item.scope, ""], ["Reason", (item) => item.reason, ""],
+      ["", (item) => button("Forget", async () => {
+        await api(target("api/keys/forget", { origin: item.origin }), "POST");
+        await showKeys();
+      }), "end"],
+    ], keys.vetoes, { empty: "No merging was found wrong.", label: "Vetoes" }));
+}
+
+export function showTools(isVisible) {
+  if (isVisible) showKeys().catch((error) => toast(error.message, true));
+}
+
+export function startTools() {
+  byId("why-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const url = byId("why-url").value.trim();
+    api(target("api/why", { url })).then(
+      (report) => byId("why").replaceChildren(explained(report)), (error) => toast(error.message, true));
+  });
+}

@@ -1,0 +1,104 @@
+// What a listener of `/api/events` is told from time to time; requests tell of themselves.
+import Ahead
+import Console
+import HTTP
+import HTTPServer
+import Library
+import Model
+import Posix
+import Reactor
+import URISyntax
+
+/// The reports to one listener; bound to its loop.
+///
+/// | event | every | is |
+/// |---|---|---|
+/// | `figures` | second | the members of `/api/stats`, and the origins that do not answer |
+/// | `origins` | 2 s | the first rows of `/api/origins` |
+/// | `downloads` | 2 s | the answer of `/api/downloads` |
+/// | `disk` | 30 s | the answer of `/api/df` |
+final class ConsoleEvents {
+    private static let period = Interval.seconds(1 as Int64)
+    private static let mostOrigins = 32
+
+    private let core: ProxyCore
+    private let status: StatusSource
+    private var turn = 0
+
+    init(_ core: ProxyCore, _ status: StatusSource) {
+        self.core = core
+        self.status = status
+    }
+
+    /// Answers a request for the events.
+    func begin(_ exchange: Exchange) {
+        guard let stream = core.events.join(on: exchange.loop) else {
+            var fields = Fields()
+            fields.append(.contentType, "text/plain; charset=utf-8")
+            fields.append(.cacheControl, "no-store")
+            fields.append(.retryAfter, "10")
+            let text =
+                "client error: \(EventFeed.mostListeners) pages listen already; close one of them\n"
+            return exchange.respond(
+                ResponseHead(status: .serviceUnavailable, fields: fields),
+                body: .bytes(Array(text.utf8)))
+        }
+        var fields = Fields()
+        fields.append(.contentType, "text/event-stream")
+        fields.append(.cacheControl, "no-store")
+        fields.append("X-Accel-Buffering", "no")
+        fields.append("X-Content-Type-Options", "nosniff")
+        exchange.respond(
+            ResponseHead(status: .ok, fields: fields), body: .source(stream, length: nil))
+        let hasToken = core.settings.token != nil
+        stream.tell(
+            "hello",
+            .object([.init("version", .text(status.version)), .init("token", .truth(hasToken))]))
+        tick(stream, exchange.loop)
+    }
+
+    private func tick(_ stream: EventStream, _ loop: EventLoop) {
+        guard !stream.isOver else { return }
+        let (core, turn) = (core, turn)
+        Figures.gather(core, status, on: loop) { figures in
+            guard !stream.isOver else { return }
+            stream.tell("figures", Self.figures(figures, core.health))
+            if turn % 2 == 0 {
+                let rows = figures.transfers.originsJSON(core.health, limit: Self.mostOrigins)
+                stream.tell("origins", rows)
+            }
+        }
+        if turn % 2 == 0 { status.downloads.answer(.get, "/api/downloads", to(stream, loop, "downloads")) }
+        if turn % 30 == 0 { status.administration.answer(.get, "/api/df", to(stream, loop, "disk")) }
+        self.turn += 1
+        loop.schedule(after: Self.period) { [self] loop in tick(stream, loop) }
+    }
+
+    /// Takes an answer of another thread to the listener; refusals are left out, the next turn asks again.
+    private func to(
+        _ stream: EventStream, _ loop: EventLoop, _ event: String
+    ) -> @Sendable (AdministrationAnswer) -> Void {
+        let bound = LoopBound(stream, to: loop)
+        return { answer in
+            guard case .value(_, let value) = answer else { return }
+            bound.enqueue { stream, _ in
+                if !stream.isOver { stream.tell(event, value) }
+            }
+        }
+    }
+
+    private static func figures(_ figures: Figures, _ health: OriginHealth) -> JSONValue {
+        let now = Monotonic.now()
+        let outages = health.marked.prefix(mostOrigins).map { origin, mark in
+            JSONValue.object([
+                .init("origin", .text(origin.description)), .init("state", .text("\(mark.state)")),
+                .init("seconds", .number((now - mark.since).nanoseconds / 1_000_000_000)),
+                .init("reason", .text(mark.reason)),
+            ])
+        }
+        return .object([
+            .init("at", .number(WallTime.now().nanoseconds / 1_000_000)),
+            .init("figures", figures.json), .init("outages", .list(Array(outages))),
+        ])
+    }
+}

@@ -1,0 +1,105 @@
+import Model
+import Posix
+import Reactor
+import Testing
+
+@testable import Console
+
+/// The feed without a network: what waits, what is lost, who is let in.
+struct EventFeedTests {
+    /// Runs `body` on a loop's thread and waits for it.
+    private func onLoop(_ body: @escaping @Sendable (EventLoop) -> Void) throws {
+        let thread = try LoopThread(name: "listener") { _ in }
+        let done = try Latch()
+        thread.handle.enqueue { loop in
+            body(loop)
+            done.open()
+        }
+        #expect(done.wait(atMost: .seconds(20 as Int64)))
+        thread.stopAndJoin()
+    }
+
+    private static func text(_ stream: EventStream) -> String {
+        var bytes: [UInt8] = []
+        while case .bytes(let part) = stream.next(limit: 1_000) {
+            bytes += part
+            stream.advance(by: part.count)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static let datum = JSONValue.object([.init("n", .number(7))])
+
+    @Test func `an event has its name and the version`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            feed.tell("request", Self.datum)
+            #expect(Self.text(stream) == "event: request\ndata: {\"v\":1,\"n\":7}\n\n")
+            stream.cancel()
+        }
+    }
+
+    @Test func `text of outside ends no event`() {
+        let text = JSONValue.object([.init("name", .text("a\n\nevent: fake\r\ndata: {}"))])
+        let frame = String(decoding: EventFeed.frame("request", text), as: UTF8.self)
+        #expect(frame.split(separator: "\n").count == 2)
+    }
+
+    @Test func `a slow listener loses events and is told how many`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            let long = JSONValue.object([.init("t", .text(String(repeating: "x", count: 1_000)))])
+            for _ in 0..<1_000 { feed.tell("request", long) }
+            let text = Self.text(stream)
+            #expect(text.utf8.count <= EventFeed.mostWaiting + 100)
+            let received = text.components(of: "event: request")
+            #expect(text.hasSuffix("event: lost\ndata: {\"v\":1,\"events\":\(1_000 - received)}\n\n"))
+            feed.tell("request", Self.datum)
+            #expect(!Self.text(stream).contains("lost"))
+            stream.cancel()
+        }
+    }
+
+    @Test func `no more than eight listen, and who leaves makes room`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            let streams = (0..<EventFeed.mostListeners).compactMap { _ in feed.join(on: loop) }
+            #expect(streams.count == EventFeed.mostListeners && feed.join(on: loop) == nil)
+            streams[0].cancel()
+            let next = feed.join(on: loop)
+            #expect(next != nil)
+            next?.cancel()
+            for stream in streams.dropFirst() { stream.cancel() }
+            #expect(!feed.isHeard)
+        }
+    }
+
+    @Test func `requests are recorded only where somebody wants it`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            #expect(!feed.isRecording)
+            let stream = feed.join(on: loop)
+            #expect(feed.isRecording && feed.isHeard)
+            stream?.cancel()
+            #expect(!feed.isRecording)
+            #expect(EventFeed(isLogged: true).isRecording)
+        }
+    }
+
+    @Test func `a daemon that stops ends the streams and lets nobody in`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            feed.close()
+            guard case .end = stream.next(limit: 10) else { return Issue.record("goes on") }
+            stream.cancel()
+            #expect(feed.join(on: loop) == nil)
+        }
+    }
+}
+
+extension String {
+    fileprivate func components(of part: String) -> Int { ranges(of: part).count }
+}
