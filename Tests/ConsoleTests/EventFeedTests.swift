@@ -1,3 +1,4 @@
+import HTTPServer
 import Model
 import Posix
 import Reactor
@@ -33,7 +34,10 @@ struct EventFeedTests {
     @Test func `an event has its name and the version`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
-            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            guard let stream = feed.join(on: loop) else {
+                Issue.record("refused")
+                return
+            }
             feed.tell("request", Self.datum)
             #expect(Self.text(stream) == "event: request\ndata: {\"v\":1,\"n\":7}\n\n")
             stream.cancel()
@@ -49,7 +53,10 @@ struct EventFeedTests {
     @Test func `a slow listener loses events and is told how many`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
-            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            guard let stream = feed.join(on: loop) else {
+                Issue.record("refused")
+                return
+            }
             let long = JSONValue.object([.init("t", .text(String(repeating: "x", count: 1_000)))])
             for _ in 0..<1_000 { feed.tell("request", long) }
             let text = Self.text(stream)
@@ -91,9 +98,15 @@ struct EventFeedTests {
     @Test func `a daemon that stops ends the streams and lets nobody in`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
-            guard let stream = feed.join(on: loop) else { return Issue.record("refused") }
+            guard let stream = feed.join(on: loop) else {
+                Issue.record("refused")
+                return
+            }
             feed.close()
-            guard case .end = stream.next(limit: 10) else { return Issue.record("goes on") }
+            guard case .end = stream.next(limit: 10) else {
+                Issue.record("goes on")
+                return
+            }
             stream.cancel()
             #expect(feed.join(on: loop) == nil)
         }

@@ -67,8 +67,9 @@ export function button(label, action, attributes = {}) {
 export function table(columns, items, { empty, label } = {}) {
   if (!items.length) return h("p", { class: "dim" }, empty ?? "None.");
   const head = h("tr", null, columns.map(([name, , kind]) => h("th", { class: kind, scope: "col" }, name)));
-  const rows = items.map((item) => h("tr", null, columns.map(([, cell, kind]) =>
-    h("td", { class: kind }, cell(item)))));
+  // On a narrow screen the headings are gone, and the cells show their own.
+  const rows = items.map((item) => h("tr", null, columns.map(([name, cell, kind]) =>
+    h("td", { class: kind, "data-name": name }, cell(item)))));
   const grid = h("table", { class: "list" }, h("thead", null, head), h("tbody", null, rows));
   return h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, grid);
 }

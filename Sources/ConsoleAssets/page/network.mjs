@@ -1,5 +1,5 @@
 // The daemon in figures: what it saves, what it asks of origins, what takes its disk.
-import { byId, bytes, h, meter, percent, rate, say, table } from "./dom.mjs";
+import { byId, bytes, h, meter, milliseconds, percent, rate, say, table } from "./dom.mjs";
 import { on } from "./api.mjs";
 import { Plot } from "./plots.mjs";
 
@@ -11,7 +11,7 @@ const tiles = [
   ["From origins", (f) => bytes(f.origin_bytes_total), "since the start"],
   ["Ahead", (f) => bytes(f.ahead_bytes_total), "fetched before a player asked"],
   ["Connections", (f) => String(f.connections), "open, of players"],
-  ["First byte", (f) => `${f.first_byte_ms.p50} ms`, "median"],
+  ["First byte", (f) => milliseconds(f.first_byte_ms.p50), "median"],
 ];
 
 let plots, last = null;

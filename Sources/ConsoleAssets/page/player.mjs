@@ -150,10 +150,10 @@ const facts = [
   ["First frame", () => milliseconds(state.first)],
   ["Stalls", () => (state.stalls ? `${state.stalls}, ${(state.stalledFor / 1000).toFixed(1)} s` : "0")],
   ["Switches", () => String(Math.max(0, state.switches - 1))],
-  ["Position", () => (state.url && Number.isFinite(video.duration) ? `${clock(video.currentTime)} of ${clock(video.duration)}` : clock(video.currentTime))],
+  ["Position", () => (state.url && Number.isFinite(video.duration) ? `${clock(video.currentTime)} / ${clock(video.duration)}` : clock(video.currentTime))],
   ["Frames lost", () => {
     const quality = video.getVideoPlaybackQuality?.();
-    return quality?.totalVideoFrames ? `${quality.droppedVideoFrames} of ${quality.totalVideoFrames}` : "–";
+    return quality?.totalVideoFrames ? `${quality.droppedVideoFrames} / ${quality.totalVideoFrames}` : "–";
   }],
 ];
 

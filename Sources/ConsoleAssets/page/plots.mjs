@@ -1,7 +1,7 @@
 // Lines over time, as SVG: two dozen points of code do what the page needs.
 import { s } from "./dom.mjs";
 
-const WIDTH = 600, HEIGHT = 150, LEFT = 4, RIGHT = 4, TOP = 18, BOTTOM = 20;
+const HEIGHT = 150, LEFT = 4, RIGHT = 4, TOP = 18, BOTTOM = 20;
 
 /** The next round number above a value. */
 function ceiling(value) {
@@ -17,20 +17,36 @@ export class Plot {
     Object.assign(this, { series, span, format, label });
     this.points = series.map(() => []);
     this.marks = [];
+    this.width = 600;
     const y = (share) => TOP + (HEIGHT - TOP - BOTTOM) * share;
     this.lines = series.map(({ kind }) => s("path", { class: `line ${kind}`, fill: "none" }));
     this.areas = series.map(({ kind }) => s("path", { class: `area ${kind}` }));
     this.top = s("text", { x: LEFT, y: TOP - 6, class: "axis" });
-    this.now = series.map(({ kind }, index) =>
-      s("text", { x: WIDTH - RIGHT, y: TOP - 6, class: `value ${kind}`, "text-anchor": "end", dx: 0, "data-place": index }));
+    this.values = series.map(({ kind }, index) => s("tspan", { class: kind, dx: index ? 14 : 0 }));
     this.marked = s("g", { class: "marks" });
-    this.image = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", role: "img" },
-      [0, 0.5, 1].map((share) => s("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(share), y2: y(share), class: "grid" })),
+    // What stands at the right edge is moved with it.
+    const atEnd = (attributes, ...children) => {
+      const made = s("text", { ...attributes, "text-anchor": "end" }, ...children);
+      this.atEnd.push(made);
+      return made;
+    };
+    this.atEnd = [];
+    this.grid = [0, 0.5, 1].map((share) => s("line", { x1: LEFT, y1: y(share), y2: y(share), class: "grid" }));
+    this.image = s("svg", { class: "plot", role: "img" }, this.grid,
       this.areas, this.lines, this.marked, this.top,
       s("text", { x: LEFT, y: HEIGHT - 5, class: "axis" }, `${span} s ago`),
-      s("text", { x: WIDTH - RIGHT, y: HEIGHT - 5, class: "axis", "text-anchor": "end" }, "now"),
-      this.now[0]);
+      atEnd({ y: HEIGHT - 5, class: "axis" }, "now"), atEnd({ y: TOP - 6, class: "value" }, this.values));
     place.replaceChildren(this.image);
+    this.fit(this.width);
+    // Its width is the place's, so that text has the same size on every screen.
+    new ResizeObserver(([{ contentRect }]) => { if (contentRect.width > 0) this.fit(contentRect.width); }).observe(place);
+  }
+
+  fit(width) {
+    this.width = width;
+    this.image.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    for (const line of this.grid) line.setAttribute("x2", width - RIGHT);
+    for (const text of this.atEnd) text.setAttribute("x", width - RIGHT);
     this.draw();
   }
 
@@ -59,7 +75,7 @@ export class Plot {
 
   draw() {
     const now = performance.now() / 1000;
-    const x = (at) => LEFT + (WIDTH - LEFT - RIGHT) * (1 - (now - at) / this.span);
+    const x = (at) => LEFT + (this.width - LEFT - RIGHT) * (1 - (now - at) / this.span);
     const most = ceiling(Math.max(0, ...this.points.flat().map(([, value]) => value ?? 0)));
     const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / most);
     this.points.forEach((points, index) => {
@@ -86,9 +102,9 @@ export class Plot {
     this.top.textContent = this.format(most);
     const words = this.series.map(({ name }, index) => {
       const value = this.points[index].at(-1)?.[1];
-      return value === null || value === undefined ? null : `${name ? `${name} ` : ""}${this.format(value)}`;
-    }).filter(Boolean);
-    this.now[0].textContent = words.join("   ");
-    this.image.setAttribute("aria-label", `${this.label}: ${words.join(", ") || "no data yet"}`);
+      return value === null || value === undefined ? "" : `${name ? `${name} ` : ""}${this.format(value)}`;
+    });
+    words.forEach((text, index) => { this.values[index].textContent = text; });
+    this.image.setAttribute("aria-label", `${this.label}: ${words.filter(Boolean).join(", ") || "no data yet"}`);
   }
 }

@@ -10,6 +10,9 @@ function shown(value) {
   if (value === true) return "yes";
   if (value === false) return "no";
   if (Array.isArray(value)) {
+    if (value.every((item) => Array.isArray(item) && item.length === 2 && item.every(Number.isFinite))) {
+      return value.map(([first, end]) => `${first}–${end}`).join(", ") || "none";
+    }
     return value.length ? h("ul", null, value.map((item) => h("li", null, shown(item)))) : "none";
   }
   if (value !== null && typeof value === "object") {
