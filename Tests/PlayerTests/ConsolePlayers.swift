@@ -1,0 +1,207 @@
+// The console in a real browser: what a person does there, and what a hostile title cannot do.
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+@Suite(
+    .serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .enabled(if: Tool.exists("chromedriver"), "needs chromium-driver"))
+struct ConsolePlayers {
+    /// Fills in a field and submits its form.
+    private func submit(_ browser: Browser, _ form: String, _ field: String, _ text: String) throws {
+        try browser.run(
+            """
+            document.getElementById("\(field)").value = \(Browser.quoted(text));
+            document.getElementById("\(form)").requestSubmit();
+            """)
+    }
+
+    private static let rows = "[...document.querySelectorAll('#fall tbody tr')]"
+
+    @Test(arguments: ["auto", "hls.js"])
+    func `a pasted URL plays on the page, and each request is told`(_ how: String) throws {
+        let stage = try Stage()
+        // The file is where set-up puts it, and comes from no third party.
+        _ = try HLSJS.module()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        try browser.run("document.getElementById('play-with').value = '\(how)'")
+        try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(try browser.comes("document.getElementById('video').currentTime > 1"))
+        #expect(try browser.comes("\(Self.rows).some((row) => row.dataset.outcome === 'miss')"))
+        #expect(try browser.value("\(Self.rows).some((row) => row.innerText.includes('.ts'))") == "true")
+        #expect(try browser.value("document.querySelector('[data-fact=Buffer]').innerText") != "–")
+        #expect(try browser.comes("document.querySelectorAll('#play-log li').length >= 2"))
+        // Once more: from the store.
+        try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(try browser.comes("\(Self.rows).some((row) => row.dataset.outcome === 'hit')"))
+        let foreign = """
+            performance.getEntriesByType('resource').map((entry) => entry.name)
+              .filter((name) => !name.startsWith(location.origin) && !/^(data|blob):/.test(name))
+            """
+        #expect(try browser.value(foreign) == "")
+        try browser.picture("play-\(how)")
+    }
+
+    @Test func `a daemon without hls.js says so on the page`() throws {
+        let stage = try Stage(["--console-player", "/nowhere/hls.mjs"])
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        try browser.run("document.getElementById('play-with').value = 'hls.js'")
+        try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(
+            try browser.comes(
+                "document.getElementById('play-note').innerText.includes('--console-player')"))
+    }
+
+    @Test func `names of a stream are text and never markup`() throws {
+        let stage = try Stage()
+        let name = "<img src=x onerror=document.title='hurt'>"
+        stage.cdn.put(
+            "/evil/master.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-SESSION-DATA:DATA-ID="com.example.title",VALUE="\(name)"
+                #EXT-X-STREAM-INF:BANDWIDTH=100000
+                <img src=x onerror=document.title='hurt'>.m3u8
+
+                """)
+        let player = ScriptedPlayer(stage.daemon.baseURL)
+        #expect(try player.get(stage.through(stage.cdn.url("/evil/master.m3u8"))).status == 200)
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#library")
+        #expect(
+            try browser.comes("document.getElementById('titles').innerText.includes('<img src=x')"))
+        // A request whose name is markup, and a question about one.
+        _ = try player.get(stage.through(stage.cdn.url("/evil/%3Cimg%20src=x%20onerror=1%3E.ts")))
+        try browser.run("location.hash = '#tools'")
+        let url = "https://cdn.example.com/<img src=x onerror=document.title='hurt'>.m3u8"
+        try submit(browser, "why-form", "why-url", url)
+        #expect(try browser.comes("document.getElementById('why').innerText.includes('next request')"))
+        #expect(try browser.comes("\(Self.rows).length > 0"))
+        #expect(try browser.value("document.querySelectorAll('img, script:not([src])').length") == "0")
+        #expect(try browser.value("document.title") == "Sluice")
+    }
+
+    @Test func `an outage appears on the page and ends`() throws {
+        let stage = try Stage()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#network")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        stage.cdn.stop()
+        let player = ScriptedPlayer(stage.daemon.baseURL)
+        let url = stage.through(stage.cdn.url("/bytes/1000/a.ts"))
+        #expect(try player.get(url).status >= 500)
+        let outage = "document.querySelector('#outages [data-state=down], #outages [data-state=suspected]')"
+        #expect(try browser.comes("\(outage)?.innerText.includes(':\(stage.cdn.port) has not answered')"))
+        try browser.picture("outage")
+        try stage.cdn.start()
+        #expect(try browser.comes("document.querySelector('#outages [data-state=ended]')"))
+        #expect(try browser.comes("document.getElementById('outages').hidden"))
+    }
+
+    @Test func `titles are pinned and purged with the page's buttons`() throws {
+        let stage = try Stage()
+        try stage.keepWhole(stage.through(.transportStream))
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#library")
+        let button = { (label: String) in
+            "[...document.querySelectorAll('#titles button')].find((one) => one.innerText === '\(label)')"
+        }
+        #expect(try browser.comes(button("Pin")))
+        #expect(try browser.value("document.querySelector('#titles .meter').ariaLabel").hasPrefix("100"))
+        try browser.run("\(button("Pin")).click()")
+        #expect(try browser.comes(button("Unpin")))
+        #expect(
+            try ScriptedPlayer(stage.daemon.baseURL).get("/api/titles").text
+                .contains("\"pinned\":true"))
+        try browser.run("\(button("Purge")).click()")
+        #expect(try browser.comes("document.getElementById('ask').open"))
+        try browser.run("document.querySelector('#ask [value=no]').click()")
+        #expect(try browser.comes("!document.getElementById('ask').open"))
+        #expect(try stage.figure("stored_objects") > 0)
+        try browser.run("\(button("Purge")).click()")
+        #expect(try browser.comes("document.getElementById('ask').open"))
+        try browser.run("document.getElementById('ask-yes').click()")
+        #expect(try browser.comes("document.getElementById('toast').innerText.startsWith('Removed')"))
+        #expect(try stage.figure("stored_objects") == 0)
+    }
+
+    @Test func `downloads and recordings are ordered on the page`() throws {
+        let stage = try Stage()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#library")
+        #expect(try browser.comes("document.getElementById('downloads').innerText === 'No downloads.'"))
+        try submit(
+            browser, "download-form", "download-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(
+            try browser.comes(
+                "document.querySelector('#downloads .item')?.innerText.includes('complete')"))
+        stage.cdn.put(
+            "/live.m3u8",
+            text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/1000/live.ts\n")
+        try submit(browser, "record-form", "record-url", stage.cdn.url("/live.m3u8"))
+        let stop = "[...document.querySelectorAll('#recordings button')].find((one) => one.innerText === 'Stop')"
+        #expect(try browser.comes(stop))
+        try browser.run("\(stop).click()")
+        #expect(try browser.comes("!\(stop)"))
+        try browser.picture("library")
+    }
+
+    @Test func `the token is asked for, and a session ends with a click`() throws {
+        let stage = try Stage(["--token", "acc3ss-token"])
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("!document.getElementById('sign-in').hidden"))
+        try browser.picture("sign-in")
+        try submit(browser, "sign-in-form", "token", "not-the-token")
+        #expect(try browser.comes("document.getElementById('sign-in-error').innerText !== ''"))
+        try submit(browser, "sign-in-form", "token", "acc3ss-token")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        #expect(try browser.value("document.cookie") == "")
+        try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(try browser.comes("document.getElementById('video').currentTime > 1"))
+        #expect(try browser.comes("!document.getElementById('sign-out').hidden"))
+        try browser.run("document.getElementById('sign-out').click()")
+        #expect(try browser.comes("!document.getElementById('sign-in').hidden"))
+        #expect(try browser.value("fetch('/api/stats').then(() => 1) && 1") == "1")
+        // An entry's token in the address signs in, and leaves the address.
+        try browser.open(stage.daemon.baseURL + "/?token=acc3ss-token")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        #expect(try browser.value("location.search") == "")
+    }
+
+    @Test(arguments: [("light", 1_280, 900), ("dark", 1_280, 900), ("phone", 360, 740)])
+    func `nothing is wider than the window`(_ name: String, _ width: Int, _ height: Int) throws {
+        let stage = try Stage()
+        try stage.keepWhole(stage.through(.transportStream))
+        let browser = try Browser(size: (width, height), isDark: name == "dark")
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
+        #expect(try browser.comes("document.getElementById('video').currentTime > 3"))
+        for view in ["play", "library", "network", "tools"] {
+            try browser.run("location.hash = '#\(view)'")
+            #expect(try browser.comes("!document.getElementById('view-\(view)').hidden"))
+            if view == "library" { #expect(try browser.comes("document.querySelector('#titles tbody')")) }
+            if view == "network" { #expect(try browser.comes("document.querySelector('#origins tbody')")) }
+            if view == "tools" {
+                let url = stage.cdn.url(Stream.transportStream.path)
+                try submit(browser, "why-form", "why-url", url)
+                #expect(try browser.comes("document.querySelector('#why .lead')"))
+            }
+            let over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            #expect(try browser.value(over) == "0", "\(view)")
+            // Every control has a name for those who do not see it.
+            let nameless = """
+                [...document.querySelectorAll('button, input, select, [role=img], [role=region]')]
+                  .filter((one) => one.checkVisibility() && !one.ariaLabel && !one.innerText && !one.labels?.length)
+                  .map((one) => one.outerHTML)
+                """
+            #expect(try browser.value(nameless) == "", "\(view)")
+            try browser.picture("\(name)-\(view)")
+        }
+    }
+}
