@@ -190,7 +190,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 8 too: the page for browsers: its files, the events that it shows, who is signed in. The C
+        // Row 6 too: the page for browsers: its files, the events that it shows, who is signed in. The C
         // target holds the files, byte by byte.
         .target(name: "ConsoleAssets", exclude: ["page"]),
         .target(
@@ -207,7 +207,8 @@ let package = Package(
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream",
-                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Console", "CZlib",
+                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Console",
+                "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

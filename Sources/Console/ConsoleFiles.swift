@@ -50,14 +50,18 @@ package final class ConsoleFiles: Sendable {
         request.fields.listMembers(.accept).contains { member in
             let parts = member.split(separator: ";").map { $0.filter { $0 != " " } }
             guard parts.first?.lowercased() == "text/html" else { return false }
-            return !parts.dropFirst().contains { ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0) }
+            return !parts.dropFirst().contains {
+                ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0)
+            }
         }
     }
 
     /// The answer to a request that `answers` is true for; nil where there is no such file.
     package func answer(_ path: String, _ request: RequestHead) -> (ResponseHead, ResponseBody)? {
         let name = Self.name(of: path)
-        if name == ConsolePlayer.name { return player.answer(request, Self.fields("text/javascript")) }
+        if name == ConsolePlayer.name {
+            return player.answer(request, Self.fields("text/javascript"))
+        }
         guard let file = file(name, atRoot: path == "/") else { return nil }
         var fields = Self.fields(file.type)
         fields.append(.vary, path == "/" ? "Accept, Accept-Encoding" : "Accept-Encoding")
@@ -79,7 +83,9 @@ package final class ConsoleFiles: Sendable {
         }
     }
 
-    /// The fields that all files have. They are asked for again each time, which costs a 304.
+    /// The fields that all files have.
+    ///
+    /// Files are asked for again each time, which costs a 304.
     private static func fields(_ type: String) -> Fields {
         var fields = Fields()
         fields.append(.contentType, type + "; charset=utf-8")

@@ -37,7 +37,8 @@ package struct ConsolePlayer: Sendable {
         for path in paths {
             if let found = file(path) {
                 var fields = fields
-                let tag = "\"\(String(found.length, radix: 16))-\(String(found.changed, radix: 16))\""
+                let tag =
+                    "\"\(String(found.length, radix: 16))-\(String(found.changed, radix: 16))\""
                 fields.append(.etag, tag)
                 if ConsoleFiles.names(tag, request) {
                     return (ResponseHead(status: .notModified, fields: fields), .none)

@@ -9,8 +9,9 @@ extension ConsoleSession {
     package static let cookie = "sluice_console"
 }
 
-/// Makes and checks the cookie: an end, and a MAC over it whose key follows from the access token. No
-/// table of sessions is kept, and another token ends them all.
+/// Makes and checks the cookie: an end, and a MAC over it whose key follows from the access token.
+///
+/// No table of sessions is kept, and another token ends them all.
 package struct ConsoleSession: Sendable {
     /// A week.
     static let length = Interval.seconds(7 * 86_400 as Int64)

@@ -32,6 +32,8 @@ final class FlightTable {
     var readFirst: Set<FetchID> = []
     let health: OriginHealth
     let lines: LineSpeeds
+    /// Told of what was fetched and no player has asked for.
+    let tellAhead: @Sendable (AheadFetch) -> Void
     let log: Logger
     /// Made with the first failure or request.
     private(set) lazy var probes = OriginProbes(health, table: self)
@@ -73,6 +75,7 @@ final class FlightTable {
         texts = core.texts
         health = core.health
         lines = core.lines
+        tellAhead = core.tellAhead
         log = core.log
         ahead = AheadTable(gauge: core.ahead, loop: loop)
         concurrency = ConcurrencyDriver(
@@ -213,6 +216,10 @@ final class FlightTable {
     /// Forgets a flight that has ended.
     func remove(_ flight: Flight) {
         let key = flight.resource.key
+        // A flight that failed with its body whole is removed twice.
+        if flight.machine.isAhead, flights[key]?.contains(where: { $0 === flight }) == true {
+            tellAhead(AheadFetch(flight, now: loop.now))
+        }
         leaving[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }

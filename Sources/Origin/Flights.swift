@@ -27,13 +27,17 @@ package struct FlightCore: Sendable {
     package let ahead: AheadGauge
     package let concurrency: ConcurrencyReport
     package let lines: LineSpeeds
+    /// Told, on the upstream loop, of each fetch that ended before any player asked for it.
+    package let tellAhead: @Sendable (AheadFetch) -> Void
 
     package init(
         store: ObjectStore, settings: ProxySettings, counters: Counters, readers: Readers,
         isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory, live: LiveMemory,
         texts: TextWorker, health: OriginHealth, log: Logger, ahead: AheadGauge,
-        concurrency: ConcurrencyReport, lines: LineSpeeds
+        concurrency: ConcurrencyReport, lines: LineSpeeds,
+        tellAhead: @escaping @Sendable (AheadFetch) -> Void
     ) {
+        self.tellAhead = tellAhead
         self.store = store
         self.settings = settings
         self.counters = counters

@@ -96,7 +96,9 @@ package struct Router: Sendable {
     package static func mayMount(_ path: String) -> Bool {
         guard path != "/" else { return true }
         let first = path.dropFirst().prefix { $0 != "/" }
-        if ["proxy", "api", "console", "metrics", "http:", "https:"].contains(String(first)) { return false }
+        if ["proxy", "api", "console", "metrics", "http:", "https:"].contains(String(first)) {
+            return false
+        }
         if first.hasPrefix("dvr=") { return false }
         return first.utf8.count != 1
     }

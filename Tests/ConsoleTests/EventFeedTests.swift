@@ -62,7 +62,8 @@ struct EventFeedTests {
             let text = Self.text(stream)
             #expect(text.utf8.count <= EventFeed.mostWaiting + 100)
             let received = text.components(of: "event: request")
-            #expect(text.hasSuffix("event: lost\ndata: {\"v\":1,\"events\":\(1_000 - received)}\n\n"))
+            #expect(
+                text.hasSuffix("event: lost\ndata: {\"v\":1,\"events\":\(1_000 - received)}\n\n"))
             feed.tell("request", Self.datum)
             #expect(!Self.text(stream).contains("lost"))
             stream.cancel()

@@ -14,6 +14,7 @@ final class Browser {
     /// - Parameters:
     ///   - size: of the window, in CSS pixels.
     ///   - isDark: what the page finds as the preferred colour scheme.
+    /// - Throws: what chromedriver says where there is no browser.
     init(size: (width: Int, height: Int) = (1_280, 900), isDark: Bool = false) throws {
         let driver = try ChildProcess(["chromedriver", "--port=0"])
         self.driver = driver
@@ -34,7 +35,8 @@ final class Browser {
         ].map { "\"\($0)\"" }
         let options = "{\"goog:chromeOptions\":{\"args\":[\(arguments.joined(separator: ","))]}}"
         let made = try player.get(
-            "/session", method: "POST", body: Array("{\"capabilities\":{\"alwaysMatch\":\(options)}}".utf8))
+            "/session", method: "POST",
+            body: Array("{\"capabilities\":{\"alwaysMatch\":\(options)}}".utf8))
         guard let start = made.text.firstRange(of: "\"sessionId\":\"")?.upperBound else {
             throw ScenarioFailure("no browser: \(made.text.prefix(400))")
         }
@@ -47,7 +49,8 @@ final class Browser {
         if size.width < 500 {
             try command(
                 "Emulation.setDeviceMetricsOverride",
-                "{\"width\":\(size.width),\"height\":\(size.height),\"deviceScaleFactor\":2,\"mobile\":true}")
+                "{\"width\":\(size.width),\"height\":\(size.height),\"deviceScaleFactor\":2,\"mobile\":true}"
+            )
         }
     }
 
@@ -97,7 +100,9 @@ final class Browser {
 
     /// Takes a picture of the whole page into the folder that CONSOLE_SCREENSHOTS names, if it names one.
     func picture(_ name: String) throws {
-        guard let folder = getenv("CONSOLE_SCREENSHOTS").map({ String(cString: $0) }) else { return }
+        guard let folder = getenv("CONSOLE_SCREENSHOTS").map({ String(cString: $0) }) else {
+            return
+        }
         let text = try command("Page.captureScreenshot", "{\"captureBeyondViewport\":true}")
         guard let start = text.firstRange(of: "\"data\":\"")?.upperBound else { return }
         try writeFile(
@@ -129,7 +134,8 @@ final class Browser {
     private static func decoded(_ text: Substring) -> String {
         var bytes: [UInt8] = [], rest = text.utf8[...]
         while let byte = rest.popFirst() {
-            if byte == 0x25, let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            if byte == 0x25,
+                let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
             {
                 bytes.append(code)
                 rest = rest.dropFirst(2)

@@ -8,7 +8,8 @@ import Testing
     .enabled(if: Tool.exists("chromedriver"), "needs chromium-driver"))
 struct ConsolePlayers {
     /// Fills in a field and submits its form.
-    private func submit(_ browser: Browser, _ form: String, _ field: String, _ text: String) throws {
+    private func submit(_ browser: Browser, _ form: String, _ field: String, _ text: String) throws
+    {
         try browser.run(
             """
             document.getElementById("\(field)").value = \(Browser.quoted(text));
@@ -30,7 +31,9 @@ struct ConsolePlayers {
         try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
         #expect(try browser.comes("document.getElementById('video').currentTime > 1"))
         #expect(try browser.comes("\(Self.rows).some((row) => row.dataset.outcome === 'miss')"))
-        #expect(try browser.value("\(Self.rows).some((row) => row.innerText.includes('.ts'))") == "true")
+        #expect(
+            try browser.value("\(Self.rows).some((row) => row.innerText.includes('.ts'))") == "true"
+        )
         #expect(try browser.value("document.querySelector('[data-fact=Buffer]').innerText") != "–")
         #expect(try browser.comes("document.querySelectorAll('#play-log li').length >= 2"))
         // Once more: from the store.
@@ -79,9 +82,11 @@ struct ConsolePlayers {
         try browser.run("location.hash = '#tools'")
         let url = "https://cdn.example.com/<img src=x onerror=document.title='hurt'>.m3u8"
         try submit(browser, "why-form", "why-url", url)
-        #expect(try browser.comes("document.getElementById('why').innerText.includes('next request')"))
+        #expect(
+            try browser.comes("document.getElementById('why').innerText.includes('next request')"))
         #expect(try browser.comes("\(Self.rows).length > 0"))
-        #expect(try browser.value("document.querySelectorAll('img, script:not([src])').length") == "0")
+        #expect(
+            try browser.value("document.querySelectorAll('img, script:not([src])').length") == "0")
         #expect(try browser.value("document.title") == "Sluice")
     }
 
@@ -94,8 +99,11 @@ struct ConsolePlayers {
         let player = ScriptedPlayer(stage.daemon.baseURL)
         let url = stage.through(stage.cdn.url("/bytes/1000/a.ts"))
         #expect(try player.get(url).status >= 500)
-        let outage = "document.querySelector('#outages [data-state=down], #outages [data-state=suspected]')"
-        #expect(try browser.comes("\(outage)?.innerText.includes(':\(stage.cdn.port) has not answered')"))
+        let outage =
+            "document.querySelector('#outages [data-state=down], #outages [data-state=suspected]')"
+        #expect(
+            try browser.comes(
+                "\(outage)?.innerText.includes(':\(stage.cdn.port) has not answered')"))
         try browser.picture("outage")
         try stage.cdn.start()
         #expect(try browser.comes("document.querySelector('#outages [data-state=ended]')"))
@@ -111,7 +119,9 @@ struct ConsolePlayers {
             "[...document.querySelectorAll('#titles button')].find((one) => one.innerText === '\(label)')"
         }
         #expect(try browser.comes(button("Pin")))
-        #expect(try browser.value("document.querySelector('#titles .meter').ariaLabel").hasPrefix("100"))
+        #expect(
+            try browser.value("document.querySelector('#titles .meter').ariaLabel").hasPrefix("100")
+        )
         try browser.run("\(button("Pin")).click()")
         #expect(try browser.comes(button("Unpin")))
         #expect(
@@ -125,7 +135,8 @@ struct ConsolePlayers {
         try browser.run("\(button("Purge")).click()")
         #expect(try browser.comes("document.getElementById('ask').open"))
         try browser.run("document.getElementById('ask-yes').click()")
-        #expect(try browser.comes("document.getElementById('toast').innerText.startsWith('Removed')"))
+        #expect(
+            try browser.comes("document.getElementById('toast').innerText.startsWith('Removed')"))
         #expect(try stage.figure("stored_objects") == 0)
     }
 
@@ -133,7 +144,8 @@ struct ConsolePlayers {
         let stage = try Stage()
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/#library")
-        #expect(try browser.comes("document.getElementById('downloads').innerText === 'No downloads.'"))
+        #expect(
+            try browser.comes("document.getElementById('downloads').innerText === 'No downloads.'"))
         try submit(
             browser, "download-form", "download-url", stage.cdn.url(Stream.transportStream.path))
         #expect(
@@ -143,7 +155,8 @@ struct ConsolePlayers {
             "/live.m3u8",
             text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/1000/live.ts\n")
         try submit(browser, "record-form", "record-url", stage.cdn.url("/live.m3u8"))
-        let stop = "[...document.querySelectorAll('#recordings button')].find((one) => one.innerText === 'Stop')"
+        let stop =
+            "[...document.querySelectorAll('#recordings button')].find((one) => one.innerText === 'Stop')"
         #expect(try browser.comes(stop))
         try browser.run("\(stop).click()")
         #expect(try browser.comes("!\(stop)"))
@@ -185,8 +198,12 @@ struct ConsolePlayers {
         for view in ["play", "library", "network", "tools"] {
             try browser.run("location.hash = '#\(view)'")
             #expect(try browser.comes("!document.getElementById('view-\(view)').hidden"))
-            if view == "library" { #expect(try browser.comes("document.querySelector('#titles tbody')")) }
-            if view == "network" { #expect(try browser.comes("document.querySelector('#origins tbody')")) }
+            if view == "library" {
+                #expect(try browser.comes("document.querySelector('#titles tbody')"))
+            }
+            if view == "network" {
+                #expect(try browser.comes("document.querySelector('#origins tbody')"))
+            }
             if view == "tools" {
                 let url = stage.cdn.url(Stream.transportStream.path)
                 try submit(browser, "why-form", "why-url", url)

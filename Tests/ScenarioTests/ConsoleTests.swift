@@ -218,6 +218,22 @@ extension Stories.ConsoleTests {
         }
     }
 
+    @Test func `what is fetched ahead of players is told`() throws {
+        let story = try Story(["--look-ahead", "30"])
+        let names = (0..<6).map { segment("s\($0)", 1_000) }
+        story.cdn.put("/l.m3u8", text: vod(names))
+        let stream = try story.player().open("/api/events")
+        _ = try stream.readHead()
+        let list = try story.get("/l.m3u8").text
+        let link = try #require(list.split(separator: "\n").first { $0.hasPrefix("/s/") })
+        _ = try story.follow(String(link))
+        var text = ""
+        let ahead = try event(stream, &text) { $0.contains("\"outcome\":\"ahead\"") }
+        for member in ["\"status\":200", "\"bytes\":1000", "\"role\":\"s\"", "\"first_byte_ms\":"] {
+            #expect(ahead.contains(member), "\(member) in \(ahead)")
+        }
+    }
+
     @Test func `a ninth listener is turned away until one leaves`() throws {
         let story = try Story()
         var streams: [PlayerStream] = []

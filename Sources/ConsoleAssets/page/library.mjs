@@ -67,7 +67,7 @@ function showDownloads({ downloads }) {
   const place = byId("downloads");
   if (place.contains(document.activeElement) && document.activeElement.disabled) return;
   place.replaceChildren(...(downloads.length ? downloads.map((item) => {
-    const order = (verb) => button(verb[0].toUpperCase() + verb.slice(1), () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."));
+    const order = (verb, label) => button(label, () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."));
     const isOver = ["complete", "failed"].includes(item.state);
     const rest = item.seconds_left === null ? "" : `, ${clock(item.seconds_left)} left`;
     return h("article", { class: "item", "data-id": item.id }, named(item),
@@ -75,8 +75,8 @@ function showDownloads({ downloads }) {
         h("span", { class: "dim" }, item.state === "running" ? `${bytes(item.bytes)} at ${rate(item.rate * 8)}${rest}` : item.state)),
       item.reason ? h("p", { class: "dim" }, item.reason) : null,
       h("div", { class: "actions" },
-        item.state === "paused" || item.state === "failed" ? order("resume") : null,
-        !isOver && item.state !== "paused" ? order("pause") : null, order("cancel")));
+        item.state === "paused" || item.state === "failed" ? order("resume", "Resume") : null,
+        !isOver && item.state !== "paused" ? order("pause", "Pause") : null, order("cancel", isOver ? "Forget" : "Cancel")));
   }) : [h("p", { class: "dim" }, "No downloads.")]));
 }
 

@@ -11,7 +11,7 @@ const tiles = [
   ["From origins", (f) => bytes(f.origin_bytes_total), "since the start"],
   ["Ahead", (f) => bytes(f.ahead_bytes_total), "fetched before a player asked"],
   ["Connections", (f) => String(f.connections), "open, of players"],
-  ["First byte", (f) => milliseconds(f.first_byte_ms.p50), "median"],
+  ["First byte", (f) => milliseconds(f.first_byte_ms.p50 || null), "median"],
 ];
 
 let plots, last = null;

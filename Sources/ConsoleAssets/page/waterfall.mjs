@@ -8,11 +8,11 @@ const MOST = 60;
 const looks = {
   hit: ["hit", "hit"], revalidated: ["hit", "revalidated"], refreshed: ["miss", "refreshed"],
   partial: ["miss", "partial"], miss: ["miss", "miss"], collapsed: ["joined", "joined"],
-  stale: ["stale", "stale"], offline: ["stale", "offline"], bypass: ["passed", "bypass"],
+  ahead: ["ahead", "ahead"], stale: ["stale", "stale"], offline: ["stale", "offline"], bypass: ["passed", "bypass"],
   passed: ["passed", "passed"], refused: ["failed", "refused"], failed: ["failed", "failed"],
 };
 const colours = [
-  ["hit", "hit"], ["joined", "joined"], ["miss", "miss"], ["stale", "stale"],
+  ["hit", "hit"], ["joined", "joined"], ["miss", "miss"], ["ahead", "ahead"], ["stale", "stale"],
   ["passed", "passed on"], ["failed", "failed"],
 ];
 const roles = {
@@ -66,7 +66,7 @@ export function startWaterfall() {
   grid.append(h("thead", null, h("tr", null,
     [["name", "Resource"], ["wide", "Role"], ["", "Outcome"], ["number wide", "Status"], ["number wide", "Size"],
       ["number", "Time"], ["time", "Queue, connect, first byte, body"]].map(([kind, name]) =>
-      h("th", { class: kind, scope: "col" }, name)))), body);
+      h("th", { class: kind, scope: "col", title: name }, name)))), body);
   byId("legend").append(...colours.map(([kind, word]) => h("li", { class: `is-${kind}` }, word)));
   let isDue = false;
   const draw = () => {

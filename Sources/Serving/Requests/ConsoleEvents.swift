@@ -1,12 +1,16 @@
 // What a listener of `/api/events` is told from time to time; requests tell of themselves.
 import Ahead
 import Console
+import HLS
 import HTTP
 import HTTPServer
 import Library
 import Model
+import Origin
 import Posix
 import Reactor
+import Routing
+import Upstream
 import URISyntax
 
 /// The reports to one listener; bound to its loop.
@@ -68,8 +72,12 @@ final class ConsoleEvents {
                 stream.tell("origins", rows)
             }
         }
-        if turn % 2 == 0 { status.downloads.answer(.get, "/api/downloads", to(stream, loop, "downloads")) }
-        if turn % 30 == 0 { status.administration.answer(.get, "/api/df", to(stream, loop, "disk")) }
+        if turn % 2 == 0 {
+            status.downloads.answer(.get, "/api/downloads", to(stream, loop, "downloads"))
+        }
+        if turn % 30 == 0 {
+            status.administration.answer(.get, "/api/df", to(stream, loop, "disk"))
+        }
         self.turn += 1
         loop.schedule(after: Self.period) { [self] loop in tick(stream, loop) }
     }
@@ -100,5 +108,26 @@ final class ConsoleEvents {
             .init("at", .number(WallTime.now().nanoseconds / 1_000_000)),
             .init("figures", figures.json), .init("outages", .list(Array(outages))),
         ])
+    }
+}
+
+extension EventFeed {
+    /// Tells of what was fetched ahead of players, with the members of a request.
+    func tell(_ fetch: AheadFetch) {
+        guard isHeard else { return }
+        let came = WallTime.now().nanoseconds - fetch.took.nanoseconds
+        let resource = fetch.resource
+        let role = resource.role.map { String(UnicodeScalar($0.letter)) }
+        tell(
+            "request",
+            .object([
+                .init("at", .number(came / 1_000_000)), .init("method", .text("GET")),
+                .init("status", .optional(fetch.status)), .init("bytes", .number(fetch.bytes)),
+                .init("ms", .fraction(fetch.took.inMilliseconds)), .init("outcome", .text("ahead")),
+                .init("role", role.map(JSONValue.text) ?? .null),
+                .init("title", .text(resource.session.id.text)),
+                .init("url", .text(resource.url.redacted)),
+                .init("origin", fetch.report?.json ?? .null),
+            ]))
     }
 }

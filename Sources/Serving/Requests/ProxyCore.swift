@@ -118,13 +118,14 @@ package final class ProxyCore: Sendable {
             mounts: settings.mounts, addresses: addresses, names: names, sessions: sessions,
             live: live, store: store, timeShift: timeShift, memory: playlistMemory,
             limits: settings.playlistLimits, signer: signer)
+        let events = events
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
                 isShared: isShared, keys: keys, playlistMemory: playlistMemory,
                 live: live, texts: texts, health: health,
                 log: log, ahead: ahead,
-                concurrency: concurrency, lines: lines),
+                concurrency: concurrency, lines: lines, tellAhead: { events.tell($0) }),
             configuration: upstream)
         playlists = PlaylistReader(
             sources, flights: flights, addresses: addresses, isShared: isShared,

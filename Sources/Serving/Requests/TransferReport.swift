@@ -16,6 +16,7 @@ extension TransferFigures {
     /// - Parameters:
     ///   - health: which of them do not answer.
     ///   - limit: the most that are listed.
+    /// - Returns: an object with the list.
     func originsJSON(_ health: OriginHealth, limit: Int = .max) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in
             JSONValue.object(Self.members(origin, row, health.state(of: origin)))

@@ -31,7 +31,7 @@ struct ServeCommand: ParsableCommand {
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
     @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
-    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
+    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 
     private var options: ServeOptions {
         ServeOptions(
@@ -75,7 +75,7 @@ struct CheckCommand: ParsableCommand {
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
     @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
-    @OptionGroup(title: "Logs and configuration") var logs: LogOptions
+    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 
     private var options: ServeOptions {
         ServeOptions(
