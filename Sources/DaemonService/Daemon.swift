@@ -25,6 +25,7 @@ package final class Daemon {
     private let core: ProxyCore
     private let administration: AdministrationWorker
     private let downloads: DownloadService
+    private let history: HistoryKeeper
     private let server: HTTPServer
 
     /// Starts everything; blocks until the sockets listen.
@@ -68,25 +69,29 @@ package final class Daemon {
                 core.catalogue, log: core.log, origin: core.links.originURL)
             downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
+            history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
         // A socket that was handed over may have requests waiting, which go by these addresses.
         core.willListen(on: configuration.listeningPlaces)
-        server = try Self.listen(configuration, core, (administration, downloads))
+        server = try Self.listen(configuration, core, (administration, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
     }
 
     private static func listen(
         _ configuration: DaemonConfiguration, _ core: ProxyCore,
-        _ services: (titles: AdministrationWorker, downloads: DownloadService)
+        _ services: (
+            titles: AdministrationWorker, downloads: DownloadService, history: HistoryKeeper
+        )
     ) throws -> HTTPServer {
         let running = RunningServer()
         let status = StatusSource(
             version: sluiceVersion, startedAt: .now(), administration: services.titles,
-            downloads: services.downloads, connections: { running.connections },
+            downloads: services.downloads, history: services.history,
+            connections: { running.connections },
             handshakes: { running.handshakes })
         do throws(SystemError) {
             let server = try HTTPServer(
@@ -101,6 +106,7 @@ package final class Daemon {
             services.downloads.stop()
             core.stop()
             services.titles.stop()
+            services.history.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
             if error.code == EADDRINUSE {
@@ -232,6 +238,7 @@ package final class Daemon {
         downloads.stop()
         core.stop()
         administration.stop()
+        history.stop()
         core.accessLog?.close()
         store.close()
         log.notice("stopped")

@@ -204,6 +204,12 @@ struct ConsolePlayers {
             if view == "network" {
                 #expect(try browser.comes("document.querySelector('#origins tbody')"))
             }
+            if view == "network" {
+                // What was kept whole before counts, whoever asked for it.
+                #expect(
+                    try browser.comes(
+                        "document.querySelector('#plot-history .line.one').getAttribute('d')"))
+            }
             if view == "tools" {
                 let url = stage.cdn.url(Stream.transportStream.path)
                 try submit(browser, "why-form", "why-url", url)

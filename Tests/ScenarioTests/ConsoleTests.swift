@@ -163,6 +163,23 @@ extension Stories.ConsoleTests {
         #expect(command.status == 0, "\(command.stderr)")
     }
 
+    @Test func `the history of a day outlives a restart`() throws {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        for _ in 0..<2 { #expect(try story.get(path).status == 200) }
+        let points = "\"points\":[["
+        // Counters of bytes follow the last byte.
+        #expect(
+            try eventually {
+                try story.follow("/api/history").text.contains(",100000,50000,2,1,0]")
+            })
+        try story.restart()
+        let kept = try story.follow("/api/history").text
+        #expect(kept.contains(points) && kept.contains(",100000,50000,2,1,0]"), "\(kept)")
+        try story.restart(SIGKILL)
+        #expect(try story.follow("/api/history").text.contains(",100000,50000,2,1,0]"))
+    }
+
     // MARK: Events
 
     /// Reads events until one fits; throws at the deadline.

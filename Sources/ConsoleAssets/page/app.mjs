@@ -2,12 +2,12 @@
 import { byId, toast } from "./dom.mjs";
 import { api, close, listen, on, signIn, signOut } from "./api.mjs";
 import { showLibrary, startLibrary } from "./library.mjs";
-import { startNetwork } from "./network.mjs";
+import { showNetwork, startNetwork } from "./network.mjs";
 import { startPlayer } from "./player.mjs";
 import { showTools, startTools } from "./tools.mjs";
 import { startWaterfall } from "./waterfall.mjs";
 
-const views = { play: () => {}, library: showLibrary, network: () => {}, tools: showTools };
+const views = { play: () => {}, library: showLibrary, network: showNetwork, tools: showTools };
 let isSignedIn = false, current = null;
 
 function showView() {

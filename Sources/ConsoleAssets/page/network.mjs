@@ -1,6 +1,6 @@
 // The daemon in figures: what it saves, what it asks of origins, what takes its disk.
-import { byId, bytes, h, meter, milliseconds, percent, rate, say, table } from "./dom.mjs";
-import { on } from "./api.mjs";
+import { byId, bytes, h, meter, milliseconds, percent, rate, say, table, toast } from "./dom.mjs";
+import { api, on } from "./api.mjs";
 import { Plot } from "./plots.mjs";
 
 const tiles = [
@@ -75,6 +75,32 @@ function showDisk(disk) {
   byId("disk").replaceChildren(shares("By kind", disk.kinds, disk.used_bytes), shares("By host", disk.hosts, disk.used_bytes));
 }
 
+/** Reads the history anew and shows the tier that fits the chosen time. */
+async function showHistory() {
+  const { tiers } = await api("api/history");
+  const span = Number(byId("history-span").value);
+  const { step, points } = tiers.find((tier) => ({ 7200: 60, 28800: 300, 86400: 900 })[span] === tier.step);
+  const now = Date.now() / 1000, found = new Map(points.map((point) => [point[0], point]));
+  const lists = [[], []];
+  // What has no entry is a time in which nothing was sent.
+  for (let at = (Math.floor(now / step) - span / step) * step; at <= now; at += step) {
+    const [, toPlayers = 0, fromOrigins = 0] = found.get(at) ?? [];
+    const length = Math.max(1, Math.min(step, now - at));
+    lists[0].push([now - at, (toPlayers * 8) / length]);
+    lists[1].push([now - at, (fromOrigins * 8) / length]);
+  }
+  plots.history.show(span, lists);
+}
+
+let historyTimer = 0;
+
+export function showNetwork(isVisible) {
+  clearInterval(historyTimer);
+  if (!isVisible) return;
+  showHistory().catch((error) => toast(error.message, true));
+  historyTimer = setInterval(() => showHistory().catch(() => {}), 60_000);
+}
+
 export function startNetwork() {
   plots = {
     rate: new Plot(byId("plot-network"), {
@@ -84,6 +110,10 @@ export function startNetwork() {
       series: [{ name: "under way", kind: "one" }, { name: "waiting", kind: "two" }], span: 300, format: (value) => String(Math.round(value * 10) / 10), label: "Origin transfers",
     }),
   };
+  plots.history = new Plot(byId("plot-history"), {
+    series: [{ name: "to players", kind: "one" }, { name: "from origins", kind: "two" }], span: 86_400, format: rate, label: "Throughput of the last day",
+  });
+  byId("history-span").addEventListener("change", () => showHistory().catch((error) => toast(error.message, true)));
   on("figures", showFigures);
   on("origins", showOrigins);
   on("disk", showDisk);

@@ -31,10 +31,11 @@ export class Plot {
       return made;
     };
     this.atEnd = [];
+    this.ago = s("text", { x: LEFT, y: HEIGHT - 5, class: "axis" }, `${span} s ago`);
     this.grid = [0, 0.5, 1].map((share) => s("line", { x1: LEFT, y1: y(share), y2: y(share), class: "grid" }));
     this.image = s("svg", { class: "plot", role: "img" }, this.grid,
       this.areas, this.lines, this.marked, this.top,
-      s("text", { x: LEFT, y: HEIGHT - 5, class: "axis" }, `${span} s ago`),
+      this.ago,
       atEnd({ y: HEIGHT - 5, class: "axis" }, "now"), atEnd({ y: TOP - 6, class: "value" }, this.values));
     place.replaceChildren(this.image);
     this.fit(this.width);
@@ -58,6 +59,15 @@ export class Plot {
       points.push([now, value]);
       while (points.length && points[0][0] < now - this.span - 5) points.shift();
     });
+    this.draw();
+  }
+
+  /** Shows other points: for each series a list of [seconds ago, value]. */
+  show(span, lists) {
+    const now = performance.now() / 1000;
+    this.span = span;
+    this.ago.textContent = span >= 7200 ? `${span / 3600} h ago` : `${span} s ago`;
+    this.points = lists.map((list) => list.map(([ago, value]) => [now - ago, value]));
     this.draw();
   }
 

@@ -24,14 +24,17 @@ package struct StatusSource: Sendable {
     package let administration: AdministrationWorker
     /// Answers what is about downloads.
     package let downloads: DownloadService
+    /// The figures of the last day.
+    package let history: HistoryKeeper
 
     package init(
         version: String, startedAt: Monotonic, administration: AdministrationWorker,
-        downloads: DownloadService,
+        downloads: DownloadService, history: HistoryKeeper,
         connections: @escaping @Sendable () -> Int,
         handshakes: @escaping @Sendable () -> HandshakeFigures
     ) {
         self.downloads = downloads
+        self.history = history
         self.version = version
         self.startedAt = startedAt
         self.administration = administration
@@ -61,6 +64,8 @@ final class OwnPages {
             withFigures(exchange) {
                 self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
             }
+        case ("/api/history", .get), ("/api/history", .head):
+            answer(exchange, .ok, "application/json", status.history.json.encoded + "\n")
         case ("/api/events", .get): ConsoleEvents(core, status).begin(exchange)
         case ("/api/session", .post), ("/api/session", .delete):
             changeSession(begins: request.method == .post, exchange)
@@ -185,7 +190,7 @@ final class OwnPages {
             Origins:          \(here)/api/origins
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
             Disk:             \(here)/api/df
-            Events:           \(here)/api/events (server-sent events)
+            Events:           \(here)/api/events (server-sent events), \(here)/api/history (a day)
             Changes:          send Sluice-Request: 1 with each POST
             Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
             Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...

@@ -1,0 +1,120 @@
+// Keeps the history of figures: counts each minute, and writes it down every five, on a thread of its own.
+import Console
+import Model
+package import Posix
+import Reactor
+import Synchronization
+
+/// The history, and the file that it outlives a restart in.
+///
+/// Any thread may ask.
+package final class HistoryKeeper: Sendable {
+    private static let period = Interval.seconds(60 as Int64)
+    /// Minutes between two writings of the file.
+    private static let writes = 5
+    /// The file is about 20 kB; a longer one is not ours.
+    private static let longest = 1 << 20
+
+    private struct State {
+        var history = FigureHistory()
+        /// The counters when they were last looked at; nil before the file was read.
+        var last: [Int64]?
+        var isWritten = true
+        var turns = 0
+    }
+
+    private let state = Mutex(State())
+    private let folder: String
+    private let counters: Counters
+    private let thread: LoopThread
+
+    private var path: String { folder + "/history.json" }
+
+    /// Starts the thread, which reads what the last run has left.
+    ///
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - core: whose counters are followed.
+    /// - Throws: what `pthread_create(3)` fails with.
+    package init(folder: String, core: ProxyCore) throws(SystemError) {
+        self.folder = folder
+        counters = core.counters
+        thread = try LoopThread(name: "history") { _ in }
+        thread.handle.enqueue { [self] loop in
+            read()
+            tick(loop)
+        }
+    }
+
+    /// Writes what is not written, and ends the thread; blocks on the disk.
+    package func stop() {
+        thread.stopAndJoin()
+        look()
+        write()
+    }
+
+    /// The history with what was counted up to now.
+    var json: JSONValue {
+        look()
+        return state.withLock { $0.history.json }
+    }
+
+    private func read() {
+        let now = WallTime.now().seconds
+        let text = (try? readWhole(path, atMost: Self.longest)) ?? []
+        state.withLock { state in
+            state.history = FigureHistory(reading: text, now: now)
+            state.last = FigureHistory.series.map { _ in 0 }
+        }
+    }
+
+    private func tick(_ loop: EventLoop) {
+        loop.schedule(after: Self.period) { [weak self] loop in
+            guard let self else { return }
+            look()
+            let isDue = state.withLock { state in
+                state.turns += 1
+                return state.turns % Self.writes == 0
+            }
+            if isDue { write() }
+            tick(loop)
+        }
+    }
+
+    /// Counts what came since the last look.
+    private func look() {
+        let counts = counts
+        let now = WallTime.now().seconds
+        state.withLock { state in
+            guard let last = state.last else { return }
+            let added = zip(counts, last).map { $0 - $1 }
+            guard added.contains(where: { $0 > 0 }) else { return }
+            state.history.add(added, now: now)
+            state.last = counts
+            state.isWritten = false
+        }
+    }
+
+    private var counts: [Int64] {
+        let sum = { [counters] (names: [Counters.Name]) in
+            names.reduce(0) { $0 + counters.value(of: $1) }
+        }
+        let kept: [Counters.Name] = [.hits, .revalidated, .stale]
+        return [
+            sum([.bytesToPlayers]), sum([.bytesFromOrigin]),
+            sum(kept + [.partials, .misses, .collapsed, .bypassed]), sum(kept),
+            sum([.originErrors, .ownErrors]),
+        ]
+    }
+
+    /// A disk that refuses costs the history of a restart and nothing else.
+    private func write() {
+        let text = state.withLock { state -> String? in
+            if state.isWritten { return nil }
+            state.isWritten = true
+            return state.history.json.encoded
+        }
+        guard let text else { return }
+        try? replaceFile(path, with: Array((text + "\n").utf8), in: folder)
+    }
+}
