@@ -2,8 +2,10 @@
 package import Model
 import Numbers
 
-/// Counts of the last day: for two hours by the minute, for eight by five minutes, for all of it by the
-/// quarter of an hour. A stretch of time in which nothing was counted has no entry.
+/// Counts of the last day, at three resolutions.
+///
+/// For two hours by the minute, for eight by five minutes, for all of it by the quarter of an hour. A
+/// stretch of time in which nothing was counted has no entry.
 ///
 /// Pure: counts and the time are handed in. At most 312 entries of six numbers, about 20 kB as text.
 package struct FigureHistory: Equatable, Sendable {

@@ -61,6 +61,8 @@ package final class ConfigurationReload {
         switch result {
         case .success(let configuration):
             core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
+            core.settingsList.replace(
+                configuration.givenSettings, of: ServeOptions.reloadedNames)
             if let secure = configuration.secure { server.use(secure.certificates) }
             log.notice(
                 "configuration read again on SIGHUP",

@@ -76,6 +76,7 @@ package final class Daemon {
         }
         // A socket that was handed over may have requests waiting, which go by these addresses.
         core.willListen(on: configuration.listeningPlaces)
+        core.settingsList.replace(configuration.givenSettings)
         server = try Self.listen(configuration, core, (administration, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()

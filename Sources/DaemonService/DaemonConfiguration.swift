@@ -36,6 +36,8 @@ package struct DaemonConfiguration: Sendable {
     package var logLevel = Logger.Level.notice
     /// The settings that only a start puts in force, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
+    /// All settings that were given, by name.
+    private(set) var givenSettings: [String: [String]] = [:]
     /// Values of settings that former versions had and this one does without, by name.
     private(set) var formerSettings: [String: String] = [:]
     /// The settings of ways to origins, one a line, without secrets.
@@ -86,6 +88,11 @@ package struct DaemonConfiguration: Sendable {
         proxy.consolePlayer = reader.text("console-player")
         if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+        for name in ServeOptions.names where name != "origins" {
+            let isList = ServeOptions.listNames.contains(name)
+            let values = isList ? reader.list(name) : [reader.text(name)].compactMap { $0 }
+            if !values.isEmpty { givenSettings[name] = values }
+        }
         for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
             let isList = ServeOptions.listNames.contains(name)
             fixedSettings[name] = isList ? "\(reader.list(name))" : reader.text(name)

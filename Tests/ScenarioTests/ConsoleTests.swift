@@ -180,6 +180,25 @@ extension Stories.ConsoleTests {
         #expect(try story.follow("/api/history").text.contains(",100000,50000,2,1,0]"))
     }
 
+    @Test func `settings are told as they were given, without secrets`() throws {
+        let story = try Story([
+            "--token", Self.token, "--slots", "7",
+            "--origin-proxy", "*.example=http://user:pa55word@127.0.0.1:1",
+            "--mount", "/demo/=http://127.0.0.1:1/vod/", "--mount", "/other/=http://127.0.0.1:1/b/",
+        ])
+        let right = [("Authorization", "Bearer \(Self.token)")]
+        #expect(try story.follow("/api/settings").status == 401)
+        let text = try story.follow("/api/settings", headers: right).text
+        for row in [
+            #"{"name":"slots","values":["7"]}"#, #"{"name":"token","values":["***"]}"#,
+            #"["*.example=http://***@127.0.0.1:1"]"#,
+            #"["/demo/=http://127.0.0.1:1/vod/","/other/=http://127.0.0.1:1/b/"]"#,
+        ] {
+            #expect(text.contains(row), "\(row) in \(text)")
+        }
+        #expect(!text.contains("pa55word") && !text.contains(Self.token))
+    }
+
     // MARK: Events
 
     /// Reads events until one fits; throws at the deadline.

@@ -60,8 +60,15 @@ async function showKeys() {
     ], keys.vetoes, { empty: "No merging was found wrong.", label: "Vetoes" }));
 }
 
+async function showSettings() {
+  const { settings } = await api("api/settings");
+  byId("settings").replaceChildren(table([
+    ["Name", (item) => h("code", null, item.name), ""], ["Value", (item) => item.values.join(", "), "grow"],
+  ], settings, { empty: "None is given: all have their defaults.", label: "Settings" }));
+}
+
 export function showTools(isVisible) {
-  if (isVisible) showKeys().catch((error) => toast(error.message, true));
+  if (isVisible) Promise.all([showKeys(), showSettings()]).catch((error) => toast(error.message, true));
 }
 
 export function startTools() {

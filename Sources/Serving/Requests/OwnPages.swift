@@ -66,6 +66,8 @@ final class OwnPages {
             }
         case ("/api/history", .get), ("/api/history", .head):
             answer(exchange, .ok, "application/json", status.history.json.encoded + "\n")
+        case ("/api/settings", .get), ("/api/settings", .head):
+            answer(exchange, .ok, "application/json", core.settingsList.json.encoded + "\n")
         case ("/api/events", .get): ConsoleEvents(core, status).begin(exchange)
         case ("/api/session", .post), ("/api/session", .delete):
             changeSession(begins: request.method == .post, exchange)

@@ -38,6 +38,8 @@ package final class ProxyCore: Sendable {
     let consoleFiles: ConsoleFiles
     /// Who is signed in to the console; nil without an access token.
     let consoleSession: ConsoleSession?
+    /// The settings as they were given.
+    package let settingsList = SettingsList()
     let readers: Readers
     let signer: Signer?
     /// What leads to this daemon.
