@@ -105,6 +105,15 @@ struct ConsolePlayers {
             try browser.comes(
                 "\(outage)?.innerText.includes(':\(stage.cdn.port) has not answered')"))
         try browser.picture("outage")
+        // A page that is not seen does not listen, and knows at once what is when it is seen again.
+        let seen = { (isHidden: Bool) in
+            "Object.defineProperty(document, 'hidden', { value: \(isHidden), configurable: true });"
+                + "document.dispatchEvent(new Event('visibilitychange'));"
+        }
+        try browser.run(seen(true))
+        #expect(try browser.comes("document.querySelector('.dot.paused')"))
+        try browser.run(seen(false))
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
         try stage.cdn.start()
         #expect(try browser.comes("document.querySelector('#outages [data-state=ended]')"))
         #expect(try browser.comes("document.getElementById('outages').hidden"))

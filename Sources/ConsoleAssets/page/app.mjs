@@ -25,7 +25,7 @@ function showView() {
   views[name](true);
 }
 
-const states = { connecting: "connecting", connected: "connected", away: "the daemon is away", outdated: "reload this page" };
+const states = { connecting: "connecting", connected: "connected", paused: "paused", away: "the daemon is away", outdated: "reload this page" };
 
 function showState(state) {
   byId("link").className = `dot ${state}`;
@@ -76,6 +76,16 @@ byId("sign-out").addEventListener("click", async () => {
 });
 
 addEventListener("hashchange", showView);
+// A browser has six connections for one host: pages that nobody sees leave them to the others.
+document.addEventListener("visibilitychange", () => {
+  if (!isSignedIn) return;
+  if (document.hidden) {
+    close();
+    showState("paused");
+  } else {
+    listen(showState);
+  }
+});
 on("hello", ({ version, token }) => {
   document.querySelector(".brand").title = `sluice ${version}`;
   byId("sign-out").hidden = !token;

@@ -17,20 +17,40 @@ const tiles = [
 let plots, last = null;
 const known = new Map();
 
+/** A line for an outage: it is announced once, and the seconds that tick in it are not. */
+function outageLine(origin) {
+  const parts = { state: h("span"), time: h("span", { "aria-hidden": "true" }), reason: h("span"), ended: 0 };
+  parts.line = h("p", null, h("strong", null, origin), parts.state, parts.time, parts.reason);
+  byId("outages").append(parts.line);
+  return parts;
+}
+
 function showOutages(outages) {
-  const place = byId("outages");
-  const now = new Set(outages.map(({ origin }) => origin));
-  for (const { origin, state, seconds, reason } of outages) known.set(origin, { origin, state, seconds, reason, ended: 0 });
-  for (const outage of known.values()) {
-    if (!now.has(outage.origin) && !outage.ended) outage.ended = Date.now();
-    if (outage.ended && Date.now() - outage.ended > 12_000) known.delete(outage.origin);
+  const now = new Set();
+  for (const { origin, state, seconds, reason } of outages) {
+    now.add(origin);
+    if (!known.has(origin)) known.set(origin, outageLine(origin));
+    const parts = known.get(origin);
+    parts.ended = 0;
+    parts.line.dataset.state = state;
+    say(parts.state, " has not answered");
+    say(parts.time, ` for ${seconds} s`);
+    say(parts.reason, ` (${reason}); ${state === "down" ? "what is kept is served" : "it is asked again"}`);
   }
-  place.hidden = known.size === 0;
-  place.replaceChildren(...[...known.values()].map(({ origin, state, seconds, reason, ended }) =>
-    h("p", { class: ended ? "ended" : state, "data-state": ended ? "ended" : state },
-      h("strong", null, origin), ended
-        ? " answers again"
-        : ` has not answered for ${seconds} s (${reason}); ${state === "down" ? "what is kept is served" : "suspected"}`)));
+  for (const [origin, parts] of known) {
+    if (now.has(origin)) continue;
+    if (!parts.ended) {
+      parts.ended = Date.now();
+      parts.line.dataset.state = "ended";
+      say(parts.state, " answers again");
+      say(parts.time, "");
+      say(parts.reason, "");
+    } else if (Date.now() - parts.ended > 12_000) {
+      parts.line.remove();
+      known.delete(origin);
+    }
+  }
+  byId("outages").hidden = known.size === 0;
 }
 
 function showFigures({ at, figures, outages }) {
