@@ -83,8 +83,10 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Lends the address in the kernel's form.
+    ///
+    /// The length is a `socklen_t`; debug and release builds disagree on whose type that name is.
     package func withRaw<Result>(
-        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+        _ body: (UnsafePointer<sockaddr>, UInt32) -> Result
     ) -> Result {
         if bytes.count == 4 {
             var raw = sockaddr_in()
