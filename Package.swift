@@ -388,6 +388,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "DaemonServiceTests", dependencies: ["DaemonService"], swiftSettings: strict),
+        .testTarget(
             name: "BenchTests",
             dependencies: [
                 "Bench", "Cost", "ScenarioSupport", "sluice", "sample-cdn",

@@ -5,7 +5,7 @@ import Upstream
 extension DaemonConfiguration {
     /// Reads how connections to origins are made.
     mutating func readConnections(_ reader: inout SettingsReader) {
-        switch reader.text("early-connect") ?? "on" {
+        switch reader.text("early-connect", default: "on") {
         case "on", "true": proxy.connectsEarly = true
         case "off", "false": proxy.connectsEarly = false
         case let text: reader.fault("early-connect is on or off, not '\(text)'")

@@ -38,6 +38,10 @@ package struct DaemonConfiguration: Sendable {
     private(set) var fixedSettings: [String: String] = [:]
     /// All settings that were given, by name.
     private(set) var givenSettings: [String: [String]] = [:]
+    /// All settings with their values in force and where these come from, in the order of their names.
+    package private(set) var settings: [SettingReport] = []
+    /// The configuration file; nil without one.
+    package private(set) var settingsFile: String?
     /// Values of settings that former versions had and this one does without, by name.
     private(set) var formerSettings: [String: String] = [:]
     /// The settings of ways to origins, one a line, without secrets.
@@ -74,14 +78,13 @@ package struct DaemonConfiguration: Sendable {
         readUpstream(&reader)
         readDownloads(&reader)
         readLimits(&reader)
-        if let text = reader.text("log-level") {
-            if let level = Logger.Level(rawValue: text.lowercased()) {
-                logLevel = level
-            } else {
-                reader.fault(
-                    "log-level is trace, debug, info, notice, warning, error or critical, not '\(text)'"
-                )
-            }
+        let level = reader.text("log-level", default: logLevel.rawValue)
+        if let level = Logger.Level(rawValue: level.lowercased()) {
+            logLevel = level
+        } else {
+            reader.fault(
+                "log-level is trace, debug, info, notice, warning, error or critical, not '\(level)'"
+            )
         }
         proxy.accessLog = reader.text("access-log")
         if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
@@ -89,10 +92,11 @@ package struct DaemonConfiguration: Sendable {
         if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         for name in ServeOptions.names where name != "origins" {
-            let isList = ServeOptions.listNames.contains(name)
-            let values = isList ? reader.list(name) : [reader.text(name)].compactMap { $0 }
+            let values = reader.givenValues(name)
             if !values.isEmpty { givenSettings[name] = values }
         }
+        settings = SettingReport.all(reader)
+        settingsFile = reader.file
         for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
             let isList = ServeOptions.listNames.contains(name)
             fixedSettings[name] = isList ? "\(reader.list(name))" : reader.text(name)
@@ -122,8 +126,7 @@ package struct DaemonConfiguration: Sendable {
 
     private mutating func readBinds(_ reader: inout SettingsReader) {
         let port = UInt16(reader.number("port", in: 0...65_535, default: 9_000))
-        let names = reader.list("bind")
-        for name in names.isEmpty ? ["127.0.0.1"] : names {
+        for name in reader.list("bind", default: ["127.0.0.1"]) {
             let numeric = name == "localhost" ? "127.0.0.1" : name
             if let address = SocketAddress(host: numeric, port: port) {
                 addresses.append(address)
@@ -163,7 +166,7 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readStore(_ reader: inout SettingsReader) {
-        cacheFolder = reader.text("cache-dir") ?? Self.defaultCacheFolder
+        cacheFolder = reader.text("cache-dir", default: Self.defaultCacheFolder)
         if cacheFolder.isEmpty { reader.fault("cache-dir is empty") }
         let most: Int64 = 1_000_000_000_000_000
         store.budgetBytes = reader.bytes(
@@ -185,12 +188,11 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readProxy(_ reader: inout SettingsReader) {
-        if let text = reader.text("policy") {
-            if let policy = Policy(rawValue: text) {
-                proxy.policy = policy
-            } else {
-                reader.fault("policy is media, rfc, offline or refresh, not '\(text)'")
-            }
+        let policy = reader.text("policy", default: proxy.policy.rawValue)
+        if let policy = Policy(rawValue: policy) {
+            proxy.policy = policy
+        } else {
+            reader.fault("policy is media, rfc, offline or refresh, not '\(policy)'")
         }
         readOrigins(&reader)
         for text in reader.list("mount") {
@@ -200,12 +202,11 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("\(error)")
             }
         }
-        if let text = reader.text("mount-cache") {
-            if let kind = CacheKind(rawValue: text) {
-                proxy.mountKind = kind
-            } else {
-                reader.fault("mount-cache is gateway, shared or private, not '\(text)'")
-            }
+        let kind = reader.text("mount-cache", default: proxy.mountKind.rawValue)
+        if let kind = CacheKind(rawValue: kind) {
+            proxy.mountKind = kind
+        } else {
+            reader.fault("mount-cache is gateway, shared or private, not '\(kind)'")
         }
         let paths = proxy.mounts.map(\.path)
         if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
@@ -231,12 +232,11 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readOrigins(_ reader: inout SettingsReader) {
-        if let text = reader.text("keys") {
-            if let mode = KeyMode(rawValue: text) {
-                proxy.keys.mode = mode
-            } else {
-                reader.fault("keys are off, standard or auto, not '\(text)'")
-            }
+        let mode = reader.text("keys", default: proxy.keys.mode.rawValue)
+        if let mode = KeyMode(rawValue: mode) {
+            proxy.keys.mode = mode
+        } else {
+            reader.fault("keys are off, standard or auto, not '\(mode)'")
         }
         var origins = OriginsReader()
         for text in reader.list("origin-policy") { origins.readPolicy(text) }
@@ -257,12 +257,11 @@ package struct DaemonConfiguration: Sendable {
             "host-limit", in: 0...256, default: upstream.perHostLimit)
         upstream.slotWait = reader.seconds(
             "slot-timeout", in: 1...3600, default: upstream.slotWait)
-        if let text = reader.text("concurrency") {
-            if let plan = ConcurrencyPlan(text) {
-                proxy.concurrency = plan
-            } else {
-                reader.fault("concurrency is fixed:1 to fixed:32, table or probe, not '\(text)'")
-            }
+        let plan = reader.text("concurrency", default: "probe")
+        if let plan = ConcurrencyPlan(plan) {
+            proxy.concurrency = plan
+        } else {
+            reader.fault("concurrency is fixed:1 to fixed:32, table or probe, not '\(plan)'")
         }
         proxy.hostLimit = upstream.perHostLimit
         readAhead(&reader)
@@ -298,18 +297,16 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readAhead(_ reader: inout SettingsReader) {
-        proxy.lookAhead = .auto
-        if let text = reader.text("look-ahead") {
-            if let mode = LookaheadMode(text) {
-                proxy.lookAhead = mode
-            } else {
-                reader.fault("look-ahead is off, auto or 1 to 600 seconds, not '\(text)'")
-            }
+        let mode = reader.text("look-ahead", default: "auto")
+        if let mode = LookaheadMode(mode) {
+            proxy.lookAhead = mode
+        } else {
+            reader.fault("look-ahead is off, auto or 1 to 600 seconds, not '\(mode)'")
         }
         if reader.text("keep-head") != nil {
             proxy.keepHead = reader.number("keep-head", in: 1...1_000_000, default: 1)
         }
-        switch reader.text("beyond-head") ?? "stream" {
+        switch reader.text("beyond-head", default: "stream") {
         case "stream": proxy.leavesRestToOrigins = false
         case "origin": proxy.leavesRestToOrigins = true
         case let text: reader.fault("beyond-head is stream or origin, not '\(text)'")
@@ -317,7 +314,7 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readPace(_ reader: inout SettingsReader) {
-        switch reader.text("pace") ?? "off" {
+        switch reader.text("pace", default: "off") {
         case "off": proxy.pace = .off
         case "line": proxy.pace = .line
         case let text:

@@ -8,10 +8,10 @@ import Posix
 import SystemPackage
 
 /// One or more settings are wrong.
-struct ConfigurationError: Error, CustomStringConvertible {
-    let faults: [String]
+package struct ConfigurationError: Error, CustomStringConvertible {
+    package let faults: [String]
 
-    var description: String {
+    package var description: String {
         faults.map { "configuration error: \($0)" }.joined(separator: "\n")
     }
 }
@@ -19,7 +19,13 @@ struct ConfigurationError: Error, CustomStringConvertible {
 /// Typed access to the merged settings.
 package struct SettingsReader {
     private let reader: ConfigReader
+    /// One reader for each place that settings come from, in falling order of precedence.
+    private let layers: [(source: SettingSource, reader: ConfigReader)]
     private(set) var faults: [String] = []
+    /// What holds where a setting is given nowhere, by name, as a person would write it.
+    private(set) var defaults: [String: String] = [:]
+    /// The configuration file; nil without one.
+    let file: String?
     /// What the file says of origins.
     let origins: OriginsFile
 
@@ -34,22 +40,25 @@ package struct SettingsReader {
                 .stringArray(values), isSecret: name == "origin-proxy")
         }
         let environment = EnvironmentVariablesProvider().prefixKeys(with: "sluice")
-        var providers: [any ConfigProvider] = [
-            InMemoryProvider(name: "flags", values: given), environment,
+        var providers: [(source: SettingSource, provider: any ConfigProvider)] = [
+            (.flag, InMemoryProvider(name: "flags", values: given)), (.environment, environment),
         ]
         let file = file ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
         var origins = OriginsFile()
         if let file {
             origins = try Self.checkNames(inFile: file)
             do {
-                providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(file)))
+                let provider = try await FileProvider<JSONSnapshot>(filePath: FilePath(file))
+                providers.append((.file, provider))
             } catch {
                 throw ConfigurationError(faults: ["the file \(file) cannot be used: \(error)"])
             }
         }
         self.origins = origins
         faults = Self.unknownVariables(ProcessInfo.processInfo.environment.keys)
-        reader = ConfigReader(providers: providers)
+        self.file = file
+        reader = ConfigReader(providers: providers.map(\.provider))
+        layers = providers.map { ($0.source, ConfigReader(providers: [$0.provider])) }
     }
 
     /// The most bytes of a configuration file.
@@ -126,7 +135,15 @@ package struct SettingsReader {
     mutating func fault(_ text: String) { faults.append(text) }
 
     /// A text; nil if it is set nowhere.
-    func text(_ name: String) -> String? {
+    func text(_ name: String) -> String? { Self.text(name, in: reader) }
+
+    /// A text.
+    mutating func text(_ name: String, default standard: String) -> String {
+        defaults[name] = standard
+        return text(name) ?? standard
+    }
+
+    private static func text(_ name: String, in reader: ConfigReader) -> String? {
         let key = ConfigKey([name])
         return reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
             ?? reader.double(forKey: key).map { String($0) }
@@ -136,13 +153,36 @@ package struct SettingsReader {
     /// A list; empty if it is set nowhere.
     ///
     /// The environment separates by commas.
-    func list(_ name: String) -> [String] {
+    func list(_ name: String) -> [String] { Self.list(name, in: reader) }
+
+    /// A list that is not empty.
+    mutating func list(_ name: String, default standard: [String]) -> [String] {
+        defaults[name] = standard.joined(separator: ", ")
+        let values = list(name)
+        return values.isEmpty ? standard : values
+    }
+
+    private static func list(_ name: String, in reader: ConfigReader) -> [String] {
         let key = ConfigKey([name])
         return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
     }
 
+    /// The values of a setting as they were given; empty if it is set nowhere.
+    func givenValues(_ name: String) -> [String] { Self.values(name, in: reader) }
+
+    /// Where the value of a setting comes from.
+    func source(of name: String) -> SettingSource {
+        layers.first { !Self.values(name, in: $0.reader).isEmpty }?.source ?? .default
+    }
+
+    private static func values(_ name: String, in reader: ConfigReader) -> [String] {
+        ServeOptions.listNames.contains(name)
+            ? list(name, in: reader) : [text(name, in: reader)].compactMap { $0 }
+    }
+
     /// A switch.
     mutating func isOn(_ name: String) -> Bool {
+        defaults[name] = "false"
         switch text(name)?.lowercased() {
         case nil, "false", "no", "0": return false
         case "true", "yes", "1": return true
@@ -154,6 +194,7 @@ package struct SettingsReader {
 
     /// A whole number within a range.
     mutating func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int {
+        defaults[name] = String(standard)
         guard let text = text(name) else { return standard }
         guard let value = OutsideNumber.integer(text, in: range) else {
             fault("\(name) is a number in \(range.lowerBound)...\(range.upperBound), not '\(text)'")
@@ -166,6 +207,9 @@ package struct SettingsReader {
     mutating func seconds(_ name: String, in range: ClosedRange<Double>, default standard: Interval)
         -> Interval
     {
+        let whole = standard.inSeconds.rounded()
+        defaults[name] =
+            whole == standard.inSeconds ? "\(Int64(saturating: whole))" : "\(standard.inSeconds)"
         guard let text = text(name) else { return standard }
         guard let value = OutsideNumber.decimal(text, in: range) else {
             fault(
@@ -180,6 +224,8 @@ package struct SettingsReader {
     mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64)
         -> Int64
     {
+        let words = Words.size(standard).filter { $0 != " " }
+        defaults[name] = Self.parseBytes(words) == standard ? words : String(standard)
         guard let text = text(name) else { return standard }
         guard let value = Self.parseBytes(text), range.contains(value) else {
             fault("\(name) is a size such as 500MB or 10GB, not '\(text)'")
@@ -202,38 +248,5 @@ package struct SettingsReader {
                 .map { Int64(saturating: $0 * factor) }
         }
         return nil
-    }
-}
-
-/// What a configuration file holds, by the kinds of its values.
-private struct FileShape: Decodable {
-    enum Kind { case text, number, texts, other }
-
-    private struct AnyName: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
-    let kinds: [String: Kind]
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: AnyName.self)
-        var kinds: [String: Kind] = [:]
-        for key in container.allKeys {
-            if (try? container.decode(String.self, forKey: key)) != nil {
-                kinds[key.stringValue] = .text
-            } else if (try? container.decode(Double.self, forKey: key)) != nil
-                || (try? container.decode(Bool.self, forKey: key)) != nil
-            {
-                kinds[key.stringValue] = .number
-            } else if (try? container.decode([String].self, forKey: key)) != nil {
-                kinds[key.stringValue] = .texts
-            } else {
-                kinds[key.stringValue] = .other
-            }
-        }
-        self.kinds = kinds
     }
 }

@@ -28,7 +28,8 @@ struct SluiceCommand: ParsableCommand {
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
             LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self,
             ClearCommand.self, VerifyCommand.self, DfCommand.self, OriginsCommand.self,
-            CheckCommand.self, InspectCommand.self, WhyCommand.self, KeysCommand.self,
+            CheckCommand.self, ConfigCommand.self, InspectCommand.self, WhyCommand.self,
+            KeysCommand.self,
             DownloadCommand.self, ExportCommand.self, FeedCommand.self,
             RecordCommand.self, TLSCommand.self,
         ])

@@ -131,6 +131,37 @@ extension Stories.CommandLineTests {
     }
 
     @Test
+    func `config tells each value, its source and what a change needs, without secrets`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        try writeFile(
+            file,
+            #"{"policy":"refresh","port":1234,"slots":7,"origins":{"cdn.example":{"policy":"rfc"}}}"#
+                .utf8)
+        let result = try sluice(
+            "config", "--config", file, "--policy", "rfc", "--mount",
+            "/demo/=http://user:hidden@h/", "--doh-url", "https://d.example/q?key=hidden",
+            environment: ["SLUICE_PORT=2345", "SLUICE_TOKEN=hidden-token"])
+        #expect(result.status == 0, "\(result.stderr)")
+        #expect(result.stdout.hasPrefix("file: \(file)\n"))
+        #expect(!result.stdout.contains("hidden"), "\(result.stdout)")
+        let rows = result.stdout.split(separator: "\n").map { line in
+            line.split(separator: " ").joined(separator: " ")
+        }
+        for row in [
+            "policy flag reload rfc", "port environment restart 2345", "slots file restart 7",
+            "origins file reload cdn.example", "token environment restart ***",
+            "cache-size default restart 10GB",
+        ] {
+            #expect(rows.contains(row), "\(row) is not in\n\(result.stdout)")
+        }
+        let json = try sluice("config", "--json", "--config", file).stdout
+        #expect(json.contains("\"from\" : \"file\""))
+        let bad = try sluice("config", "--port", "70000")
+        #expect(bad.status == 78 && bad.stderr.contains("port is a number in 0...65535"))
+    }
+
+    @Test
     func `a flag wins over the environment, that over the file, that over the default`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("sluice.json")

@@ -23,7 +23,7 @@ package final class SettingsList: Sendable {
     }
 
     /// What may be shown of a value: no token, and of a URL neither user, password nor query.
-    static func withoutSecrets(_ name: String, _ value: String) -> String {
+    package static func withoutSecrets(_ name: String, _ value: String) -> String {
         if name == "token" { return "***" }
         var shown = ""
         var rest = value[...]

@@ -11,7 +11,7 @@ import Reactor
 import Store
 import Synchronization
 
-/// `sluice serve` and `sluice check`.
+/// `sluice serve`; `sluice check` and `sluice config` take the same options.
 struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the daemon in the foreground.",

@@ -1,0 +1,74 @@
+import ArgumentParser
+import CommandSupport
+import DaemonService
+import FoundationEssentials
+
+/// `sluice config`: the settings in force and where each comes from.
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config",
+        abstract: "Print each setting with its value and where the value comes from.",
+        discussion: """
+            Takes the options of `sluice serve` and starts nothing. `from` is flag, environment, file or \
+            default. `change` tells how a changed value comes into force: reload (SIGHUP) or restart. The \
+            token, and users, passwords and queries in URLs, are printed as ***. Exit code 78: a setting is wrong.
+            """)
+
+    @OptionGroup(title: "Listening") var listening: ListeningOptions
+    @OptionGroup(title: "Cache") var storage: StorageOptions
+    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Players") var players: PlayerOptions
+    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() throws {
+        let options = ServeOptions(
+            listening: listening, storage: storage, origins: origins, ahead: ahead,
+            players: players, logs: logs)
+        let configuration = try readConfiguration(
+            scalars: options.scalars, lists: options.lists, file: options.config)
+        let listing = ConfigListing(configuration)
+        print(json ? try listing.json() : listing.text)
+    }
+}
+
+/// The settings as they are printed.
+private struct ConfigListing: Encodable {
+    private struct Row: Encodable {
+        let name: String
+        let values: [String]
+        let from: String
+        let change: String
+    }
+
+    private let file: String?
+    private let settings: [Row]
+
+    init(_ configuration: DaemonConfiguration) {
+        file = configuration.settingsFile
+        settings = configuration.settings.map { setting in
+            Row(
+                name: setting.name, values: setting.values, from: setting.source.rawValue,
+                change: setting.isReloaded ? "reload" : "restart")
+        }
+    }
+
+    var text: String {
+        var table = TextTable()
+        table.add("setting", "from", "change", "value")
+        for row in settings {
+            let value = row.values.isEmpty ? "-" : row.values.joined(separator: ", ")
+            table.add(row.name, row.from, row.change, value)
+        }
+        return "file: \(file ?? "none")\n\n" + table.text
+    }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+}
