@@ -34,6 +34,7 @@ package struct DaemonConfiguration: Sendable {
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
     package var logLevel = Logger.Level.notice
+    package private(set) var logFormat = LogFormat.text
     /// The settings that only a start puts in force, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
     /// All settings that were given, by name.
@@ -85,6 +86,13 @@ package struct DaemonConfiguration: Sendable {
             reader.fault(
                 "log-level is trace, debug, info, notice, warning, error or critical, not '\(level)'"
             )
+        }
+        if let text = reader.text("log-format") {
+            if let format = LogFormat(rawValue: text.lowercased()) {
+                logFormat = format
+            } else {
+                reader.fault("log-format is text or json, not '\(text)'")
+            }
         }
         proxy.accessLog = reader.text("access-log")
         if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }

@@ -329,6 +329,12 @@ package struct LogOptions: ParsableArguments {
 
     @Option(
         help:
+            "text, or json for one object a line with time, level, message and metadata; default text."
+    )
+    var logFormat: String?
+
+    @Option(
+        help:
             "File that each request is written to as a line, reopened on SIGHUP; - for standard output."
     )
     var accessLog: String?

@@ -18,6 +18,7 @@ extension ObjectStore {
         statistics.budgetBytes = core.usage.budget
         statistics.openObjects = core.table.count
         statistics.deletion = core.cleaner.left
+        statistics.isStoringSuspended = core.channel.isStoringSuspended
         return statistics
     }
 

@@ -117,6 +117,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var indexFailures = 0
     /// Writes that the disk refused for lack of space or health.
     package var storageFailures = 0
+    /// True while new objects stay off the disk because it refused a write.
+    package var isStoringSuspended = false
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0
     /// Stretches of bytes that did not fit their checksum, and are fetched again when wanted.

@@ -116,6 +116,7 @@ package final class UpstreamClient {
         now.early = early.counts
         now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
+        now.slotLimit = queue.limits.slots
         now.peakSlotsInUse = queue.peakSlotsInUse
         now.expressInUse = queue.expressInUse
         now.heldInUse = queue.heldInUse

@@ -27,6 +27,8 @@ package struct UpstreamStatistics: Sendable, Hashable {
 
     /// Slots in use.
     package var slotsInUse = 0
+    /// The most slots that may be in use.
+    package var slotLimit = 0
     /// The most slots that were ever held at once.
     package var peakSlotsInUse = 0
     /// Express places in use.

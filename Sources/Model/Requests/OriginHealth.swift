@@ -116,6 +116,12 @@ package final class OriginHealth: Sendable {
         return book.withLock { $0.marks.values.contains { $0.state == .down } }
     }
 
+    /// How many origins are down.
+    package var downCount: Int {
+        guard count.load(ordering: .acquiring) > 0 else { return 0 }
+        return book.withLock { book in book.marks.values.count { $0.state == .down } }
+    }
+
     // MARK: Learning
 
     /// Takes note of an answer.

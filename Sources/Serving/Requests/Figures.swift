@@ -11,12 +11,15 @@ import Upstream
 struct Figures {
     let counters: Counters
     let store: StoreStatistics
+    let space: StoreSpace
     let upstream: UpstreamStatistics
     let transfers: TransferFigures
     let status: StatusSource
     /// Fetches that no player asked for.
     var aheadRunning = 0
     var concurrency = ConcurrencyReport.Figures()
+    /// Origins that do not answer.
+    var originsDown = 0
 
     private struct Gauge {
         let name: String
@@ -49,6 +52,9 @@ struct Figures {
                 name: "slots_in_use", help: "Transfers that hold a slot.",
                 value: Int64(upstream.slotsInUse)),
             Gauge(
+                name: "slots_limit", help: "Slots that transfers may hold at once.",
+                value: Int64(upstream.slotLimit)),
+            Gauge(
                 name: "held_in_use", help: "Requests that origins hold until there is more.",
                 value: Int64(upstream.heldInUse)),
             Gauge(
@@ -69,6 +75,9 @@ struct Figures {
             Gauge(
                 name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
                 value: Int64(upstream.peakSlotsInUse)),
+            Gauge(
+                name: "origins_down", help: "Origins that were found not to answer.",
+                value: Int64(originsDown)),
             Gauge(
                 name: "origin_connections_total", help: "Connections opened to origins.",
                 value: Int64(transfers.connections.new)),
@@ -102,6 +111,14 @@ struct Figures {
             Gauge(
                 name: "store_budget_bytes", help: "Bytes that the store may take.",
                 value: store.budgetBytes),
+            Gauge(
+                name: "store_min_free_bytes", help: "Bytes of the disk that the store leaves free.",
+                value: space.minFree),
+            Gauge(
+                name: "store_suspended",
+                help:
+                    "1 while new objects are not stored because the disk refused a write, else 0.",
+                value: store.isStoringSuspended ? 1 : 0),
             Gauge(
                 name: "open_objects", help: "Objects held open.", value: Int64(store.openObjects)),
             Gauge(name: "evictions_total", help: "Objects evicted.", value: Int64(store.evictions)),
@@ -164,6 +181,23 @@ struct Figures {
         return text
     }
 
+    private var waitingByLane: String {
+        let name = "sluice_lane_transfers_waiting"
+        var text = "# HELP \(name) Transfers that wait for a slot, by lane.\n# TYPE \(name) gauge\n"
+        for lane in Lane.allCases {
+            text += "\(name){lane=\"\(lane.name)\"} \(upstream.waiting[lane.rawValue])\n"
+        }
+        return text
+    }
+
+    /// Empty where the file system does not say.
+    private var freeOnDisk: String {
+        guard let free = space.free else { return "" }
+        let name = "sluice_store_free_bytes"
+        return "# HELP \(name) Bytes free on the disk of the store.\n"
+            + "# TYPE \(name) gauge\n\(name) \(free)\n"
+    }
+
     /// Prometheus text exposition format 0.0.4.
     var prometheus: String {
         var text = ""
@@ -178,7 +212,7 @@ struct Figures {
                 "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
             text += "sluice_\(gauge.name) \(gauge.value)\n"
         }
-        return text + earlyConnections + transfers.prometheus
+        return text + freeOnDisk + waitingByLane + earlyConnections + transfers.prometheus
     }
 }
 
@@ -189,16 +223,17 @@ extension Figures {
         _ body: @escaping (Figures) -> Void
     ) {
         let bound = LoopBound(body, to: loop)
-        let store = core.store.statistics()
+        let (store, space) = (core.store.statistics(), core.store.space())
+        let down = core.health.downCount
         let (counters, ahead) = (core.counters, core.ahead)
         let concurrency = core.concurrency.now
         core.flights.statistics { upstream, transfers in
             bound.enqueue { body, _ in
                 body(
                     Figures(
-                        counters: counters, store: store, upstream: upstream,
-                        transfers: transfers, status: status,
-                        aheadRunning: ahead.running, concurrency: concurrency))
+                        counters: counters, store: store, space: space, upstream: upstream,
+                        transfers: transfers, status: status, aheadRunning: ahead.running,
+                        concurrency: concurrency, originsDown: down))
             }
         }
     }

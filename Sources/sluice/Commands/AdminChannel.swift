@@ -128,7 +128,7 @@ private final class OpenedStore {
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
         settings.minFreeBytes = 0
-        var log = Logger(label: "sluice") { _ in TextLog() }
+        var log = Logger(label: "sluice") { _ in LineLog() }
         log.logLevel = .error
         do throws(StoreError) {
             store = try ObjectStore(folder: folder, configuration: settings, log: log)

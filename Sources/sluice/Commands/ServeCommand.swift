@@ -44,7 +44,7 @@ struct ServeCommand: ParsableCommand {
         let configuration = try readConfiguration(
             scalars: options.scalars, lists: options.lists, file: options.config, handed: handed)
         LoggingSystem.bootstrap { _ in
-            TextLog(logLevel: configuration.logLevel)
+            LineLog(format: configuration.logFormat, logLevel: configuration.logLevel)
         }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
         let (scalars, lists, file) = (options.scalars, options.lists, options.config)

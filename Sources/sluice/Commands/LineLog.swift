@@ -1,13 +1,18 @@
 import CommandSupport
+import DaemonService
 import Logging
+import Model
 import Posix
 
-/// The log on standard error: a line an event, the text that matters first.
+/// The log on standard error, one line an event, as text or as JSON.
 ///
 ///     2026-11-23T01:14:22Z notice request failed: the origin answered 503  fault=origin status=502
+///     {"time":"2026-11-23T01:14:22Z","level":"notice","message":"request failed","metadata":{"fault":"origin"}}
 ///
-/// `reason` or `error` stands behind the message; the other fields follow, those with a value only.
-struct TextLog: LogHandler {
+/// In text, `reason` or `error` follows the message, and then the other fields that have a value. In
+/// JSON, `metadata` holds every field as a string, by name.
+struct LineLog: LogHandler {
+    var format = LogFormat.text
     var logLevel = Logger.Level.notice
     var metadata: Logger.Metadata = [:]
 
@@ -17,10 +22,21 @@ struct TextLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let fields = metadata.merging(event.metadata ?? [:]) { $1 }
-        printError(
-            Self.line(
-                WallTime.now(), event.level, "\(event.message)", fields.mapValues { "\($0)" }))
+        let fields = metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" }
+        let write = format == .json ? Self.object : Self.line
+        printError(write(WallTime.now(), event.level, "\(event.message)", fields))
+    }
+
+    /// Control characters are escaped, so an object never takes more than one line.
+    static func object(
+        _ time: WallTime, _ level: Logger.Level, _ message: String, _ fields: [String: String]
+    ) -> String {
+        let members = fields.sorted { $0.key < $1.key }
+            .map { JSONValue.Member($0.key, .text($0.value)) }
+        return JSONValue.object([
+            .init("time", .text(timestamp(time))), .init("level", .text("\(level)")),
+            .init("message", .text(message)), .init("metadata", .object(members)),
+        ]).encoded
     }
 
     /// Fields that say what happened rather than to what.
