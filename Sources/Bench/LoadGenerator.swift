@@ -200,7 +200,10 @@ func connect(to address: SocketAddress) throws -> OwnedDescriptor {
     let number = socket(address.family, kind, 0)
     guard number >= 0 else { throw SystemError("socket", code: errno) }
     let owned = OwnedDescriptor(taking: number)
-    guard address.withRaw({ Glibc.connect(number, $0, $1) }) == 0 else {
+    guard
+        address.withRaw({ Glibc.connect(number, $0.assumingMemoryBound(to: sockaddr.self), $1) })
+            == 0
+    else {
         throw SystemError("connect", code: errno, subject: address.description)
     }
     try setOption(number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)

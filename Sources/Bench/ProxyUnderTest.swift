@@ -141,7 +141,8 @@ func freePort() throws -> UInt16 {
     guard number >= 0 else { throw SystemError("socket", code: errno) }
     let owned = OwnedDescriptor(taking: number)
     let any = SocketAddress(loopbackPort: 0)
-    guard any.withRaw({ bind(owned.number, $0, $1) }) == 0 else {
+    guard any.withRaw({ bind(owned.number, $0.assumingMemoryBound(to: sockaddr.self), $1) }) == 0
+    else {
         throw SystemError("bind", code: errno)
     }
     return try localAddress(of: owned.number).port

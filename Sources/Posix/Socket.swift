@@ -40,7 +40,9 @@ private func openListener(
     try setOption(number, SOL_SOCKET, SO_REUSEADDR, 1)
     if sharing == .always { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
     if address.family == AF_INET6 { try setOption(number, CInt(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
-    _ = try check("bind", subject) { address.withRaw { bind(number, $0, $1) } }
+    _ = try check("bind", subject) {
+        address.withRaw { bind(number, $0.assumingMemoryBound(to: sockaddr.self), $1) }
+    }
     if sharing == .afterBind { try setOption(number, SOL_SOCKET, SO_REUSEPORT, 1) }
     _ = try check("listen", subject) { Glibc.listen(number, backlog) }
     return owned

@@ -1,5 +1,4 @@
 // IPv4 and IPv6 socket addresses, numeric only: nothing here asks a name server.
-package import CLinux
 import Glibc
 
 /// A numeric socket address with a port.
@@ -29,21 +28,22 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: withUnsafeBytes(of: v6) { Array($0) }, port: port)
     }
 
-    /// Reads what the kernel or libcurl filled in; nil for families other than IPv4 and IPv6.
-    package init?(_ raw: UnsafePointer<sockaddr>) {
-        switch CInt(raw.pointee.sa_family) {
+    /// Reads a `sockaddr` that the kernel or libcurl filled in; nil for families other than IPv4 and IPv6.
+    ///
+    /// The pointer has no type, since which module the C types belong to depends on the order in which a
+    /// build reads the headers.
+    package init?(_ raw: UnsafeRawPointer) {
+        switch CInt(raw.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET:
-            self = raw.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { found in
-                SocketAddress(
-                    bytes: withUnsafeBytes(of: found.pointee.sin_addr) { Array($0) },
-                    port: UInt16(bigEndian: found.pointee.sin_port))
-            }
+            let found = raw.loadUnaligned(as: sockaddr_in.self)
+            self.init(
+                bytes: withUnsafeBytes(of: found.sin_addr) { Array($0) },
+                port: UInt16(bigEndian: found.sin_port))
         case AF_INET6:
-            self = raw.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { found in
-                SocketAddress(
-                    bytes: withUnsafeBytes(of: found.pointee.sin6_addr) { Array($0) },
-                    port: UInt16(bigEndian: found.pointee.sin6_port))
-            }
+            let found = raw.loadUnaligned(as: sockaddr_in6.self)
+            self.init(
+                bytes: withUnsafeBytes(of: found.sin6_addr) { Array($0) },
+                port: UInt16(bigEndian: found.sin6_port))
         default:
             return nil
         }
@@ -82,31 +82,23 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         bytes.count == 4 ? "\(host):\(port)" : "[\(host)]:\(port)"
     }
 
-    /// Lends the address in the kernel's form.
-    ///
-    /// The length is a `socklen_t`; debug and release builds disagree on whose type that name is.
-    package func withRaw<Result>(
-        _ body: (UnsafePointer<sockaddr>, UInt32) -> Result
-    ) -> Result {
+    /// Lends the address as a `sockaddr` with its length (bind(2)).
+    package func withRaw<Result>(_ body: (UnsafeRawPointer, UInt32) -> Result) -> Result {
         if bytes.count == 4 {
             var raw = sockaddr_in()
             raw.sin_family = sa_family_t(AF_INET)
             raw.sin_port = port.bigEndian
             withUnsafeMutableBytes(of: &raw.sin_addr) { $0.copyBytes(from: bytes) }
-            return withUnsafePointer(to: &raw) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
+            return withUnsafePointer(to: &raw) {
+                body($0, UInt32(MemoryLayout<sockaddr_in>.size))
             }
         }
         var raw = sockaddr_in6()
         raw.sin6_family = sa_family_t(AF_INET6)
         raw.sin6_port = port.bigEndian
         withUnsafeMutableBytes(of: &raw.sin6_addr) { $0.copyBytes(from: bytes) }
-        return withUnsafePointer(to: &raw) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
-            }
+        return withUnsafePointer(to: &raw) {
+            body($0, UInt32(MemoryLayout<sockaddr_in6>.size))
         }
     }
 }
