@@ -66,30 +66,6 @@ extension Players {
                 .compactMap { $0.split(separator: ",").last }
         }
 
-        // MARK: VLC
-
-        @Test(.enabled(if: Tool.exists("cvlc"), "needs vlc-bin"))
-        func `VLC plays an origin's URL through the daemon with the script`() throws {
-            let stage = try Stage()
-            let folder = try TemporaryFolder()
-            let scripts = folder.file("vlc/lua/playlist")
-            #expect(try Tool.run(["mkdir", "-p", scripts]).status == 0)
-            try writeFile(
-                scripts + "/sluice.lua", Fixture.bytes("players/vlc-sluice.lua"))
-            // VLC refuses to run as root.
-            let somebody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-            let readable = try Tool.run(["chmod", "-R", "a+rX", folder.path])
-            #expect(readable.status == 0)
-            let result = try Tool.run(
-                (geteuid() == 0 ? somebody : []) + [
-                    "env", "XDG_DATA_HOME=\(folder.path)", "SLUICE_DAEMON=\(stage.daemon.baseURL)",
-                    "cvlc", "--quiet", "--play-and-exit", stage.cdn.url(Self.stream.path),
-                    "--sout", "#std{access=file,mux=ts,dst=-}",
-                ])
-            #expect(result.status == 0 && result.output.count > 10_000, "\(result.stderr)")
-            #expect(try stage.figure("playlists_rewritten_total") > 0)
-        }
-
         // MARK: hls.js
 
         @Test(.enabled(if: Tool.exists("node"), "needs node"))

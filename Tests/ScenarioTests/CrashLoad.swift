@@ -163,7 +163,7 @@ extension CrashWorld {
     }
 
     private func strangers() throws -> [String] {
-        let ours = ["format", "lock", "new", "objects", "pins"]
+        let ours = ["format", "history.json", "lock", "new", "objects", "pins"]
         var found = listFolder(cacheFolder).filter { name in
             !ours.contains(name) && !name.hasPrefix("index.sqlite")
                 && !name.hasPrefix("state.sqlite")
