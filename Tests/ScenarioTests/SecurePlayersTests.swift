@@ -22,13 +22,14 @@ extension Stories.SecurePlayersTests {
         #expect(first.exit == 0 && first.protocolName == carriage.protocolName, "\(first.errors)")
         #expect(first.status == 200 && isContent(first.body, of: media))
         let tag = try #require(first["ETag"])
+        let change = ["--request", "POST", "--header", "Sluice-Request: 1"]
         let requests: [(path: String, options: [String], status: Int)] = [
             (list, [], 200), (path, [], 200), (path, ["--head"], 200),
             (path, ["--range", "1000000-1999998"], 206),
             (path, ["--header", "If-None-Match: \(tag)"], 304),
             (path, ["--range", "3000000-"], 416),
             (
-                "/api/pin?url=\(percentEncoded(story.cdn.url("/l.m3u8")))", ["--request", "POST"],
+                "/api/pin?url=\(percentEncoded(story.cdn.url("/l.m3u8")))", change,
                 200
             ),
             ("/s/none/x.ts", [], 404),
@@ -71,9 +72,10 @@ extension Stories.SecurePlayersTests {
     {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let path = "/api/clear"
-        let own = ["--request", "POST", "--header", "Origin: \(stage.base(carriage))"]
+        let change = ["--request", "POST", "--header", "Sluice-Request: 1"]
+        let own = change + ["--header", "Origin: \(stage.base(carriage))"]
         #expect(try stage.get(path, by: carriage, own).status == 200)
-        let foreign = ["--request", "POST", "--header", "Origin: https://evil.example"]
+        let foreign = change + ["--header", "Origin: https://evil.example"]
         #expect(try stage.get(path, by: carriage, foreign).status == 403)
     }
 
