@@ -21,114 +21,125 @@ struct Figures {
     /// Origins that do not answer.
     var originsDown = 0
 
-    private struct Gauge {
+    /// A figure of one number.
+    private struct Single {
         let name: String
-        let help: String
         let value: Int64
+        let metric: Metric
+
+        init(_ kind: Metric.Kind, _ name: String, _ help: String, _ value: Int64) {
+            self.name = name
+            self.value = value
+            metric = Metric(kind, name, help, value)
+        }
     }
 
-    private var gauges: [Gauge] {
+    /// What is one number, in JSON and as a metric.
+    private var single: [Single] {
         let handshakes = status.handshakes()
         return [
-            Gauge(
-                name: "uptime_seconds", help: "Seconds since the start.",
-                value: (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
-            Gauge(
-                name: "connections", help: "Open connections of players.",
-                value: Int64(status.connections())),
-            Gauge(
-                name: "tls_handshakes_full_total",
-                help: "TLS handshakes of players with certificate and key exchange.",
-                value: Int64(handshakes.full)),
-            Gauge(
-                name: "tls_handshakes_resumed_total",
-                help: "TLS handshakes of players that continued an earlier session.",
-                value: Int64(handshakes.resumed)),
-            Gauge(
-                name: "tls_handshakes_failed_total",
-                help: "Connections to the TLS port that ended before their handshake was over.",
-                value: Int64(handshakes.failed)),
-            Gauge(
-                name: "slots_in_use", help: "Transfers that hold a slot.",
-                value: Int64(upstream.slotsInUse)),
-            Gauge(
-                name: "slots_limit", help: "Slots that transfers may hold at once.",
-                value: Int64(upstream.slotLimit)),
-            Gauge(
-                name: "held_in_use", help: "Requests that origins hold until there is more.",
-                value: Int64(upstream.heldInUse)),
-            Gauge(
-                name: "express_in_use", help: "Transfers in the express lane.",
-                value: Int64(upstream.expressInUse)),
-            Gauge(
-                name: "transfers_waiting", help: "Transfers that wait for a slot.",
-                value: Int64(upstream.waiting.reduce(0, +))),
-            Gauge(
-                name: "ahead_running", help: "Fetches that no player has asked for yet.",
-                value: Int64(aheadRunning)),
-            Gauge(
-                name: "ahead_limit", help: "Transfers that may run ahead of players.",
-                value: Int64(concurrency.limit)),
-            Gauge(
-                name: "ahead_downloads_limit", help: "Of these for downloads.",
-                value: Int64(concurrency.background)),
-            Gauge(
-                name: "peak_slots_in_use", help: "The most slots that were ever held at once.",
-                value: Int64(upstream.peakSlotsInUse)),
-            Gauge(
-                name: "origins_down", help: "Origins that were found not to answer.",
-                value: Int64(originsDown)),
-            Gauge(
-                name: "origin_connections_total", help: "Connections opened to origins.",
-                value: Int64(transfers.connections.new)),
-            Gauge(
-                name: "origin_connections_reused_total",
-                help: "Requests to origins on a connection that was there.",
-                value: Int64(transfers.connections.reused)),
-            Gauge(
-                name: "origin_tls_full_total", help: "Full TLS handshakes with origins.",
-                value: Int64(transfers.connections.full)),
-            Gauge(
-                name: "origin_tls_resumed_total",
-                help: "TLS handshakes with origins that resumed a session.",
-                value: Int64(transfers.connections.resumed)),
-            Gauge(
-                name: "longest_loop_hold_milliseconds",
-                help: "The longest time that one handler, timer or job held a loop, if over 10 ms.",
-                value: counters.longestLoopHold),
-            Gauge(
-                name: "stored_objects", help: "Objects in the store.", value: Int64(store.objects)),
-            Gauge(
-                name: "stored_bytes", help: "Bytes that the store takes on the disk.",
-                value: store.bytes),
-            Gauge(
-                name: "deleting_objects",
-                help: "Objects that were cleared and whose files are still to be deleted.",
-                value: Int64(store.deletion.objects)),
-            Gauge(
-                name: "deleting_bytes", help: "Bytes of those, which count as stored until then.",
-                value: store.deletion.bytes),
-            Gauge(
-                name: "store_budget_bytes", help: "Bytes that the store may take.",
-                value: store.budgetBytes),
-            Gauge(
-                name: "store_min_free_bytes", help: "Bytes of the disk that the store leaves free.",
-                value: space.minFree),
-            Gauge(
-                name: "store_suspended",
-                help:
-                    "1 while new objects are not stored because the disk refused a write, else 0.",
-                value: store.isStoringSuspended ? 1 : 0),
-            Gauge(
-                name: "open_objects", help: "Objects held open.", value: Int64(store.openObjects)),
-            Gauge(name: "evictions_total", help: "Objects evicted.", value: Int64(store.evictions)),
-            Gauge(
-                name: "storage_failures_total", help: "Writes that the disk refused.",
-                value: Int64(store.storageFailures)),
-            Gauge(
-                name: "damaged_objects_total",
-                help: "Objects dropped because they could not be proved.",
-                value: Int64(store.damagedObjects)),
+            Single(
+                .gauge, "uptime_seconds", "Seconds since the start.",
+                (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
+            Single(
+                .gauge, "connections", "Open connections of players.",
+                Int64(status.connections())),
+            Single(
+                .counter, "tls_handshakes_full_total",
+                "TLS handshakes of players with certificate and key exchange.",
+                Int64(handshakes.full)),
+            Single(
+                .counter, "tls_handshakes_resumed_total",
+                "TLS handshakes of players that continued an earlier session.",
+                Int64(handshakes.resumed)),
+            Single(
+                .counter, "tls_handshakes_failed_total",
+                "Connections to the TLS port that ended before their handshake was over.",
+                Int64(handshakes.failed)),
+            Single(
+                .gauge, "slots_in_use", "Transfers that hold a slot.",
+                Int64(upstream.slotsInUse)),
+            Single(
+                .gauge, "slots_limit", "Slots that transfers may hold at once.",
+                Int64(upstream.slotLimit)),
+            Single(
+                .gauge, "held_in_use", "Requests that origins hold until there is more.",
+                Int64(upstream.heldInUse)),
+            Single(
+                .gauge, "express_in_use", "Transfers in the express lane.",
+                Int64(upstream.expressInUse)),
+            Single(
+                .gauge, "transfers_waiting", "Transfers that wait for a slot.",
+                Int64(upstream.waiting.reduce(0, +))),
+            Single(
+                .gauge, "ahead_running", "Fetches that no player has asked for yet.",
+                Int64(aheadRunning)),
+            Single(
+                .gauge, "ahead_limit", "Transfers that may run ahead of players.",
+                Int64(concurrency.limit)),
+            Single(
+                .gauge, "ahead_downloads_limit", "Of these for downloads.",
+                Int64(concurrency.background)),
+            Single(
+                .gauge, "peak_slots_in_use", "The most slots that were ever held at once.",
+                Int64(upstream.peakSlotsInUse)),
+            Single(
+                .gauge, "origins_down", "Origins that were found not to answer.",
+                Int64(originsDown)),
+            Single(
+                .counter, "origin_connections_total", "Connections opened to origins.",
+                Int64(transfers.connections.new)),
+            Single(
+                .counter, "origin_connections_reused_total",
+                "Requests to origins on a connection that was there.",
+                Int64(transfers.connections.reused)),
+            Single(
+                .counter, "origin_tls_full_total", "Full TLS handshakes with origins.",
+                Int64(transfers.connections.full)),
+            Single(
+                .counter, "origin_tls_resumed_total",
+                "TLS handshakes with origins that resumed a session.",
+                Int64(transfers.connections.resumed)),
+            Single(
+                .gauge, "longest_loop_hold_milliseconds",
+                "The longest time that one handler, timer or job held a loop, if over 10 ms.",
+                counters.longestLoopHold),
+            Single(
+                .gauge, "stored_objects", "Objects in the store.",
+                Int64(store.objects)),
+            Single(
+                .gauge, "stored_bytes", "Bytes that the store takes on the disk.",
+                store.bytes),
+            Single(
+                .gauge, "deleting_objects",
+                "Objects that were cleared and whose files are still to be deleted.",
+                Int64(store.deletion.objects)),
+            Single(
+                .gauge, "deleting_bytes", "Bytes of those, which count as stored until then.",
+                store.deletion.bytes),
+            Single(
+                .gauge, "store_budget_bytes", "Bytes that the store may take.",
+                store.budgetBytes),
+            Single(
+                .gauge, "store_min_free_bytes", "Bytes of the disk that the store leaves free.",
+                space.minFree),
+            Single(
+                .gauge, "store_suspended",
+                "1 while new objects are not stored because the disk refused a write, else 0.",
+                store.isStoringSuspended ? 1 : 0),
+            Single(
+                .gauge, "open_objects", "Objects held open.",
+                Int64(store.openObjects)),
+            Single(
+                .counter, "evictions_total", "Objects evicted.",
+                Int64(store.evictions)),
+            Single(
+                .counter, "storage_failures_total", "Writes that the disk refused.",
+                Int64(store.storageFailures)),
+            Single(
+                .counter, "damaged_objects_total",
+                "Objects dropped because they could not be proved.",
+                Int64(store.damagedObjects)),
         ]
     }
 
@@ -158,7 +169,7 @@ struct Figures {
             .init("byte_hit_ratio", .optional(byteHitRatio)),
         ]
         members += Counters.Name.allCases.map { .init($0.label, .number(counters.value(of: $0))) }
-        members += gauges.map { .init($0.name, .number($0.value)) }
+        members += single.map { .init($0.name, .number($0.value)) }
         members.append(.init("ahead_limit_reason", .text("\(concurrency.reason)")))
         let lanes = Lane.allCases.map { lane in
             JSONValue.Member(lane.name, .number(Int64(upstream.waiting[lane.rawValue])))
@@ -171,48 +182,35 @@ struct Figures {
         return .object(members)
     }
 
-    private var earlyConnections: String {
-        let name = "sluice_origin_early_connections_total"
-        var text = "# HELP \(name) Connections to origins named by playlists, before any request.\n"
-        text += "# TYPE \(name) counter\n"
-        for (result, count) in zip(EarlyConnectionResult.allCases, upstream.early) {
-            text += "\(name){result=\"\(result.rawValue)\"} \(count)\n"
+    /// The metrics that have labels, or that the file system may not tell.
+    private var further: [Metric] {
+        let early = zip(EarlyConnectionResult.allCases, upstream.early).map { result, count in
+            Metric.Sample(labels: [("result", result.rawValue)], value: "\(count)")
         }
-        return text
-    }
-
-    private var waitingByLane: String {
-        let name = "sluice_lane_transfers_waiting"
-        var text = "# HELP \(name) Transfers that wait for a slot, by lane.\n# TYPE \(name) gauge\n"
-        for lane in Lane.allCases {
-            text += "\(name){lane=\"\(lane.name)\"} \(upstream.waiting[lane.rawValue])\n"
+        let waiting = Lane.allCases.map { lane in
+            Metric.Sample(
+                labels: [("lane", lane.name)], value: "\(upstream.waiting[lane.rawValue])")
         }
-        return text
+        return [
+            Metric(.gauge, "store_free_bytes", "Bytes free on the disk of the store.", space.free),
+            Metric(
+                .gauge, "lane_transfers_waiting", "Transfers that wait for a slot, by lane.",
+                samples: waiting),
+            Metric(
+                .counter, "origin_early_connections_total",
+                "Connections to origins named by playlists, before any request.", samples: early),
+            transfers.phases,
+        ]
     }
 
-    /// Empty where the file system does not say.
-    private var freeOnDisk: String {
-        guard let free = space.free else { return "" }
-        let name = "sluice_store_free_bytes"
-        return "# HELP \(name) Bytes free on the disk of the store.\n"
-            + "# TYPE \(name) gauge\n\(name) \(free)\n"
-    }
-
-    /// Prometheus text exposition format 0.0.4.
+    /// The answer of `/metrics`: Prometheus text exposition format 0.0.4.
     var prometheus: String {
+        let counted = Counters.Name.allCases.map { name in
+            Metric(.counter, name.label, name.help, counters.value(of: name))
+        }
         var text = ""
-        for name in Counters.Name.allCases {
-            text +=
-                "# HELP sluice_\(name.label) \(name.help)\n# TYPE sluice_\(name.label) counter\n"
-            text += "sluice_\(name.label) \(counters.value(of: name))\n"
-        }
-        for gauge in gauges {
-            let type = gauge.name.hasSuffix("_total") ? "counter" : "gauge"
-            text +=
-                "# HELP sluice_\(gauge.name) \(gauge.help)\n# TYPE sluice_\(gauge.name) \(type)\n"
-            text += "sluice_\(gauge.name) \(gauge.value)\n"
-        }
-        return text + freeOnDisk + waitingByLane + earlyConnections + transfers.prometheus
+        for metric in counted + single.map(\.metric) + further { metric.write(to: &text) }
+        return text
     }
 }
 

@@ -1,4 +1,4 @@
-// What requests to origins have cost, as JSON and in the Prometheus text format.
+// What requests to origins have cost, as JSON and as a metric.
 import HTTP
 import Model
 import Posix
@@ -47,27 +47,30 @@ extension TransferFigures {
         return members
     }
 
-    /// The histograms of `/metrics`: each phase in each lane, in seconds.
-    var prometheus: String {
-        let name = "sluice_origin_phase_seconds"
-        var text = "# HELP \(name) Time of a phase of requests to origins.\n"
-        text += "# TYPE \(name) histogram\n"
+    /// Each phase in each lane, in seconds.
+    var phases: Metric {
+        var samples: [Metric.Sample] = []
         for phase in TransferPhase.allCases {
             for lane in Lane.allCases {
-                let labels = "phase=\"\(phase.name)\",lane=\"\(lane.name)\""
+                let labels = [("phase", phase.name), ("lane", lane.name)]
                 let held = counts(of: phase, in: lane)
                 var seen: UInt64 = 0
                 for (index, count) in held.counts.enumerated() {
                     seen &+= count
                     let isLast = index == PhaseCounts.bounds.count
                     let bound = isLast ? "+Inf" : Self.seconds(UInt64(PhaseCounts.bounds[index]))
-                    text += "\(name)_bucket{\(labels),le=\"\(bound)\"} \(seen)\n"
+                    samples.append(
+                        .init(
+                            suffix: "_bucket", labels: labels + [("le", bound)], value: "\(seen)"))
                 }
-                text += "\(name)_sum{\(labels)} \(Self.seconds(held.sum))\n"
-                text += "\(name)_count{\(labels)} \(seen)\n"
+                samples.append(
+                    .init(suffix: "_sum", labels: labels, value: Self.seconds(held.sum)))
+                samples.append(.init(suffix: "_count", labels: labels, value: "\(seen)"))
             }
         }
-        return text
+        return Metric(
+            .histogram, "origin_phase_seconds", "Time of a phase of requests to origins.",
+            samples: samples)
     }
 
     private static func seconds(_ microseconds: UInt64) -> String {
