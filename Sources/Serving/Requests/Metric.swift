@@ -24,7 +24,7 @@ struct Metric {
 
     /// A metric with one sample.
     ///
-    /// - Parameter value: nil where it is unknown.
+    /// Without a value where that is unknown.
     init(_ kind: Kind, _ name: String, _ help: String, _ value: Int64?) {
         self.init(kind, name, help, samples: value.map { [Sample(value: "\($0)")] } ?? [])
     }
