@@ -37,6 +37,12 @@ static const unsigned char network_mjs[] = {
 static const unsigned char tools_mjs[] = {
 #embed "page/tools.mjs"
 };
+static const unsigned char inspect_mjs[] = {
+#embed "page/inspect.mjs"
+};
+static const unsigned char feeds_mjs[] = {
+#embed "page/feeds.mjs"
+};
 
 struct asset {
     const char *name;
@@ -52,6 +58,7 @@ static const struct asset assets[] = {
     ASSET("plots.mjs", plots_mjs), ASSET("player.mjs", player_mjs),
     ASSET("waterfall.mjs", waterfall_mjs), ASSET("library.mjs", library_mjs),
     ASSET("network.mjs", network_mjs), ASSET("tools.mjs", tools_mjs),
+    ASSET("inspect.mjs", inspect_mjs), ASSET("feeds.mjs", feeds_mjs),
 };
 
 size_t console_asset_count(void) { return sizeof assets / sizeof assets[0]; }

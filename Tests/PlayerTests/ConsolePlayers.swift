@@ -131,6 +131,11 @@ struct ConsolePlayers {
         #expect(
             try browser.value("document.querySelector('#titles .meter').ariaLabel").hasPrefix("100")
         )
+        try browser.run("document.querySelector('#titles summary').click()")
+        #expect(try browser.comes("document.querySelector('#titles .shares')?.checkVisibility()"))
+        #expect(
+            try browser.value("document.querySelector('#titles .shares').innerText").contains(
+                "100 %"))
         try browser.run("\(button("Pin")).click()")
         #expect(try browser.comes(button("Unpin")))
         #expect(
@@ -170,6 +175,93 @@ struct ConsolePlayers {
         try browser.run("\(stop).click()")
         #expect(try browser.comes("!\(stop)"))
         try browser.picture("library")
+    }
+
+    @Test func `a playlist stands beside what is wrong in it, and leads to those it names`() throws
+    {
+        let stage = try Stage()
+        stage.cdn.put(
+            "/odd/main.m3u8",
+            text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=100000\nodd.m3u8?t=5ecret\n")
+        stage.cdn.put(
+            "/odd/odd.m3u8",
+            text: "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:9.5,\n<img src=x>.ts\n#EXT-X-ENDLIST\n"
+        )
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#tools")
+        try submit(browser, "inspect-form", "inspect-url", stage.cdn.url("/odd/main.m3u8"))
+        let button = "document.querySelector('#inspect .listing button')"
+        #expect(
+            try browser.comes("\(button)?.closest('li').innerText.startsWith('#EXT-X-STREAM-INF')"))
+        try browser.run("\(button).click()")
+        let fault = "[...document.querySelectorAll('#inspect .faulty')]"
+        let extinf = "\(fault).find((line) => line.innerText.includes('#EXTINF:9.5'))"
+        #expect(try browser.comes("\(extinf)?.querySelector('.must')"))
+        #expect(
+            try browser.value(
+                "document.querySelector('#inspect').innerText.includes('<img src=x>.ts')")
+                == "true")
+        #expect(try browser.value("document.querySelectorAll('img').length") == "0")
+        try browser.picture("inspect")
+        try submit(browser, "inspect-form", "inspect-url", stage.cdn.url("/bytes/1000/a.ts"))
+        #expect(
+            try browser.comes("document.getElementById('toast').innerText.includes('no playlist')"))
+    }
+
+    @Test func `a feed is ordered, moved and ended on the page`() throws {
+        let stage = try Stage()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#library")
+        #expect(
+            try browser.comes("document.getElementById('feeds').innerText.includes('No feeds')"))
+        let entries = (0..<4).map { stage.cdn.url("/bytes/1000/\($0).mp4") }
+        try browser.run(
+            "document.getElementById('feed-name').value = 'evening';"
+                + "document.getElementById('feed-entries').value = "
+                + "\(Browser.quoted(entries.joined(separator: " ")));"
+                + "document.getElementById('feed-form').requestSubmit();")
+        let feed = "document.querySelector('#feeds .item')"
+        #expect(try browser.comes("\(feed)?.innerText.includes('index 0, 4 entries')"))
+        let button = { (label: String) in
+            "[...document.querySelectorAll('#feeds button')].find((one) => one.innerText === '\(label)')"
+        }
+        try browser.run("\(button("Next")).click()")
+        #expect(try browser.comes("\(feed)?.innerText.includes('index 1, 4 entries')"))
+        #expect(try browser.comes("document.querySelectorAll('#feeds .window li').length > 1"))
+        try browser.picture("feeds")
+        try browser.run("\(button("End")).click()")
+        #expect(try browser.comes("document.getElementById('ask').open"))
+        try browser.run("document.getElementById('ask-yes').click()")
+        #expect(
+            try browser.comes("document.getElementById('feeds').innerText.includes('No feeds')"))
+        #expect(try ScriptedPlayer(stage.daemon.baseURL).get("/api/feeds").text == "[]\n")
+    }
+
+    @Test func `requests stand on one axis of time where that is chosen`() throws {
+        let stage = try Stage()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        let player = ScriptedPlayer(stage.daemon.baseURL)
+        for name in ["first", "second"] {
+            #expect(
+                try player.get(stage.through(stage.cdn.url("/bytes/1000/\(name).ts"))).status == 200
+            )
+            #expect(
+                try browser.comes(
+                    "\(Self.rows).some((row) => row.innerText.includes('\(name).ts'))"))
+        }
+        #expect(try browser.value("document.querySelectorAll('#fall .before').length") == "0")
+        try browser.run(
+            "const axis = document.getElementById('fall-axis'); axis.value = '60';"
+                + "axis.dispatchEvent(new Event('change'));")
+        // The newest is on top; what came before it begins further to the left.
+        #expect(
+            try browser.value(
+                "\(Self.rows).map((row) => row.querySelector('.phase').getBoundingClientRect().left)"
+                    + ".every((left, place, all) => place === 0 || left < all[place - 1])")
+                == "true")
+        try browser.picture("waterfall")
     }
 
     @Test func `the token is asked for, and a session ends with a click`() throws {

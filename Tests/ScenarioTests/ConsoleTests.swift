@@ -55,7 +55,7 @@ extension Stories.ConsoleTests {
             }
             #expect(!file.text.contains("https://cdn.jsdelivr"), "\(path)")
         }
-        #expect(known.count == 11 && bytes < 150_000, "\(known.sorted()), \(bytes) bytes")
+        #expect(known.count == 13 && bytes < 150_000, "\(known.sorted()), \(bytes) bytes")
     }
 
     @Test func `a file that has not changed is not sent again`() throws {
@@ -197,6 +197,42 @@ extension Stories.ConsoleTests {
             #expect(text.contains(row), "\(row) in \(text)")
         }
         #expect(!text.contains("pa55word") && !text.contains(Self.token))
+    }
+
+    @Test func `a stored playlist is inspected, and no origin is asked`() throws {
+        let story = try Story()
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:9.5,\na.ts?t=\(Self.secret)\n"
+        story.cdn.put("/l.m3u8", text: text)
+        let question = "/api/inspect?url=\(percentEncoded(story.cdn.url("/l.m3u8")))"
+        #expect(try story.follow(question).status == 404)
+        #expect(story.cdn.requestCount("/l.m3u8") == 0)
+        #expect(try story.get("/l.m3u8").status == 200)
+        let answer = try story.follow(question)
+        for part in [
+            #""kind":"media""#, #""live":true"#, #""segments":1"#, #""line":3,"tag":"EXTINF""#,
+            #""level":"must""#, #""cut":false"#, #"\n#EXTINF:9.5,\n"#,
+        ] {
+            #expect(answer.text.contains(part), "\(part) in \(answer.text)")
+        }
+        #expect(story.cdn.requestCount("/l.m3u8") == 1)
+        #expect(try story.follow("/api/inspect").status == 400)
+        #expect(try story.follow("/api/inspect?url=nonsense").status == 400)
+        let media = segment("a", 1_000)
+        #expect(try story.get(media).status == 200)
+        let other = try story.follow("/api/inspect?url=\(percentEncoded(story.cdn.url(media)))")
+        #expect(other.status == 422 && other.text.contains("no playlist"))
+    }
+
+    @Test func `the text of a long playlist is cut, and all of it was read`() throws {
+        let story = try Story()
+        let names = (0..<20_000).map { "/bytes/1000/segment-with-a-long-name-\($0).ts" }
+        story.cdn.put("/long.m3u8", text: vod(names) + "#EXTINF:99,\n/last.ts\n")
+        #expect(try story.get("/long.m3u8").status == 200)
+        let answer = try story.follow(
+            "/api/inspect?url=\(percentEncoded(story.cdn.url("/long.m3u8")))")
+        #expect(answer.status == 200 && answer.body.count < 1 << 20)
+        #expect(answer.text.contains(#""cut":true"#) && !answer.text.contains("/last.ts"))
+        #expect(answer.text.contains(#""segments":20001"#))
     }
 
     // MARK: Events

@@ -4,11 +4,11 @@
 export const root = new URL("../", import.meta.url);
 
 /** Asks for JSON; throws what the daemon says is wrong. */
-export async function api(path, method = "GET", headers = {}) {
+export async function api(path, method = "GET", headers = {}, body = null) {
   let answer;
   try {
     answer = await fetch(new URL(path, root), {
-      method, headers: { "Sluice-Request": "1", ...headers }, cache: "no-store",
+      method, body, headers: { "Sluice-Request": "1", ...headers }, cache: "no-store",
       credentials: "same-origin", redirect: "error", referrerPolicy: "no-referrer",
     });
   } catch {

@@ -1,6 +1,7 @@
 // The console: which view is shown, whether somebody is signed in.
-import { byId, toast } from "./dom.mjs";
 import { api, close, listen, on, signIn, signOut } from "./api.mjs";
+import { byId, toast } from "./dom.mjs";
+import { startInspect } from "./inspect.mjs";
 import { showLibrary, startLibrary } from "./library.mjs";
 import { showNetwork, startNetwork } from "./network.mjs";
 import { startPlayer } from "./player.mjs";
@@ -102,4 +103,5 @@ startWaterfall();
 startLibrary();
 startNetwork();
 startTools();
+startInspect();
 await begin();

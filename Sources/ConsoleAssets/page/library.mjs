@@ -1,6 +1,7 @@
 // What is kept, and orders for more: titles, downloads, recordings.
 import { ago, button, byId, bytes, clock, confirmed, h, meter, rate, say, table, toast } from "./dom.mjs";
 import { api, on, target } from "./api.mjs";
+import { showFeeds, startFeeds } from "./feeds.mjs";
 import { play } from "./player.mjs";
 
 const PAGE = 100;
@@ -52,10 +53,23 @@ function named(item) {
     h("span", { class: "dim url" }, item.url ?? ""));
 }
 
+const opened = new Set();
+
+/** What is kept of each variant, below the title's name once that is opened. */
+function variants(title) {
+  if (!title.variants?.length) return named(title);
+  const list = h("ul", { class: "shares" }, title.variants.map((variant) => h("li", null,
+    h("span", null, `${variant.kind} ${variant.label}`), h("span", { class: "number" }, `${variant.percent} %`),
+    meter(variant.percent, `${variant.percent} per cent kept`))));
+  const details = h("details", { class: "choices", open: opened.has(title.id) }, h("summary", null, `${title.variants.length} variants`), list);
+  details.addEventListener("toggle", () => (details.open ? opened.add(title.id) : opened.delete(title.id)));
+  return h("div", null, named(title), details);
+}
+
 function showTitles({ titles, total, next }) {
   say(byId("titles-sum"), `${total} ${total === 1 ? "title" : "titles"}`);
   const grid = table([
-    ["Title", named, "grow"], ["Kind", (title) => title.kind, "wide"], ["Kept", kept, ""],
+    ["Title", variants, "grow"], ["Kind", (title) => title.kind, "wide"], ["Kept", kept, ""],
     ["Size", (title) => bytes(title.bytes), "number wide"], ["Played", (title) => ago(title.last_played), "wide"],
     ["", actions, "end"],
   ], titles, { empty: "Nothing is kept yet. Play something.", label: "Titles" });
@@ -100,6 +114,7 @@ export async function refresh() {
   showTitles(titles);
   showDownloads(downloads);
   showRecordings(recordings);
+  await showFeeds();
 }
 
 async function readTitles() {
@@ -118,6 +133,7 @@ export function showLibrary(isVisible) {
 }
 
 export function startLibrary() {
+  startFeeds(() => isShown);
   on("downloads", (data) => { if (isShown) showDownloads(data); });
   setInterval(() => {
     // What somebody is about to press stays where it is.
@@ -126,7 +142,8 @@ export function startLibrary() {
   byId("download-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const url = byId("download-url").value.trim();
-    act(target("api/downloads", { url }), "The download is ordered.").then(() => event.target.reset(), (error) => toast(error.message, true));
+    const [variant, audio, subtitles] = ["variant", "audio", "subtitles"].map((name) => byId(`download-${name}`).value.trim());
+    act(target("api/downloads", { url, variant, audio, subtitles }), "The download is ordered.").then(() => event.target.reset(), (error) => toast(error.message, true));
   });
   const until = byId("record-until");
   const inHours = (hours) => {

@@ -35,18 +35,30 @@ export function stretches(record) {
   return rest > 0.05 ? [["queue", rest], ...known] : known;
 }
 
-function bar(record, scale) {
+/**
+ * The bar of a request.
+ *
+ * `from` is where the axis begins, in ms since 1970; null where the request's own start is.
+ */
+function bar(record, scale, from) {
   const place = h("div", { class: "bar-of" });
+  const share = (time) => `${Math.min(100, (time / scale) * 100)}%`;
+  let gone = from === null ? 0 : record.at - from;
+  if (gone > 0) place.append(h("span", { class: "before" }));
+  if (gone > 0) place.firstChild.style.width = share(gone);
   for (const [phase, time] of stretches(record)) {
-    if (!(time > 0)) continue;
+    // What was before the axis begins is cut off.
+    const cut = Math.min(time, Math.max(0, -gone));
+    gone += time;
+    if (!(time - cut > 0)) continue;
     const part = h("span", { class: `phase ${phase}`, title: `${phase}: ${milliseconds(time)}` });
-    part.style.width = `${Math.min(100, (time / scale) * 100)}%`;
+    part.style.width = share(time - cut);
     place.append(part);
   }
   return place;
 }
 
-function row(record, scale) {
+function row(record, scale, from) {
   const [kind, word] = looks[record.outcome] ?? ["passed", record.outcome];
   const spoken = stretches(record).map(([phase, time]) => `${phase} ${milliseconds(time)}`).join(", ");
   return h("tr", { class: `is-${kind}`, "data-outcome": record.outcome },
@@ -56,7 +68,7 @@ function row(record, scale) {
     h("td", { class: "number wide" }, record.status ?? "–"),
     h("td", { class: "number wide" }, bytes(record.bytes)),
     h("td", { class: "number" }, milliseconds(record.ms)),
-    h("td", { class: "time", "aria-label": spoken }, bar(record, scale)));
+    h("td", { class: "time", "aria-label": spoken }, bar(record, scale, from)));
 }
 
 export function startWaterfall() {
@@ -71,11 +83,19 @@ export function startWaterfall() {
   let isDue = false;
   const draw = () => {
     isDue = false;
+    const seconds = Number(byId("fall-axis").value);
+    if (seconds > 0) {
+      const until = Math.max(...records.map((record) => record.at + record.ms));
+      const from = until - seconds * 1000;
+      return body.replaceChildren(...records.filter((record) => record.at + record.ms > from)
+        .map((record) => row(record, seconds * 1000, from)));
+    }
     const times = records.map((record) => record.ms).sort((a, b) => a - b);
     // One slow request must not make all others invisible.
     const scale = Math.max(20, (times[Math.floor(times.length * 0.9)] ?? 0) * 1.2);
-    body.replaceChildren(...records.map((record) => row(record, scale)));
+    body.replaceChildren(...records.map((record) => row(record, scale, null)));
   };
+  byId("fall-axis").addEventListener("change", draw);
   on("request", (record) => {
     records.unshift(record);
     if (records.length > MOST) records.length = MOST;

@@ -192,6 +192,7 @@ final class OwnPages {
             Origins:          \(here)/api/origins
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
             Disk:             \(here)/api/df
+            Explain:          \(here)/api/why?url=<percent-encoded URL>, \(here)/api/inspect?url=...
             Events:           \(here)/api/events (server-sent events), \(here)/api/history (a day)
             Changes:          send Sluice-Request: 1 with each POST
             Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings

@@ -1,4 +1,4 @@
-// Answers `/api/why` and `/api/keys`: the daemon's pages and the commands that open a folder while no
+// Answers `/api/why`, `/api/inspect` and `/api/keys`: the daemon's pages and the commands that open a folder while no
 // daemon runs ask the same code.
 package import CachePolicy
 package import HLS
@@ -101,7 +101,7 @@ extension ProxyCore {
 
 /// Answers requests about keys and decisions; blocks for as long as a lookup in the store does.
 package struct WhyAnswers: Sendable {
-    private let context: WhyContext
+    let context: WhyContext
 
     package init(_ context: WhyContext) {
         self.context = context
@@ -109,7 +109,7 @@ package struct WhyAnswers: Sendable {
 
     /// Whether a path is one of these.
     package static func answers(_ path: String) -> Bool {
-        ["/api/why", "/api/keys", "/api/keys/forget"].contains(path)
+        ["/api/why", "/api/inspect", "/api/keys", "/api/keys/forget"].contains(path)
     }
 
     /// Answers a request.
@@ -128,6 +128,7 @@ package struct WhyAnswers: Sendable {
         }
         switch (request.path, method) {
         case ("/api/why", .get), ("/api/why", .head): return explain(given("url"), now)
+        case ("/api/inspect", .get), ("/api/inspect", .head): return inspect(given("url"))
         case ("/api/keys", .get), ("/api/keys", .head): return .value(.ok, context.keys.report)
         case ("/api/keys/forget", .post): return forget(given("origin"))
         case ("/api/keys/forget", _):
@@ -141,12 +142,12 @@ package struct WhyAnswers: Sendable {
             return .failure(
                 .badRequest, "the argument url is missing: /api/why?url=<percent-encoded URL>")
         }
-        guard let subject = WhySubject(text, context) else {
-            return .failure(
-                .badRequest, "the argument url is no URL of an origin or of this daemon")
-        }
+        guard let subject = WhySubject(text, context) else { return Self.unknownURL }
         return .value(.ok, WhyReport(subject, context, now: now).json)
     }
+
+    static let unknownURL = AdministrationAnswer.failure(
+        .badRequest, "the argument url is no URL of an origin or of this daemon")
 
     private func forget(_ text: String?) -> AdministrationAnswer {
         guard let text, let origin = try? AbsoluteURL(text).origin else {
