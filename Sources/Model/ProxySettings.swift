@@ -8,7 +8,7 @@ package import Routing
 package import Upstream
 import URISyntax
 
-/// One table: unit, default and range stand with each setting.
+/// The settings of the proxy layer: each comment states unit, default and range.
 package struct ProxySettings: Sendable {
     /// Keys, and policies by origin.
     package var keys = KeySettings()
@@ -18,14 +18,14 @@ package struct ProxySettings: Sendable {
         set { keys.policy = newValue }
     }
     package var mounts: [Mount] = []
-    /// Where requests are logged: a path, `-` for standard output; nil for nowhere.
+    /// Where requests are logged: a path, or `-` for standard output; nil for no log.
     package var accessLog: String?
-    /// The file of hls.js for the console; nil looks beside the program.
+    /// The path of hls.js for the console; nil looks next to the executable.
     package var consolePlayer: String?
     /// The kind of cache that mounts are.
     ///
-    /// Default `gateway`, whoever can reach the daemon: a mount stands in for its origin, and what an
-    /// origin says of caches in front of it is said to us (RFC 9111 section 1, RFC 9213).
+    /// Default `gateway`, whoever can reach the daemon: a mount acts for its origin, so cache
+    /// directives for gateways apply to it (RFC 9111 section 1, RFC 9213).
     package var mountKind = CacheKind.gateway
     /// Names, besides loopback ones, that a `Host` field may carry; lower case, without port.
     package var hostNames: Set<String> = []
@@ -33,13 +33,13 @@ package struct ProxySettings: Sendable {
     package var token: String?
     /// Origins (scheme://host[:port]) that may send credentials with cross-origin requests.
     package var credentialedOrigins: Set<String> = []
-    /// Whether origins may have private addresses, as `AddressPolicy` has it.
+    /// Whether origins may have private addresses, in the sense of `AddressPolicy`.
     package var allowsPrivate = false
     /// Hosts that may have private addresses; lower case.
     package var privateHosts: Set<String> = []
-    /// True writes absolute URLs into playlists, from the request's Host.
+    /// True writes absolute URLs into playlists, made from the request's Host.
     package var writesAbsoluteURLs = false
-    /// A path before every URL written into playlists, for use behind another proxy; "" or "/x".
+    /// A path prepended to every URL in playlists, for use behind another proxy; "" or "/x".
     package var basePath = ""
     /// True trusts X-Forwarded-Proto, -Host and -Prefix.
     package var trustsForwarded = false
@@ -49,58 +49,59 @@ package struct ProxySettings: Sendable {
     ///
     /// Default 1 MiB: about a second of a fast line's round trips.
     package var joinDistance: Int64 = 1 << 20
-    /// A transfer runs ahead of its nearest reader by at most about this many bytes.
+    /// A transfer is at most about this many bytes ahead of its nearest reader.
     ///
     /// Default 32 MB: more than any segment, and minutes of a film.
     package var readAhead: Int64 = 32_000_000
-    /// A transfer held back for so long is ended; its reader asks for the rest when it is there.
+    /// A transfer that was paused for this long is cancelled; its reader requests the rest when it
+    /// gets there.
     ///
-    /// Default 10 s: origins close connections that take nothing for a minute.
+    /// Default 10 s: origins close connections that receive nothing for a minute.
     package var readAheadPatience = Interval.seconds(10)
     /// An abandoned transfer with no more than this many bytes left is finished.
     ///
     /// Default 256 KiB.
     package var finishRemainder: Int64 = 256 << 10
-    /// An abandoned transfer that is half done is finished if no more than this many bytes are left.
+    /// An abandoned transfer that is half done is finished if at most this many bytes are left.
     ///
     /// Default 8 MiB: half of a large segment, not half of a film.
     package var finishHalf: Int64 = 8 << 20
-    /// Time an abandoned transfer is left running in case the player comes back.
+    /// Time that an abandoned transfer continues in case the player returns.
     ///
     /// Default 300 ms.
     package var abandonGrace = Interval.milliseconds(300)
-    /// Time within which a failing origin is asked again before the player is told.
+    /// Time during which a failing origin is retried before the player gets an error.
     ///
-    /// Default 7 s:
-    /// players give up at eight to ten.
+    /// Default 7 s: players give up after eight to ten.
     package var patience = Interval.seconds(7)
-    /// Time from the first request to an origin within which there must be an answer for players:
-    /// the head of a medium, all of a playlist or a key.
+    /// Time from the first request to an origin until the response that players need: the head for
+    /// media, all of a playlist or a key.
     ///
     /// Default 30 s: four times what players wait.
     package var answerLimit = Interval.seconds(30)
-    /// Requests sent again in a row without one byte of progress.
+    /// Consecutive retries without one byte of progress.
     ///
     /// Default 4, 0...20.
     package var retries = 4
-    /// Rewritten playlists held in memory, in bytes over all.
+    /// Total memory for rewritten playlists, in bytes.
     ///
     /// Default 8 MiB.
     package var rewrittenBytes = 8 << 20
 
-    /// What decides how many transfers run ahead of players; default `probe`.
+    /// What decides how many transfers look-ahead runs; default `probe`.
     package var concurrency = ConcurrencyPlan.probe
 
-    /// How far to run ahead of players where no origin's settings say otherwise.
+    /// How far look-ahead runs for origins without a setting of their own.
     package var lookAhead = LookaheadMode.off
     package var lookAheadLimits = LookaheadLimits()
-    /// Segments that are kept from the start of a title; nil for all.
+    /// Segments that are stored from the start of a title; nil for all.
     package var keepHead: Int?
-    /// True has players ask origins themselves for what comes behind the kept head of a title.
+    /// True has players fetch what follows the stored head of a title from the origins themselves.
     package var leavesRestToOrigins = false
-    /// True opens connections to the origins that a playlist names before the player asks for them.
+    /// True opens connections to the origins that a playlist names before players request anything
+    /// from them.
     package var connectsEarly = true
-    /// Transfers at once to one host, as the upstream client has it; 0 for no limit.
+    /// Concurrent transfers to one host, enforced by the upstream client; 0 for no limit.
     package var hostLimit = 0
 
     /// How fast stored media is sent to players.
@@ -113,20 +114,20 @@ package struct ProxySettings: Sendable {
 }
 
 extension ProxySettings {
-    /// Whether anything may be fetched ahead of any player.
+    /// True if look-ahead is enabled anywhere.
     ///
     /// - Parameter keys: the settings of origins that are in force.
-    /// - Returns: false where the mode is off everywhere.
+    /// - Returns: false if the mode is off for all origins.
     package func mayLookAhead(_ keys: KeySettings) -> Bool {
         lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }
 }
 
 extension ProxySettings {
-    /// Whether any origin may have a private address.
+    /// True if any origin may have a private address.
     package var reachesPrivate: Bool { allowsPrivate || !privateHosts.isEmpty }
 
-    /// Whether an origin may have a private address.
+    /// True if an origin may have a private address.
     package func mayBePrivate(_ host: String) -> Bool {
         allowsPrivate || privateHosts.contains(ASCII.lowercased(host))
     }

@@ -4,8 +4,9 @@ package import Store
 package import URISyntax
 
 extension KeyTable {
-    /// The keys under which the entry of a title or a playlist of it may be kept, the likelier
-    /// ones first: for this viewer, for everybody, for this session alone.
+    /// Returns the keys under which the entry of a title, or one of its playlists, may be stored.
+    ///
+    /// The likeliest come first: the viewer's own, the shared one, the session's own.
     package func entryKeys(_ url: AbsoluteURL, of session: Session) -> [ObjectKey] {
         let viewer = session.viewer(of: url)
         var audiences = [CacheKey.Audience.everyone, .session(session.id.text)]

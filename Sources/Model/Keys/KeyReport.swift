@@ -1,12 +1,13 @@
 import CachePolicy
 import Synchronization
 
-/// The key rules as JSON: what holds for origins, what was learnt, what is barred.
+/// The key rules as JSON: the settings of each origin, the findings and the vetoes.
 extension KeyTable {
-    /// What `sluice keys` shows.
+    /// The JSON that `sluice keys` prints.
     ///
-    /// `findings` are parameters by origin with their evidence and state: `gathering`, `proposed`,
-    /// `applied` where the mode is `auto`, `vetoed`. `vetoes` are origins whose URLs are not merged.
+    /// `findings` lists query parameters by origin with their evidence and state: `gathering`,
+    /// `proposed`, `applied` (proposed, in mode `auto`) or `vetoed`. `vetoes` lists the origins
+    /// whose URLs are not merged.
     package var report: JSONValue {
         let (settings, findings, vetoes) = state.withLock {
             ($0.settings, $0.evidence.all, $0.vetoes.all)

@@ -1,12 +1,12 @@
-// Pairs what a playlist named before with what it names now, for children whose token has died.
+// Pairs a list's former children with its current ones, for children whose token has expired.
 package import HLS
 package import Store
 package import URISyntax
 
-/// Pairs what a list named before with what it names now.
+/// Pairs the former children of a list with its current ones.
 ///
-/// By key, where rules leave the token out; by path, where no other child has it; by place in the
-/// list: role, media sequence number, part and order.
+/// Children match by key, where rules leave the token out; then by path, where no other child has
+/// the same path; then by place in the list: role, media sequence number, part and order.
 package struct Succession {
     private struct Place: Hashable {
         let role: ResourceRole
@@ -21,8 +21,8 @@ package struct Succession {
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
     /// - Parameters:
-    ///   - now: what the list names now.
-    ///   - key: gives the key of a child.
+    ///   - now: the current children of the list.
+    ///   - key: makes the key of a child.
     package init(
         _ now: [ResourceReference], key: @escaping (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
@@ -53,12 +53,12 @@ package struct Succession {
         }
     }
 
-    /// What stands for a URL now, wherever it stood before.
+    /// Returns the current URL of a former child, matched by key or by path but not by place.
     package func successor(of url: AbsoluteURL, _ role: ResourceRole) -> AbsoluteURL? {
         byKey[key(url, role)] ?? byPath[url.path].flatMap { $0 }
     }
 
-    /// The former children of a list that are found elsewhere now, and where.
+    /// Returns the former children of a list whose URL has changed, each with its current URL.
     package func pairs(with former: [ResourceReference]) -> [(dead: AbsoluteURL, url: AbsoluteURL)]
     {
         Self.placed(former).compactMap { place, child in

@@ -1,4 +1,5 @@
-// The key rules in force, what was learnt for them, and what forbids them. Kept across restarts.
+// The key rules in force, the findings that they were learnt from, and the vetoes against merging;
+// findings and vetoes survive restarts.
 package import CachePolicy
 package import DurableState
 package import HLS
@@ -9,9 +10,10 @@ package import Store
 package import Synchronization
 package import URISyntax
 
-/// Where a URL is asked for, as far as keys go.
+/// The kind of place a URL is requested in, which selects the key rules.
 package struct KeyPlace: Hashable, Sendable {
-    /// Mounts keep their URLs as they are unless the configuration says otherwise.
+    /// True for a resource of a mount: mounts keep their URLs unchanged unless the configuration
+    /// says otherwise.
     package var isMounted = false
     package var scope = KeyVetoes.Scope.media
 
@@ -21,9 +23,9 @@ package struct KeyPlace: Hashable, Sendable {
     }
 }
 
-/// The settings of keys and policies; replaced as a whole when the configuration is read again.
+/// The settings of keys and policies; replaced as a whole when the configuration is reloaded.
 package struct KeySettings: Hashable, Sendable {
-    /// What holds for playback URLs where no origin's settings say otherwise.
+    /// The mode of playback URLs whose origin has no setting of its own.
     package var mode = KeyMode.standard
     package var origins = KeyOrigins()
     /// The policy of playback URLs.
@@ -36,14 +38,14 @@ package struct KeySettings: Hashable, Sendable {
 ///
 /// Any thread may use it; nothing here blocks on the disk.
 package final class KeyTable: Sendable {
-    /// What holds for one origin in one kind of place.
+    /// The settings and rules in force for one origin in one kind of place.
     package struct InForce: Sendable {
         package let rules: [KeyRuleInForce]
         package let mode: KeyMode
         package let policy: Policy
         /// The pattern that gave the policy; nil for the default.
         package let policyPattern: String?
-        /// Why rules that merge are left out; nil if they are not.
+        /// Why merging rules are left out; nil if they are not.
         package let veto: KeyVetoes.Reason?
     }
 
@@ -56,27 +58,29 @@ package final class KeyTable: Sendable {
         package var settings: KeySettings
         var evidence = KeyEvidence()
         var vetoes = KeyVetoes()
-        /// Which URL a key's object was fetched from, as a digest.
+        /// The URL that a key's object was fetched from, as a digest.
         package var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
-        /// Which URL brought which bytes under a merged key, as digests.
+        /// Which URL delivered which bytes under a merged key, both as digests.
         package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
             capacity: 8_192)
-        /// Why what came last for a key was not kept.
+        /// Why the last response for a key was not stored.
         var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
         fileprivate var answers: [Question: InForce] = [:]
-        /// The last of them for each place.
+        /// The last answer for each place.
         fileprivate var latest: [Latest] = []
     }
 
-    /// What holds for an origin, and a URL of it: players ask one origin again and again, and to compare
-    /// URLs takes less than to make an origin of one.
+    /// The last answer for a place, with the URL that it was given for.
+    ///
+    /// Players request URLs of one origin again and again, and comparing two URLs costs less than
+    /// making an `Origin` of one.
     fileprivate struct Latest {
         let place: KeyPlace
         let url: AbsoluteURL
         let answer: InForce
     }
 
-    /// The last answer of an origin that was not kept.
+    /// A response that was not stored.
     package struct Refusal: Sendable {
         package let reason: Storability.NoStoreReason
         package let status: HTTPStatus
@@ -88,7 +92,7 @@ package final class KeyTable: Sendable {
     private let database: StateDatabase
     private let counters: Counters
 
-    /// Takes over what earlier runs learnt; blocks on the disk.
+    /// Restores the findings and vetoes of earlier runs; blocks on the disk.
     package init(settings: KeySettings, database: StateDatabase, counters: Counters) {
         self.database = database
         self.counters = counters
@@ -109,10 +113,10 @@ package final class KeyTable: Sendable {
         state = Mutex(made)
     }
 
-    /// Grows whenever a URL may have another key than before.
+    /// Grows with every change after which a URL may have a different key.
     package var version: UInt64 { changes.load(ordering: .acquiring) }
 
-    /// Takes other settings from now on.
+    /// Replaces the settings.
     package func replace(_ settings: KeySettings) {
         change { $0.settings = settings }
     }
@@ -129,14 +133,14 @@ package final class KeyTable: Sendable {
         return result
     }
 
-    // MARK: Asking
+    // MARK: Lookup
 
-    /// The policy of a URL.
+    /// Returns the policy of a URL.
     package func policy(of url: AbsoluteURL, in place: KeyPlace) -> Policy {
         inForce(for: url, in: place).policy
     }
 
-    /// What holds ahead of players of an origin; nil leaves it to the settings of all.
+    /// Returns the look-ahead settings of an origin; nil leaves a value to the general settings.
     package func ahead(of origin: Origin) -> (lookAhead: LookaheadMode?, keepHead: Int?) {
         let origins = state.withLock { $0.settings.origins }
         guard !origins.isEmpty else { return (nil, nil) }
@@ -144,7 +148,7 @@ package final class KeyTable: Sendable {
         return (found.lookAhead.flatMap { LookaheadMode($0) }, found.keepHead)
     }
 
-    /// What holds for a URL.
+    /// Returns the settings and rules in force for a URL.
     package func inForce(for url: AbsoluteURL, in place: KeyPlace) -> InForce {
         let latest = state.withLock { state -> InForce? in
             let index = state.latest.indices.first {
@@ -164,13 +168,16 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// The key of a URL, and how it came about.
+    /// Returns the key of a URL, with the rules that produced it.
     package func key(of url: AbsoluteURL, in place: KeyPlace) -> KeyedURL {
         KeyMaker.key(of: url, rules: inForce(for: url, in: place).rules)
     }
 
-    /// The key of a resource's name: shared by all sessions, except where credentials may make a
-    /// playlist its viewer's own; user information in a URL counts by its digest.
+    /// Returns the cache key of a resource's name.
+    ///
+    /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
+    /// credentials may make them specific to a viewer. User information in a URL enters the key as
+    /// a digest.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {
@@ -180,7 +187,7 @@ package final class KeyTable: Sendable {
             by: inForce(for: url, in: place))
     }
 
-    /// As above, by what holds for the URL.
+    /// Returns the cache key of a resource's name by rules that are already looked up.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
         by inForce: InForce
@@ -192,7 +199,7 @@ package final class KeyTable: Sendable {
         return key
     }
 
-    /// Every key that a URL's responses may be stored under, wherever it is asked for.
+    /// Returns every key text that a URL's responses may be stored under, in any kind of place.
     package func texts(of url: AbsoluteURL) -> Set<String> {
         var texts: Set<String> = [url.normalisedForKey]
         for scope in KeyVetoes.Scope.allCases {
@@ -231,7 +238,7 @@ package final class KeyTable: Sendable {
 
     // MARK: Vetoes
 
-    /// Bars the merging of an origin's URLs for good.
+    /// Bars the merging of an origin's URLs permanently.
     package func veto(_ reason: KeyVetoes.Reason, _ url: AbsoluteURL, _ scope: KeyVetoes.Scope) {
         let place = KeyVetoes.Place(origin: url.origin.description, scope: scope)
         guard change({ $0.vetoes.add(reason, place) }) else { return }
@@ -241,7 +248,7 @@ package final class KeyTable: Sendable {
                 origin: place.origin, scope: scope.rawValue, reason: reason.rawValue))
     }
 
-    /// Forgets vetoes and findings of an origin (`scheme://host[:port]`).
+    /// Deletes the vetoes and findings of an origin (`scheme://host[:port]`).
     package func forget(_ origin: String) {
         let names: [String] = change { state in
             let names = state.evidence.findings(of: origin).map(\.name)
@@ -257,7 +264,7 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// Takes in a finding; other keys hold from now on where it changes what is proposed.
+    /// Adds a finding to the evidence; keys change from now on where it changes what is proposed.
     package func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) {
         let found = state.withLock { state -> (origin: String, all: [KeyEvidence.Named])? in
             guard let origin = state.evidence.learn(url, fingerprint) else { return nil }
@@ -275,7 +282,7 @@ package final class KeyTable: Sendable {
 }
 
 extension ResourceRole? {
-    /// What vetoes of this role's resources hold for.
+    /// The scope of vetoes that covers resources of this role.
     package var keyScope: KeyVetoes.Scope {
         self == .playlist || self == .json ? .playlists : .media
     }

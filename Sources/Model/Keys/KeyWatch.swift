@@ -5,17 +5,18 @@ package import Store
 import Synchronization
 import URISyntax
 
-/// What flights tell the key table: answers that forbid a merge, and answers to learn from.
+/// The key table's view of fetched responses: those that forbid a merge, and those to learn from.
 extension KeyTable {
-    /// Looks at the head of a response of a merged URL before it is stored.
+    /// Checks the head of a response to a merged URL before it is stored.
     ///
-    /// One that may not be stored, or is another representation than the one that another URL
-    /// brought under the same key, has its URLs told apart from then on.
+    /// Vetoes the merge if the response must not be stored, or if it is a different representation
+    /// than another URL delivered under the same key.
     ///
     /// - Parameters:
-    ///   - resource: what was asked for.
-    ///   - head: what came.
-    ///   - total: the length of the representation, as far as known.
+    ///   - resource: the requested resource.
+    ///   - head: the head of the response.
+    ///   - total: the length of the representation, if known.
+    ///   - former: the object stored under the key.
     ///   - former: the object that is there under the key.
     package func watch(
         _ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?
@@ -31,7 +32,8 @@ extension KeyTable {
         guard !head.isPlaylist, let former, let stored = ObjectFacts.of(former)?.head,
             !stored.isPlaylist
         else { return }
-        // Of an object of an earlier run the URL that answered is known; redirects hide the asked.
+        // For an object of an earlier run, only the URL that answered is known: redirects hide the
+        // requested one.
         guard before.map({ $0 != source }) ?? Self.isOther(stored, than: resource.url) else {
             return
         }
@@ -45,7 +47,7 @@ extension KeyTable {
         }
     }
 
-    /// Whether URLs that differ in more than spelling may have this one's key.
+    /// True if URLs that differ in more than spelling may share this resource's key.
     package func isMerged(_ resource: Resource) -> Bool {
         guard resource.mayStore else { return false }
         let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
@@ -58,7 +60,7 @@ extension KeyTable {
         return from.path == url.path && from.normalisedForKey != url.normalisedForKey
     }
 
-    /// Notes why a response is not kept, for `why`.
+    /// Notes why a response is not stored, for `why`.
     package func note(
         _ reason: Storability.NoStoreReason, _ status: HTTPStatus, _ resource: Resource
     ) {
@@ -66,15 +68,15 @@ extension KeyTable {
         state.withLock { $0.refusals[resource.key] = refusal }
     }
 
-    /// Why the last response for a key was not kept; nil where none was refused lately.
+    /// Returns why the last response for a key was not stored; nil if none was refused recently.
     package func refusal(_ key: ObjectKey) -> Refusal? {
         state.withLock { $0.refusals[key] }
     }
 
-    /// Learns from a whole object that has just been fetched.
+    /// Learns from a complete object that has just been fetched.
     ///
-    /// Reads its first and last block back, which are in the page cache; a short body that came at
-    /// once is in memory.
+    /// Reads back its first and last block, which are in the page cache or, for a short body that
+    /// arrived in one piece, in memory.
     package func learn(_ resource: Resource, _ object: StoredObject, isMerged: Bool) {
         guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
             let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
@@ -90,7 +92,7 @@ extension KeyTable {
                 validator: KeyEvidence.hash(validator), length: total, content: content))
     }
 
-    /// Bars the merge where another URL brought other bytes under the same key.
+    /// Vetoes the merge if another URL delivered different bytes under the same key.
     private func compare(_ content: UInt64, _ resource: Resource, _ scope: KeyVetoes.Scope) {
         let source = KeyEvidence.hash(resource.url.normalisedForKey)
         let before = state.withLock { state in

@@ -1,10 +1,10 @@
 import HLS
 import Posix
 
-/// What a reading of a live list is, next to the one before: by dates where there are any, else by
-/// numbers and the time that has passed. Pure.
+/// The relation of a live list's reading to the one before: by dates where both have them,
+/// otherwise by sequence numbers and elapsed time. Pure.
 extension EpochTable.List {
-    /// Takes over what a reading shows.
+    /// Updates the list from a reading.
     package mutating func note(_ reading: LiveReading, at received: Moment) {
         sections = LiveSection.named(
             reading.sections,
@@ -20,19 +20,20 @@ extension EpochTable.List {
 }
 
 extension EpochTable {
-    /// Readings that came so much before the latest one, by the wall clock, tell that it was set back.
+    /// A reading dated earlier than the latest one by more than this means that the wall clock was
+    /// set back.
     private static let setBack = Interval.seconds(10)
 
-    /// Since when names stand for something new that a reading names anew.
+    /// The time from which names that are new in a reading have their meaning.
     ///
-    /// Once the wall clock was set back, what it says of a response that is only known from the disk
-    /// counts from where it stood before.
+    /// After the wall clock was set back, it is counted from the latest time seen plus `setBack`,
+    /// so that responses known only from the disk count as earlier.
     static func since(_ requested: Moment, latest: WallTime) -> Moment {
         guard latest - requested.wall > setBack else { return requested }
         return Moment(wall: latest + setBack, steady: requested.steady)
     }
 
-    /// What a reading is, next to what was known of its list.
+    /// Returns the relation of a reading to the previous state of its list.
     package static func relation(
         of reading: LiveReading, at received: Moment, to former: List?
     ) -> Relation {
@@ -41,7 +42,7 @@ extension EpochTable {
         if let agrees = datesAgree(reading, former) { return agrees ? .goesOn : .reset }
         let end = reading.summary.nextMediaSequence
         if end < former.end {
-            // A cache on the way may be behind by a few segments.
+            // A cache in between may lag by a few segments.
             let isBehind = former.end - end <= 3 && end > former.start
             return isBehind ? .doubtful : .reset
         }
@@ -50,29 +51,29 @@ extension EpochTable {
         {
             return .reset
         }
-        // Counted from 0 it could not have come here in the time that passed; and what both
-        // windows name would have left a window that slid on for longer than it is.
+        // In less than `end` target durations, a list cannot have counted from 0 up to `end`; and
+        // after twice its length, a window that slid on shares no names with the former one.
         let gap = received - former.received
         let count = min(end, max(end - reading.summary.mediaSequence, 2) * 2)
         let span = former.targetDuration.nanoseconds.multipliedReportingOverflow(
             by: Int64(clamping: max(count, 2)))
-        // Since a run before which the wall clock was set back, nobody knows how much that is.
+        // The wall clock was set back since that run, so the elapsed time is unknown.
         guard gap >= .zero else { return .doubtful }
         return span.overflow || gap.nanoseconds < span.partialValue ? .goesOn : .doubtful
     }
 
-    /// Whether the dates of two readings fit their numbers; nil where they do not tell.
+    /// True if the dates of two readings fit their numbers; nil where they allow no conclusion.
     private static func datesAgree(_ reading: LiveReading, _ former: List) -> Bool? {
         let target = Int(former.targetDuration.nanoseconds / 1_000_000)
         let both = reading.dates.compactMap { number, date in former.dates[number].map { $0 - date }
         }
-        // One segment has one date.
+        // A segment listed in both readings must have the same date, within tolerance.
         if !both.isEmpty { return both.allSatisfy { abs($0) <= target / 2 + 100 } }
         guard let old = former.dates.max(by: { $0.key < $1.key }),
             let new = reading.dates.min(by: { $0.key < $1.key })
         else { return nil }
-        // Numbers and dates rise together; segments may be much shorter than the target duration,
-        // and a pause of the encoder leaves a step.
+        // Numbers and dates must rise together. Segments may be much shorter than the target
+        // duration, and a pause of the encoder leaves a gap, hence the slack.
         guard new.key > old.key else { return new.value < old.value ? nil : false }
         let steps = Int64(clamping: new.key - old.key)
         let (most, overflow) = steps.addingReportingOverflow(4)

@@ -3,7 +3,7 @@ import HLS
 import Posix
 package import Store
 
-/// What is kept of a live list across restarts. Pure.
+/// The part of a live list's state that survives restarts. Pure.
 extension EpochTable.List {
     package func record(of key: ObjectKey) -> LiveListRecord {
         var record = LiveListRecord(

@@ -1,15 +1,15 @@
-// Since when each name in live playlists stands for what it stands for now. Pure: readings of lists
-// go in, epochs come out.
+// The time since which each name in live playlists has had its current meaning. Pure: readings of
+// lists go in, epochs come out.
 //
-// Origins that are started anew count from 0 again and give the names of segments a second time;
-// others write segments into a ring of names. What is stored under a name is believed only if it
-// came after the name was first seen to mean what it means now:
+// Restarted origins count from 0 again and give the names of segments a second time; others write
+// segments into a ring of names. A stored response is trusted only if it arrived after its name was
+// first seen with its current meaning:
 //
 // | a reading of a list, next to the one before | its names |
 // |---|---|
-// | goes on | stand for what they stood for |
-// | may have gone on (`doubtful`) | are asked about before what is stored is used |
-// | counts anew, or dates its segments anew (`reset`) | stand for something new: a new epoch |
+// | continues it (`goesOn`) | keep their meaning |
+// | may continue it (`doubtful`) | are revalidated before a stored response is used |
+// | renumbers or redates segments (`reset`) | have a new meaning: a new epoch |
 package import HLS
 package import Posix
 package import Store
@@ -17,17 +17,17 @@ package import URISyntax
 
 /// The names of all live lists of one daemon.
 package struct EpochTable: Sendable {
-    /// What a reading was, next to the one before; the raw value is what `why` shows.
+    /// The relation of a reading to the one before; the raw value is what `why` shows.
     package enum Relation: String, Sendable {
         case first
-        /// The same bytes, or a reading that came before the last.
+        /// The same bytes, or a reading received no later than the last.
         case same
         case goesOn = "goes-on"
         case doubtful
         case reset
     }
 
-    /// When a reading was asked for and when it came.
+    /// When a reading was requested and when it was received.
     package struct Times: Sendable {
         let requested: Moment
         package let received: Moment
@@ -38,31 +38,32 @@ package struct EpochTable: Sendable {
         }
     }
 
-    /// What is known of one list; what is kept across restarts.
+    /// The state of one list; survives restarts.
     package struct List: Sendable, Equatable {
         package var epoch = Epoch.first
         /// Media sequence numbers of the last window; `end` is exclusive.
         package var start = 0
         package var end = 0
         package var targetDuration = Interval.seconds(6)
-        /// When segments of the last window begin, in milliseconds since 1970, by number; of one
-        /// only after a restart.
+        /// The start of each segment of the last window by number, in milliseconds since 1970;
+        /// after a restart, of one segment only.
         var dates: [Int: Int] = [:]
         var discontinuitySequence = 0
-        /// When the last reading came.
+        /// When the last reading was received.
         package var received = Moment(wall: WallTime(nanoseconds: 0))
-        /// The initialization sections of the last window, with the names that their paths show.
+        /// The initialization sections of the last window, with the names that their link paths
+        /// contain.
         var sections: [LiveSection] = []
     }
 
-    /// What is known of one name.
+    /// The state of one name.
     private struct Name: Sendable {
         var epoch: Epoch
-        /// What is stored is of this epoch if it came later.
+        /// A stored response belongs to this epoch if it was received later.
         var since: Moment
         var lastSeen: Moment
         var list: ObjectKey
-        /// Nil where it stands in many places.
+        /// Nil where the name occurs at several places.
         var sequence: Int?
     }
 
@@ -77,41 +78,41 @@ package struct EpochTable: Sendable {
     package private(set) var lists: [ObjectKey: List] = [:]
     private var readings: [ObjectKey: Reading] = [:]
     private var names: [ObjectKey: Name] = [:]
-    /// Names that have left their windows, the first to leave first.
+    /// Names that have left their windows, in the order of leaving.
     private var left: [(key: ObjectKey, lastSeen: Moment)] = []
     private var firstLeft = 0
 
     /// False while every name is in its first epoch.
     private var hasEpochs = false
 
-    /// The latest time of the wall clock at which a reading came.
+    /// The latest wall-clock time at which a reading was received.
     private var latest = WallTime(nanoseconds: 0)
 
-    /// How many names are known after they have left their windows.
+    /// How many names are remembered after they have left their windows.
     ///
-    /// Players that are behind still ask for them; a forgotten one is asked about like one that was
-    /// never seen.
+    /// Players that lag still request them; a forgotten one is treated like one that was never
+    /// seen.
     static let mostLeft = 2_048
 
-    /// The most names that are known; one more, and all are forgotten.
+    /// The most names that are remembered; when exceeded, all are dropped.
     static let mostNames = 131_072
 
-    /// The most lists that are known; the one that was read longest ago goes first.
+    /// The most lists that are remembered; the one read longest ago is dropped first.
     package static let mostLists = 1_024
 
-    // MARK: Asking
+    // MARK: Lookup
 
-    /// The epoch that a name is in now.
+    /// Returns the current epoch of a name.
     package func epoch(of name: ObjectKey) -> Epoch { names[name]?.epoch ?? .first }
 
-    /// What is stored under a name is believed if it came after this; nil where no live list that
-    /// was read in this run names it.
+    /// Returns the time after which a stored response must have been received to be trusted; nil if
+    /// no live list read in this run contains the name.
     package func since(_ name: ObjectKey) -> Moment? { names[name]?.since }
 
-    /// The list that named a name last.
+    /// Returns the list whose reading contained the name last.
     package func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.list }
 
-    /// The epochs of the names in a list's last window, without those that are in their first.
+    /// Returns the epochs of the names in a list's last window, without those in their first epoch.
     package func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard hasEpochs, let reading = readings[list] else { return [:] }
         var epochs: [AbsoluteURL: Epoch] = [:]
@@ -122,10 +123,10 @@ package struct EpochTable: Sendable {
         return epochs
     }
 
-    /// What the last reading of a list was; nil for one not read in this run.
+    /// Returns the relation of the last reading of a list; nil if it was not read in this run.
     package func relation(of list: ObjectKey) -> Relation? { readings[list]?.relation }
 
-    /// The last window's names with their keys, where rules have not changed since.
+    /// Returns the last window's names with their keys; empty if the key rules have changed since.
     func knownNames(of list: ObjectKey, version: UInt64) -> WindowNames {
         guard let reading = readings[list], reading.keyVersion == version else {
             return WindowNames()
@@ -133,36 +134,35 @@ package struct EpochTable: Sendable {
         return reading.names
     }
 
-    /// Whether this reading was taken in already.
+    /// True if this reading was already applied.
     func knows(_ list: ObjectKey, generation: UInt64) -> Bool {
         readings[list]?.generation == generation
     }
 
-    // MARK: Taking in
+    // MARK: Readings
 
-    /// Takes up what an earlier run knew of a list.
+    /// Restores the state that an earlier run saved of a list.
     package mutating func restore(_ list: List, key: ObjectKey) {
         guard lists.count < Self.mostLists else { return }
         lists[key] = list
         latest = max(latest, list.received.wall)
     }
 
-    /// Takes what is known of a list for another, of which nothing is known: the same stream under
-    /// another URL.
+    /// Copies a list's state to an unknown key: the same stream under another URL.
     package mutating func adopt(_ former: ObjectKey, as key: ObjectKey) {
         guard lists[key] == nil, let list = lists[former] else { return }
         restore(list, key: key)
     }
 
-    /// Takes in a reading.
+    /// Applies a reading.
     ///
     /// - Parameters:
-    ///   - reading: what the list says.
-    ///   - generation: tells this text from any other of the list.
-    ///   - times: when it was asked for and when it came.
-    ///   - place: the list's key, the names of the reading with theirs, and the version of the rules
-    ///     that made them.
-    /// - Returns: what it was next to the last, and the list that was forgotten for it.
+    ///   - reading: the content of the list.
+    ///   - generation: distinguishes this text of the list from any other.
+    ///   - times: when it was requested and received.
+    ///   - place: the list's key, the names of the reading with theirs, and the version of the
+    ///     rules that made them.
+    /// - Returns: its relation to the last reading, and the list that was dropped to make room.
     package mutating func take(
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
@@ -172,10 +172,10 @@ package struct EpochTable: Sendable {
         return (taking.relation, end(taking))
     }
 
-    /// A reading that is being taken in, some names at a time, so that a long one does not keep others
-    /// from asking.
+    /// A reading that is being applied in batches of names, so that a long one does not hold up
+    /// lookups.
     ///
-    /// Each name is told apart by itself; the list is as it was before until `end`.
+    /// Each name changes on its own; the list keeps its former state until `end`.
     package struct Taking {
         package let relation: Relation
         fileprivate let reading: LiveReading
@@ -183,14 +183,14 @@ package struct EpochTable: Sendable {
         fileprivate let place: (list: ObjectKey, names: WindowNames, version: UInt64)
         fileprivate let change: Change
         fileprivate let list: List
-        /// Names of the window before.
+        /// The names of the previous window.
         fileprivate let before: WindowNames
         fileprivate var taken = 0
         fileprivate var looked = 0
         fileprivate var noted: Set<ObjectKey> = []
     }
 
-    /// Begins with a reading, as `take` gets it.
+    /// Begins to apply a reading; takes the parameters of `take`.
     package func begin(
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
@@ -214,9 +214,9 @@ package struct EpochTable: Sendable {
             change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
     }
 
-    /// Takes in some of the names that are left.
+    /// Applies the next batch of names.
     ///
-    /// - Returns: false when there are no more, and `end` has its turn.
+    /// - Returns: false when none are left; `end` must follow.
     package mutating func goOn(_ taking: inout Taking, names count: Int) -> Bool {
         guard taking.relation != .same else { return false }
         let keys = taking.place.names.keys
@@ -237,12 +237,12 @@ package struct EpochTable: Sendable {
         return end < former.count
     }
 
-    /// Ends with a reading.
+    /// Finishes a reading.
     ///
-    /// - Returns: the list that was forgotten for it.
+    /// - Returns: the list that was dropped to make room.
     package mutating func end(_ taking: Taking) -> ObjectKey? {
         let list = taking.place.list
-        // A newer reading may have come meanwhile.
+        // A newer reading may have been applied meanwhile.
         if let known = lists[list], known.received != taking.change.former?.received,
             known.received > taking.list.received
         {
@@ -258,10 +258,11 @@ package struct EpochTable: Sendable {
         return forgetOldest()
     }
 
-    /// The number of names in a list's last window.
+    /// Returns the number of names in a list's last window.
     package func count(in list: ObjectKey) -> Int { readings[list]?.names.keys.count ?? 0 }
 
-    /// Notes which names of a window are not in the one that came at a time; all of them without one.
+    /// Notes which names of a window were not in the one received at a time; without one, all
+    /// names.
     private mutating func noteLeft(
         _ keys: ArraySlice<ObjectKey>, at received: Moment?, noted: inout Set<ObjectKey>
     ) {
@@ -272,7 +273,7 @@ package struct EpochTable: Sendable {
         }
     }
 
-    /// Forgets the names that left first, unless they have come again since.
+    /// Drops the names that left their windows first, unless they have returned since.
     private mutating func forgetLeft() {
         while left.count - firstLeft > Self.mostLeft {
             let (key, lastSeen) = left[firstLeft]
@@ -289,7 +290,8 @@ package struct EpochTable: Sendable {
         firstLeft = 0
     }
 
-    /// The epoch after `former` that another list with the same names has told of since a time.
+    /// Returns the epoch after `former` that another list with the same names has entered since a
+    /// time.
     private func epochTold(
         by keys: some Collection<ObjectKey>, since time: Moment, after former: Epoch
     ) -> Epoch? {
@@ -303,7 +305,7 @@ package struct EpochTable: Sendable {
         let former: List?
         let list: ObjectKey
         let times: Times
-        /// Since when its names stand for something new, where they do.
+        /// The time since which the names have a new meaning, if they have one.
         let since: Moment
     }
 
@@ -318,8 +320,8 @@ package struct EpochTable: Sendable {
             return
         }
         var known = names.values[index]
-        // Another list, or another place in this one, may have told of the change already. A doubt
-        // of another list is no new epoch.
+        // Another list, or another place in this one, may already have caused the change. A mere
+        // doubt in another list does not count as a new epoch.
         let isTold =
             change.former.map { former in
                 known.since > former.received
@@ -337,7 +339,7 @@ package struct EpochTable: Sendable {
                 known.since = change.since
             case .first, .same, .goesOn:
                 if known.epoch < change.epoch {
-                    // First seen again some time after its list began to count anew.
+                    // First seen again some time after the list was reset.
                     known.epoch = change.epoch
                     known.since = change.since
                 } else if isDoubtful(name, known, sequence, change) {
@@ -345,7 +347,7 @@ package struct EpochTable: Sendable {
                 }
             }
         }
-        // A name that stands in two places of one window is not told apart by its number.
+        // A name at two places of one window cannot be distinguished by its number.
         let isRepeated =
             known.list == change.list && known.lastSeen == change.times.received
             && known.sequence != sequence
@@ -355,24 +357,25 @@ package struct EpochTable: Sendable {
         names.values[index] = known
     }
 
-    /// Whether a name in a list that goes on may stand for something new nevertheless.
+    /// True if a name may have a new meaning although its list continues.
     private func isDoubtful(
         _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
     ) -> Bool {
-        // Nobody watched it for so long that it may have been given again.
+        // It was not seen for so long that it may have been reused.
         let silence = change.times.received - known.lastSeen
         if known.list != change.list || change.former == nil { return silence > .seconds(30) }
-        // A ring of names, or an advertisement that comes again.
+        // A ring of names, or a recurring advertisement.
         if let former = known.sequence, let sequence, former != sequence {
             return known.lastSeen != change.times.received
         }
-        // Named before the list went back a little: by a cache that was behind, or by a new encoder.
+        // It was last seen before the list went back a little: through a lagging cache, or by a new
+        // encoder.
         if let sequence, let former = change.former, sequence >= former.end,
             known.lastSeen < former.received
         {
             return true
         }
-        // An initialization section or key behind a new discontinuity.
+        // An initialization section or key after a new discontinuity.
         guard name.role == .initialization || name.role == .key, let run = name.run,
             let former = change.former
         else { return false }

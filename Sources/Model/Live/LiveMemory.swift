@@ -1,5 +1,5 @@
-// What all loops know of live lists: the epochs of their names, resources that grow by parts, and
-// what is announced but not there yet.
+// The state of live lists that all loops share: the epochs of their names, resources that grow by
+// parts, and resources that are announced but not available yet.
 package import DurableState
 package import HLS
 package import Posix
@@ -10,7 +10,7 @@ package import URISyntax
 
 /// The live lists of one daemon.
 ///
-/// Any thread may use it; the heads of lists are kept across restarts.
+/// Any thread may use it; the heads of lists survive restarts.
 package final class LiveMemory: Sendable {
     private struct State {
         var epochs = EpochTable()
@@ -19,7 +19,7 @@ package final class LiveMemory: Sendable {
         var places = LivePlaces()
     }
 
-    /// What the last window of a list tells beside epochs.
+    /// The state of a list's last window apart from epochs.
     private struct ListFacts {
         var containers: [ObjectKey: LiveReading.Container] = [:]
         var hints: Set<ObjectKey> = []
@@ -27,19 +27,21 @@ package final class LiveMemory: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The most names that are looked at before others may ask.
+    /// The most names that are processed under one lock.
     private static let mostAtOnce = 2_048
-    /// Lets requests pass without a look into the table while no list is live.
+    /// Lets requests skip the lock while no list is live.
     private let isUsed = Atomic<Bool>(false)
     private let database: StateDatabase
     private let counters: Counters
-    /// The head of a list is written at most so often: a sequence that goes back by less than what
-    /// a stream goes on in this time is noticed after a restart all the same, by asking.
+    /// The shortest time between two writes of a list's head.
+    ///
+    /// After a restart, a sequence that goes back by less than a stream advances in this time is
+    /// noticed all the same, by revalidation.
     private static let saveInterval = Interval.seconds(30)
-    /// Lists that were read longer ago are forgotten at start.
+    /// Lists last read longer ago than this are dropped at start.
     private static let keepInterval = Interval.seconds(14 * 86_400)
 
-    /// Takes over what earlier runs knew; blocks on the disk.
+    /// Restores the lists of earlier runs; blocks on the disk.
     package init(database: StateDatabase, counters: Counters, now: WallTime) {
         self.database = database
         self.counters = counters
@@ -58,26 +60,26 @@ package final class LiveMemory: Sendable {
         self.state = Mutex(state)
     }
 
-    // MARK: Asking
+    // MARK: Lookup
 
-    /// The epoch in which a name is asked for now, by its key without an epoch.
+    /// Returns the current epoch of a name, given by its key without an epoch.
     package func epoch(of name: ObjectKey) -> Epoch {
         guard isUsed.load(ordering: .acquiring) else { return .first }
         return state.withLock { $0.epochs.epoch(of: name) }
     }
 
-    /// Since when a name stands for what it does; nil where no live list names it.
+    /// Returns the time since which a name has had its meaning; nil if no live list contains it.
     package func since(_ name: ObjectKey) -> Moment? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { $0.epochs.since(name) }
     }
 
-    /// What is known of a list; nil for one that is none, or was not read for long.
+    /// Returns the state of a list; nil for a list that is not live or has not been read for long.
     package func list(_ key: ObjectKey) -> EpochTable.List? {
         state.withLock { $0.epochs.lists[key] }
     }
 
-    /// What a live list says of a name that it announces, or that grows by parts; nil for all others.
+    /// Returns the live terms of a name that is announced or grows by parts; nil for all others.
     package func terms(of name: ObjectKey) -> LiveTerms? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { state in
@@ -92,38 +94,39 @@ package final class LiveMemory: Sendable {
         }
     }
 
-    /// How long an origin may hold a request for a list; three of its target durations.
+    /// Returns how long an origin may hold a request for a list: three of its target durations.
     package func longestHold(of list: ObjectKey) -> Interval {
         let target = state.withLock { $0.lists[list]?.targetDuration } ?? .seconds(6)
         return LivePosition.longestHold(target)
     }
 
-    /// The epochs of the names in a list's last window, without those that are in their first.
+    /// Returns the epochs of the names in a list's last window, without those in their first epoch.
     package func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard isUsed.load(ordering: .acquiring) else { return [:] }
         let (epochs, table) = state.withLock { state -> ([AbsoluteURL: Epoch]?, EpochTable?) in
             state.epochs.count(in: list) > Self.mostAtOnce
                 ? (nil, state.epochs) : (state.epochs.epochs(in: list), nil)
         }
-        // Of a long list from a copy: nobody else may have to wait for that.
+        // A long list is searched in a copy, outside the lock, so that other threads do not wait.
         return epochs ?? table?.epochs(in: list) ?? [:]
     }
 
-    /// What the last reading of a list was, next to the one before.
+    /// Returns the relation of a list's last reading to the one before.
     package func relation(of list: ObjectKey) -> EpochTable.Relation? {
         state.withLock { $0.epochs.relation(of: list) }
     }
 
     // MARK: Links
 
-    /// What the links into a list are called.
+    /// Returns the names for the paths of links into a list.
     ///
     /// - Parameters:
     ///   - list: the list that is served.
-    ///   - asked: the list that the player asked for, which names it.
-    ///   - isShifted: whether numbers are those of a longer window: these go on rising whatever the
-    ///     origin does, and what their segments are played with stays as it was read.
-    /// - Returns: nil for a list that is none of a live stream, nor was.
+    ///   - asked: the requested list, which the links name.
+    ///   - isShifted: whether the numbers are those of a longer window; these keep rising whatever
+    ///     the origin does, and each segment keeps the initialization section that it was read
+    ///     with.
+    /// - Returns: nil for a list that neither is nor was live.
     package func names(in list: ObjectKey, named asked: ObjectKey, isShifted: Bool) -> LiveNames? {
         state.withLock { state in
             guard let known = state.epochs.lists[list] else { return nil }
@@ -138,17 +141,17 @@ package final class LiveMemory: Sendable {
         }
     }
 
-    /// Whether the last window of a list had an initialization section.
+    /// True if the last window of a list had an initialization section.
     package func hasMap(_ list: ObjectKey) -> Bool {
         state.withLock { $0.epochs.lists[list]?.sections.isEmpty == false }
     }
 
-    /// Lets a list go on under another key, as the same stream.
+    /// Continues a list under another key, as the same stream.
     package func adopt(_ former: ObjectKey, as key: ObjectKey) {
         state.withLock { $0.epochs.adopt(former, as: key) }
     }
 
-    /// What the last reading of a list named at a place.
+    /// Returns what the last reading of a list contained at a place.
     package func find(_ place: LivePlace, role: ResourceRole, in list: LiveListID)
         -> LivePlaces.Finding
     {
@@ -162,12 +165,12 @@ package final class LiveMemory: Sendable {
 
     // MARK: Reading
 
-    /// The place of a reading in the store.
+    /// Where a reading is stored, and when it was fetched.
     package struct Place: Sendable {
         package let list: ObjectKey
         package let generation: UInt64
         package let times: EpochTable.Times
-        /// Of the rules that keys are made by.
+        /// The version of the key rules.
         let keyVersion: UInt64
 
         init(
@@ -180,12 +183,12 @@ package final class LiveMemory: Sendable {
         }
     }
 
-    /// Whether the list in this state was read already.
+    /// True if this text of the list was already read.
     func knows(_ place: Place) -> Bool {
         state.withLock { $0.epochs.knows(place.list, generation: place.generation) }
     }
 
-    /// Takes in a reading of a list.
+    /// Applies a reading of a list.
     ///
     /// `key` makes the key of a name without its epoch.
     package func take(
@@ -219,16 +222,16 @@ package final class LiveMemory: Sendable {
         if let saved = outcome.saved { database.put(saved.record(of: place.list)) }
     }
 
-    /// What taking in a reading has brought.
+    /// The result of applying a reading.
     private struct Outcome {
         let relation: EpochTable.Relation
         let removed: ObjectKey?
         let saved: EpochTable.List?
-        /// Let go of outside the lock.
+        /// Released outside the lock, since freeing them is costly.
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
     }
 
-    /// Takes in a reading with pauses in which others may ask.
+    /// Applies a reading in batches, releasing the lock between them for lookups.
     private func takeLong(
         _ reading: LiveReading, _ names: WindowNames, _ facts: ListFacts, at place: Place
     ) -> Outcome {
@@ -269,7 +272,7 @@ package final class LiveMemory: Sendable {
             former: former)
     }
 
-    /// The head of a list, where it is time to keep it.
+    /// Returns the state of a list if it is due to be saved.
     private static func due(_ state: inout State, _ place: Place) -> EpochTable.List? {
         guard let list = state.epochs.lists[place.list] else { return nil }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,

@@ -1,4 +1,4 @@
-// What the paths of links into live lists say: which list, and where in it. Pure.
+// The content of the paths of links into live lists: which list, and which place in it. Pure.
 package import HLS
 import Numbers
 package import Routing
@@ -9,13 +9,13 @@ package import URISyntax
 package struct LiveSection: Hashable, Sendable {
     /// The number of the first segment that it is listed before.
     package var number: Int
-    /// What its path calls it.
+    /// Its name in link paths.
     package var name: UInt32
 
-    /// The most sections of a list whose names are kept; others are named by what they are now.
+    /// The most sections of a list whose names are kept; others are named by their current URL.
     static let mostKept = 256
 
-    /// A name that is the same for as long as only host and query of the URL change.
+    /// Returns a name that stays the same while only host and query of the URL change.
     package static func name(of url: AbsoluteURL, _ range: SubRange?) -> UInt32 {
         var hash = FNV1a()
         for byte in url.bytes[url.pathRange] { hash.take(byte) }
@@ -29,18 +29,18 @@ package struct LiveSection: Hashable, Sendable {
         return UInt32(truncatingIfNeeded: hash.value ^ hash.value >> 32)
     }
 
-    /// The names of the sections of a reading.
+    /// Returns the sections of a reading with the names that their link paths contain.
     ///
-    /// A section that the former reading had at the same number keeps its name, so that a token in
-    /// its path does not change it; the first one of a window is the one that was in force there.
+    /// A section at the same number as in the former reading keeps its name, so that a token in its
+    /// path does not change it; the first section of a window takes the name in force there.
     ///
     /// - Parameters:
-    ///   - seen: the sections of the reading, each with the name of its URL.
+    ///   - seen: the sections of the reading, each named by its URL.
     ///   - first: the number of the first segment that the reading lists.
-    ///   - isDelta: whether the reading leaves out what stands before that.
+    ///   - isDelta: whether the reading omits what precedes that segment.
     ///   - former: the sections of the reading before, in the same epoch.
-    ///   - formerEnd: the number behind its last segment.
-    /// - Returns: the sections with the names that their paths show.
+    ///   - formerEnd: the number after its last segment.
+    /// - Returns: the sections with the names that their link paths contain.
     package static func named(
         _ seen: [LiveSection], first: Int, isDelta: Bool, after former: [LiveSection],
         formerEnd: Int
@@ -63,8 +63,8 @@ package struct LiveSection: Hashable, Sendable {
 }
 
 extension LivePlace {
-    /// Where a live list names a resource; nil where its link is that of its URL: for keys, which no
-    /// player compares and no number tells apart, for playlists and for data.
+    /// Where a live list contains a resource; nil where the link is made from the URL: for keys,
+    /// which players do not compare and numbers do not distinguish, for playlists and for JSON.
     package init?(of reference: ResourceReference) {
         switch reference.tag {
         case .inf:
@@ -73,7 +73,8 @@ extension LivePlace {
         case .part, .preloadHint:
             switch reference.role {
             case .part:
-                // Ranges of one resource, and the hint that announces the next of them, are one URI.
+                // Ranges of one resource, and the hint that announces the next of them, share one
+                // URI.
                 if reference.byteRange == nil, !reference.hasRangeStart,
                     let index = reference.partIndex
                 {
@@ -92,13 +93,13 @@ extension LivePlace {
     }
 }
 
-/// Gives the paths of one rewritten form of a live list.
+/// Makes the link paths of one rewritten form of a live list.
 package struct LiveNames {
     package let list: (name: UInt64, epoch: Epoch)
     /// The names of initialization sections by the number that they are listed at.
     let sections: [Int: UInt32]
 
-    /// The place of a reference in the list; nil where its link is that of its URL.
+    /// Returns the place of a reference in the list; nil where its link is made from its URL.
     package func place(of reference: ResourceReference) -> LivePlace? {
         guard let place = LivePlace(of: reference) else { return nil }
         guard reference.tag == .map, let name = sections[reference.mediaSequence] else {
@@ -109,6 +110,6 @@ package struct LiveNames {
 }
 
 extension ObjectKey {
-    /// What the paths of links call the live list of this key.
+    /// The name of this key's live list in link paths.
     package var listName: UInt64 { bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 }

@@ -1,11 +1,11 @@
-// What stands where in live lists, for players that drop the query of a link. Pure.
+// The URLs at the places of live lists, for players that drop the query of a link. Pure.
 import CachePolicy
 package import HLS
 package import Routing
 package import Store
 package import URISyntax
 
-/// A list as the path of a link names it.
+/// A list as a link path names it.
 package struct LiveListID: Hashable, Sendable {
     package let name: UInt64
     package let epoch: Epoch
@@ -16,13 +16,13 @@ package struct LiveListID: Hashable, Sendable {
     }
 }
 
-/// The last windows of all lists by the places in them, and some of what has left them.
+/// The last windows of all lists by place, and some of the places that have left them.
 package struct LivePlaces: Sendable {
-    /// What is known of a place.
+    /// The result of a lookup.
     package enum Finding: Sendable {
-        /// The URL that the last reading named there, and the epoch that this name is in.
+        /// The URL that the last reading contained there, and the current epoch of this name.
         case url(AbsoluteURL, Epoch)
-        /// The list was read in an earlier run only; where it is stored, its text tells.
+        /// The list was read in an earlier run only; its stored text, if any, must be read again.
         case unread(ObjectKey)
         case noPlace
         case noList
@@ -35,14 +35,14 @@ package struct LivePlaces: Sendable {
         let place: LivePlace
     }
 
-    /// A window as it was read, with the names that the paths of its sections show.
+    /// A window as it was read, with the names that the link paths of its sections contain.
     package struct Window {
         fileprivate let names: [LiveReading.Name]
         fileprivate let keys: [ObjectKey]
         fileprivate let epoch: Epoch
         fileprivate let sections: [Int: UInt32]
 
-        /// Where a name stands.
+        /// Returns the place of a name in link paths.
         fileprivate func position(of name: LiveReading.Name) -> LivePlace? {
             guard name.isSection, let section = sections[name.sequence] else {
                 return name.position
@@ -51,18 +51,18 @@ package struct LivePlaces: Sendable {
         }
     }
 
-    /// How many places that have left their windows are known.
+    /// How many places that have left their windows are remembered.
     private static let mostLeft = 4_096
 
     private var windows: [ObjectKey: Window] = [:]
-    /// By the names that paths have for lists: which list is served under it.
+    /// The served list, by the name that link paths give it.
     private var lists: [UInt64: ObjectKey] = [:]
     private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
 
-    /// Notes which list is served where a path names one.
+    /// Notes which list is served under the name that a path contains.
     package mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
-        // As many as there may be lists, and as many again for what they are called beside.
+        // One name for each list, and as many again for alternative names.
         if lists.count >= 2 * EpochTable.mostLists { lists = [:] }
         lists[asked.listName] = list
     }
@@ -74,14 +74,14 @@ package struct LivePlaces: Sendable {
         lists[list.listName] = nil
     }
 
-    /// Takes in a window.
+    /// Adds a window.
     ///
     /// - Parameters:
-    ///   - reading: what the list says.
-    ///   - keys: those of its names.
-    ///   - list: the list, as it is known after this reading.
-    ///   - epochOf: gives the epoch that a name is in.
-    /// - Returns: the window before, which is costly to let go of.
+    ///   - reading: the content of the list.
+    ///   - keys: the keys of its names.
+    ///   - list: the list in its state after this reading.
+    ///   - epochOf: gives the epoch of a name.
+    /// - Returns: the window before, which is costly to free.
     package mutating func take(
         _ reading: LiveReading, keys: [ObjectKey],
         of list: (key: ObjectKey, known: EpochTable.List), epochOf: (ObjectKey) -> Epoch
@@ -90,7 +90,7 @@ package struct LivePlaces: Sendable {
         let first = reading.summary.mediaSequence + reading.summary.skippedSegmentCount
         let former = windows[list.key]
         if let former {
-            // Numbers rise from name to name.
+            // Sequence numbers rise from name to name.
             let stays = former.epoch == list.known.epoch
             let end = stays ? former.names.firstIndex { $0.sequence >= first } : nil
             let gone = former.names.indices.prefix(end ?? former.names.count)
@@ -109,7 +109,7 @@ package struct LivePlaces: Sendable {
         return former
     }
 
-    /// What the last reading of a list named at a place.
+    /// Returns what the last reading of a list contained at a place.
     package func find(
         _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch),
         epochOf: (ObjectKey) -> Epoch

@@ -1,29 +1,31 @@
-// What one reading of a live media playlist says of the names in it: which resource, in which role,
-// at which sequence. Pure.
+// The names in one reading of a live media playlist: which resource, in which role, at which media
+// sequence number. Pure.
 package import HLS
 package import Routing
 import URISyntax
 
-/// A live media playlist as the epochs of its names see it.
+/// A live media playlist reduced to what the epoch table needs.
 package struct LiveReading {
     /// One name in the list.
     package struct Name {
-        /// As the list names it: next to no URL of a long list is ever needed in one piece.
+        /// The URL as the list wrote it: hardly any URL of a long list is ever needed in resolved
+        /// form.
         package let place: ResourceReference.Place
         package let role: ResourceRole
         /// The media sequence number of the segment, or of the part's parent.
         package let sequence: Int
-        /// The number of the first segment behind the last EXT-X-DISCONTINUITY before it; nil where
+        /// The number of the first segment after the last EXT-X-DISCONTINUITY before it; nil where
         /// the list shows none.
         package let run: Int?
-        /// Whether only a part of the resource is meant, so that many places share the name.
+        /// True if only a byte range of the resource is meant, so that several places share the
+        /// name.
         package let isShared: Bool
-        /// Whether EXT-X-PRELOAD-HINT announces it.
+        /// True if EXT-X-PRELOAD-HINT announces it.
         let isHint: Bool
-        /// Where it stands, as the path of its link says; nil where the link is that of its URL.
+        /// Its place in link paths; nil where the link is made from the URL.
         package var position: LivePlace?
 
-        /// Whether EXT-X-MAP names it.
+        /// True if EXT-X-MAP names it.
         var isSection: Bool { role == .initialization && !isHint && position != nil }
     }
 
@@ -31,33 +33,33 @@ package struct LiveReading {
     package struct Container: Hashable {
         /// Where the last listed part ends.
         package var end: Int64
-        /// Whether it is listed as a whole segment, so that `end` is its length.
+        /// True if it is listed as a whole segment, so that `end` is its length.
         package var isWhole = false
     }
 
     package let summary: PlaylistSummary
     package let names: [Name]
     let containers: [AbsoluteURL: Container]
-    /// When segments begin, in milliseconds since 1970, by their numbers; without those before the
-    /// first that is dated.
+    /// The start of segments by number, in milliseconds since 1970, from the first dated segment
+    /// on.
     let dates: [Int: Int]
     /// The initialization sections that EXT-X-MAP names.
     let sections: [LiveSection]
 
-    /// Reads a media playlist; nil for one that never was a live one.
+    /// Reads a media playlist; nil for one that was never live.
     ///
     /// - Parameters:
     ///   - text: the playlist.
-    ///   - base: what its references are relative to.
-    ///   - wasLive: whether it was read before it ended. Its last reading tells which resources grow
-    ///     no more, and that nothing is announced.
-    ///   - options: what is known of it beside its text.
-    /// - Throws: what rewriting it would throw.
+    ///   - base: the base URL of its references.
+    ///   - wasLive: whether it was read before it ended. Its last reading shows which resources no
+    ///     longer grow, and that nothing is announced.
+    ///   - options: what is known of it besides its text.
+    /// - Throws: the errors that rewriting it would throw.
     init?(
         _ text: [UInt8], base: AbsoluteURL, wasLive: Bool = false,
         options: PlaylistReading
     ) throws(PlaylistError) {
-        // Lists that have ended are the longest, and say so in their last line.
+        // Lists that have ended are the longest, and EXT-X-ENDLIST is usually their last line.
         guard wasLive || !Self.endsAtOnce(text) else { return nil }
         let list = try Playlist(text, base: base, options)
         guard let media = list.media, wasLive || list.summary.isLive else { return nil }
@@ -70,7 +72,7 @@ package struct LiveReading {
         sections = builder.sections
     }
 
-    /// Whether EXT-X-ENDLIST is the last line.
+    /// True if EXT-X-ENDLIST is the last line.
     private static func endsAtOnce(_ text: [UInt8]) -> Bool {
         guard let end = text.lastIndex(where: { $0 > 0x20 }),
             let start = text[..<end].lastIndex(where: { $0 == 0x0A || $0 == 0x0D })
@@ -119,7 +121,7 @@ package struct LiveReading {
                     isHint: isHint, position: position))
         }
 
-        /// The dates that are written, and those that follow from durations.
+        /// Returns the written dates and those derived from durations.
         func dates(_ written: [(mediaSequence: Int, date: DateTime)]) -> [Int: Int] {
             var dates: [Int: Int] = [:]
             guard !written.isEmpty else { return dates }
@@ -128,13 +130,13 @@ package struct LiveReading {
             var next: Int?
             for (sequence, duration) in segments {
                 while let first = rest.first, first.mediaSequence <= sequence {
-                    // Of two before one segment the last one counts.
+                    // Of two dates before one segment, the last one counts.
                     if first.mediaSequence == sequence { next = first.date.milliseconds }
                     rest = rest.dropFirst()
                 }
                 guard let start = next else { continue }
                 dates[sequence] = start
-                // Held within the years that are kept and written.
+                // `DateTime` clamps the result to its range of years.
                 next = duration.map { (DateTime(milliseconds: start) + $0).milliseconds }
             }
             return dates

@@ -2,14 +2,14 @@ import HLS
 package import Posix
 import Synchronization
 
-/// What `why` tells of live lists: how the last reading went on from the one before, in which epoch a
-/// name is, and since when; and how far a longer window reaches.
+/// The report of `why` on live lists: the relation of the last reading to the one before, the epoch
+/// of a name and its start.
 extension LiveMemory {
-    /// The `live` member of a report; JSON's null for what no live list has to do with.
+    /// Returns the `live` member of a report; JSON null for a resource that no live list concerns.
     ///
     /// - Parameters:
-    ///   - resource: what is asked about.
-    ///   - now: the time that ages are told for.
+    ///   - resource: the resource of the report.
+    ///   - now: the time from which ages are computed.
     /// - Returns: an object.
     package func report(on resource: Resource, now: WallTime) -> JSONValue {
         let ago = { (time: WallTime) in

@@ -1,22 +1,22 @@
-// Delivery directives of requests for live lists, and how far a list has come: whether one answers
-// the other (8216bis 6.2.5).
+// Delivery directives of requests for live lists, the position of a list, and whether it satisfies
+// the directives (8216bis 6.2.5).
 package import HLS
 package import HTTP
 import Numbers
 package import Posix
 
-/// The directives that choose when, and in which form, a media playlist is given.
+/// The directives that choose when, and in which form, a media playlist is delivered.
 package struct DeliveryDirectives: Hashable, Sendable {
-    /// `_HLS_msn`: the answer is held until the list has this segment; nil for no holding.
+    /// `_HLS_msn`: the response is held until the list has this segment; nil for no holding.
     package let sequence: Int?
-    /// `_HLS_part`: or this part of it.
+    /// `_HLS_part`: the response is held until the list has this part of that segment.
     package let part: Int?
-    /// `_HLS_skip`: asks for a delta update, in this form; a resource of its own, while whole lists
-    /// are one resource whatever they waited for.
+    /// `_HLS_skip`: requests a delta update, in this form. Each form is a resource of its own; full
+    /// lists are one resource whatever they waited for.
     package let skip: String?
 
-    /// Reads query items; nil where there are none, or others than these three, whose answers are
-    /// nobody else's.
+    /// Reads query items; nil if there are none, or any besides these three: such responses cannot
+    /// be shared.
     package init?(_ items: [QueryItem]) {
         var sequence: Int?
         var part: Int?
@@ -39,31 +39,32 @@ package struct DeliveryDirectives: Hashable, Sendable {
         self.skip = skip
     }
 
-    /// A number that can be counted on from.
+    /// Reads a number small enough to be incremented without overflow.
     private static func number(_ item: QueryItem) -> Int? {
         item.rawValue.flatMap { OutsideNumber.integer($0, in: 0...OutsideNumber.largest) }
     }
 }
 
-/// How far a live list has come.
+/// How far a live list has advanced.
 package struct LivePosition: Hashable, Sendable {
     /// The number that the next complete segment will have.
     package let next: Int
-    /// Parts of that segment which are there already.
+    /// The number of parts of that segment that are listed already.
     package let parts: Int
     /// Parts of the last complete segment; 0 where the list shows none.
     let lastParts: Int
-    /// True once nothing more will come.
+    /// True once the list has ended.
     package let isEnded: Bool
-    /// How soon the next change is expected: a part, or half a segment.
+    /// The expected time until the next change: the part target duration, or half a target
+    /// duration.
     package let step: Interval
-    /// How often an origin is asked that does not hold requests.
+    /// The interval of polling an origin that does not hold requests.
     package let pause: Interval
     package let targetDuration: Interval
 
-    /// Reads a list; nil for one that cannot be read, or is none of media.
+    /// Reads a list; nil for one that cannot be parsed or is not a media playlist.
     ///
-    /// Its URIs are not looked at: they change nothing about how far it has come.
+    /// Its URIs are not resolved: they do not affect the position.
     package init?(_ text: [UInt8], limits: PlaylistLimits = .standard) {
         let reading = PlaylistReading(limits: limits)
         guard let list = try? Playlist(text, base: nil, reading), let media = list.media else {
@@ -86,10 +87,10 @@ package struct LivePosition: Hashable, Sendable {
         pause = Interval(nanoseconds: max(half ?? 1_000_000_000, 50_000_000))
     }
 
-    /// Whether a list that has come so far answers a request.
+    /// True if a list at this position answers a request.
     ///
-    /// It does once it holds what is asked for or anything later; a part behind the last of its
-    /// segment is the first of the next (8216bis 6.2.5.2).
+    /// It does once it contains what is requested or anything later; a part number past the end of
+    /// its segment means the first part of the next segment (8216bis 6.2.5.2).
     package func satisfies(_ directives: DeliveryDirectives) -> Bool {
         guard let sequence = directives.sequence, !isEnded else { return true }
         if next > sequence + 1 { return true }
@@ -98,23 +99,23 @@ package struct LivePosition: Hashable, Sendable {
         return next > sequence && (parts > 0 || lastParts == 0 || part < lastParts)
     }
 
-    /// How long a request may be held (8216bis 6.2.5.2: three target durations), whatever a list
-    /// says two minutes at most.
+    /// How long a request may be held: three target durations (8216bis 6.2.5.2), at most two
+    /// minutes.
     package var longestHold: Interval { Self.longestHold(targetDuration) }
 
     package static func longestHold(_ targetDuration: Interval) -> Interval {
         Interval(nanoseconds: 3 * min(targetDuration, .seconds(40)).nanoseconds)
     }
 
-    /// The time since the request after which it is not asked again.
+    /// The time after a request from which on it is not polled again.
     package var lastRepeat: Interval {
         Interval(nanoseconds: longestHold.nanoseconds - pause.nanoseconds)
     }
 }
 
 extension LivePosition {
-    /// Whether a request waits for what comes right after this list, so that the list is the newest
-    /// for as long as the origin holds it.
+    /// True if a request waits for what directly follows this list, so that the list stays the
+    /// newest while the origin holds the request.
     package func isNext(_ directives: DeliveryDirectives) -> Bool {
         guard let sequence = directives.sequence, !satisfies(directives) else { return false }
         guard let part = directives.part else { return sequence == next && parts == 0 }
@@ -122,13 +123,14 @@ extension LivePosition {
     }
 }
 
-/// What belongs to a resource because a live list names it, or is asked for it.
+/// What live lists add to a resource: directives, growth and holding.
 package struct LiveTerms: Sendable {
-    /// Nil for whatever is no playlist, and without directives.
+    /// Nil for a resource that is not a playlist, or without directives.
     package var delivery: DeliveryDirectives?
-    /// What is known of a resource that grows by parts; nil for others.
+    /// The extent of a resource that grows by parts; nil for others.
     package var growth: LiveReading.Container?
-    /// How long the origin may hold the request: it is announced, but may not be there yet.
+    /// How long the origin may hold the request for an announced resource, which may not exist yet;
+    /// nil for others.
     package var longestHold: Interval?
 
     package init(

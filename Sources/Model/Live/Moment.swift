@@ -1,10 +1,10 @@
 package import Posix
 
-/// A time of the wall clock and, for what happened in this run, of the monotonic clock: the wall clock
-/// may be set back, and then tells no order.
+/// A wall-clock time, with a monotonic time for events of this run: the wall clock may be set back
+/// and then gives no order.
 package struct Moment: Sendable, Comparable {
     package var wall: WallTime
-    /// Nil for what an earlier run left, and for what was read back from the disk.
+    /// Nil for events of an earlier run, and for what was read back from the disk.
     package var steady: Monotonic?
 
     package init(wall: WallTime, steady: Monotonic? = nil) {
@@ -12,7 +12,7 @@ package struct Moment: Sendable, Comparable {
         self.steady = steady
     }
 
-    /// What an earlier run left came before all of this run.
+    /// Orders events of earlier runs before all of this run.
     package static func < (a: Moment, b: Moment) -> Bool {
         switch (a.steady, b.steady) {
         case (let first?, let second?): first < second
@@ -22,25 +22,25 @@ package struct Moment: Sendable, Comparable {
         }
     }
 
-    /// Whether a response came before this.
+    /// True if a response was received before this moment.
     ///
     /// - Parameters:
-    ///   - times: when it came, by the monotonic clock; nil where that is not known.
-    ///   - responseTime: the same by the wall clock.
-    /// - Returns: true for a response that came earlier.
+    ///   - times: when it was requested and received, by the monotonic clock; nil if unknown.
+    ///   - responseTime: when it was received, by the wall clock.
+    /// - Returns: true for a response received earlier.
     package func isAfter(_ times: SteadyTimes?, responseTime: WallTime) -> Bool {
         if let times, let steady { return times.received < steady }
         return responseTime < wall
     }
 
-    /// The time from one moment to another; by the wall clock where either is of an earlier run.
+    /// Returns the time between two moments; by the wall clock if either is of an earlier run.
     package static func - (a: Moment, b: Moment) -> Interval {
         if let end = a.steady, let start = b.steady { return end - start }
         return a.wall - b.wall
     }
 }
 
-/// When a response was asked for and when it came, by the monotonic clock of this run.
+/// When a response was requested and received, by the monotonic clock of this run.
 package struct SteadyTimes: Sendable {
     package let requested: Monotonic
     package let received: Monotonic

@@ -1,18 +1,18 @@
-// What one playlist says that others need: variables of the multivariant playlist for
-// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates leave out, and
-// whether a session plays a live window, whose segments are worth little once they have left it.
+// Facts of one playlist that other requests need: variables of the multivariant playlist for
+// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates omit, and whether a
+// session plays a live window, whose segments lose their value once they have left it.
 import CachePolicy
 package import Routing
 import Synchronization
 package import URISyntax
 
-/// Held in memory only, for the 1,024 sessions or lists that were told of last.
+/// Facts of playlists, held in memory only, for the 1,024 most recent sessions or lists.
 ///
-/// After a restart a list with IMPORT cannot be read before the player has loaded its multivariant
-/// playlist again, and the links of a delta update show the extension of a transport stream until
-/// then.
+/// After a restart, a list with IMPORT cannot be read until the player has reloaded its
+/// multivariant playlist, and until a full list was read the links of a delta update have the file
+/// extension of a transport stream.
 package final class PlaylistMemory: Sendable {
-    /// Names a media playlist, whichever delivery directives it is asked with.
+    /// Identifies a media playlist, whatever its delivery directives.
     package struct Key: Hashable, Sendable {
         private let text: String
         private let session: SessionID
@@ -33,12 +33,12 @@ package final class PlaylistMemory: Sendable {
 
     package init() {}
 
-    /// The variables that a session's multivariant playlist has defined.
+    /// Returns the variables that a session's multivariant playlist has defined.
     package func variables(of session: SessionID) -> [String: String] {
         knownVariables(of: session) ?? [:]
     }
 
-    /// The variables that a session's multivariant playlist has defined; nil where none has been
+    /// Returns the variables that a session's multivariant playlist has defined; nil if none was
     /// read.
     package func knownVariables(of session: SessionID) -> [String: String]? {
         tables.withLock { $0.variables[session] }
@@ -49,7 +49,7 @@ package final class PlaylistMemory: Sendable {
         tables.withLock { $0.variables[session] = variables }
     }
 
-    /// Whether the full list has an EXT-X-MAP.
+    /// True if the full list has an EXT-X-MAP.
     package func hasMap(_ list: Key) -> Bool {
         tables.withLock { $0.listsWithMap[list] } ?? false
     }
@@ -59,12 +59,12 @@ package final class PlaylistMemory: Sendable {
         tables.withLock { $0.listsWithMap[list] = true }
     }
 
-    /// Whether the media playlist that the session read last slides on.
+    /// True if the media playlist that the session read last is live.
     package func isLive(_ session: SessionID) -> Bool {
         tables.withLock { $0.liveSessions[session] } ?? false
     }
 
-    /// Notes whether a session's media playlist slides on.
+    /// Notes whether a session's media playlist is live.
     package func remember(isLive: Bool, of session: SessionID) {
         tables.withLock { tables in
             guard isLive != tables.liveSessions[session] ?? false else { return }

@@ -1,4 +1,5 @@
-// What live lists say of a resource: its epoch, its growth and the list that a delta update is of.
+// The live properties of a resource: its epoch, its growth, and the list that a delta update
+// belongs to.
 package import CachePolicy
 package import HLS
 package import HTTP
@@ -10,26 +11,26 @@ extension ObjectKey {
 }
 
 extension Resource {
-    /// Which of the things that the name has stood for is meant.
+    /// The epoch of the name that is requested.
     package var epoch: Epoch { cacheKey.epoch }
 
-    /// The key of the name, whatever it stands for.
+    /// The key of the name, without its epoch.
     package var nameKey: ObjectKey { cacheKey.epoch == .first ? key : ObjectKey(cacheKey.name) }
 
-    /// The key of the list that a delta update is one of; for others their own.
+    /// The key of the full list for a delta update; for other resources their own key.
     package var listKey: ObjectKey { cacheKey.skip == nil ? key : ObjectKey(cacheKey.list) }
 
-    /// Whether more of it is still to be made, so that its length is not known.
+    /// True if more of it is still to be produced, so that its length is unknown.
     package var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }
 
-    /// Whether the same URL leads to this resource whatever happens meanwhile.
+    /// True if the same URL always leads to this resource.
     package var isSteady: Bool {
         live.delivery == nil && live.growth == nil && live.longestHold == nil
     }
 }
 
 extension AbsoluteURL {
-    /// The URL with query items behind its own; nil where that makes no URL.
+    /// Returns the URL with query items appended; nil if the result is not a URL.
     package func adding(_ items: [QueryItem]) -> AbsoluteURL? {
         guard !items.isEmpty else { return self }
         var bytes = self.bytes
@@ -38,8 +39,8 @@ extension AbsoluteURL {
         return try? AbsoluteURL(bytes: bytes)
     }
 
-    /// The URL without the delivery directives in its query, which players add to what they were
-    /// given; every other byte stays (8216bis 6.2.5.1).
+    /// The URL without the delivery directives in its query, which players append to the URL that
+    /// they were given; every other byte stays (8216bis 6.2.5.1).
     package var withoutDirectives: AbsoluteURL {
         guard hasQueryItem(startingWith: Self.directive), let query = queryRange else {
             return self

@@ -4,14 +4,14 @@ package import Store
 package import URISyntax
 
 extension ResourceNames {
-    /// Tells the memory of live lists what a playlist names that was read from the store.
+    /// Passes the names in a playlist that was read from the store to the memory of live lists.
     ///
     /// - Parameters:
-    ///   - list: its text, and what its references are relative to.
-    ///   - resource: what it was asked for as.
-    ///   - object: where it is stored.
-    ///   - options: what is known of it beside its text.
-    /// - Throws: what rewriting it would throw.
+    ///   - list: its text, and the base URL of its references.
+    ///   - resource: the resource that it was requested as.
+    ///   - object: its stored object.
+    ///   - options: what is known of it besides its text.
+    /// - Throws: the errors that rewriting it would throw.
     package func noteNames(
         in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
         _ object: StoredObject, options: PlaylistReading
@@ -34,8 +34,8 @@ extension ResourceNames {
         learnLengths(reading, resource.session)
     }
 
-    /// Tells the store how long resources have become that are listed as whole: their parts are
-    /// listed for a little longer only.
+    /// Sets the length of stored resources that are listed as whole: their parts are listed only a
+    /// little longer.
     private func learnLengths(_ reading: LiveReading, _ session: Session) {
         for (url, container) in reading.containers where container.isWhole && container.end > 0 {
             let key = currentKey(url, session: session, role: .segment).key

@@ -1,23 +1,23 @@
-// The names of one window of a live list with their keys; the next window has nearly the same.
+// The names of one window of a live list with their keys; consecutive windows share most names.
 package import HLS
 package import Store
 import URISyntax
 
-/// Names in the order of their list, one as often as it stands there.
+/// The names of a window in list order, repeated as often as they are listed.
 package struct WindowNames: Sendable {
     package private(set) var places: [ResourceReference.Place] = []
     package private(set) var keys: [ObjectKey] = []
-    /// Of each name's URL.
+    /// Digests of the names' URLs.
     private var digests: [UInt32] = []
 
     init() {}
 
-    /// The names of a reading.
+    /// Makes the names of a reading.
     ///
     /// - Parameters:
-    ///   - reading: what the list says.
+    ///   - reading: the content of the list.
     ///   - known: the window before.
-    ///   - key: makes the key of a name that was not in that.
+    ///   - key: makes the key of a name that the window before lacked.
     init(
         _ reading: LiveReading, known: WindowNames,
         key: (AbsoluteURL, ResourceRole) -> ObjectKey
@@ -48,15 +48,15 @@ package struct WindowNames: Sendable {
         digests.append(digest)
     }
 
-    /// Finds the names of one window in another, which it slides over.
+    /// Finds the names of one window in the preceding one.
     package struct Search {
         private let names: WindowNames
-        /// Behind what was found last.
+        /// The index after the last name found.
         private var next = 0
-        /// How many names were looked at and were not the ones.
+        /// How many names were compared without a match.
         package private(set) var misses = 0
-        /// How many names are looked at: enough to find by how much the window slid, and for a few
-        /// names that are new; not for all of them being new.
+        /// The limit of comparisons: enough to find how far the window slid and for a few new
+        /// names, but not for a window of new names only.
         private let most: Int
 
         init(in names: WindowNames) {
@@ -64,7 +64,7 @@ package struct WindowNames: Sendable {
             most = 8 * names.keys.count + 1_024
         }
 
-        /// Where a name stands; nil where it stands nowhere or the search went on for too long.
+        /// Returns the index of a name; nil if it is absent or the limit of comparisons is reached.
         package mutating func find(_ place: ResourceReference.Place, _ digest: UInt32) -> Int? {
             let found =
                 find(place, digest, in: next..<names.digests.count)

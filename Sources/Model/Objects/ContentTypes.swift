@@ -1,15 +1,15 @@
-// Content types of answers: what the place, the origin and the file name say.
+// Content types of responses: by role in the playlist, the origin's statement and the file name.
 import HLS
 import HTTP
 
-/// Content types by role, for what the origin mislabels.
+/// Content types by role, for resources that the origin mislabels.
 package enum ContentTypes {
     package static let playlist = "application/vnd.apple.mpegurl"
 
-    /// The type of a media answer.
+    /// Returns the type of a media response.
     ///
-    /// The place in the playlist comes first, then what the origin said, then the file name; markup
-    /// is never passed on as such, since it would run as ours.
+    /// The role in the playlist takes precedence, then the origin's type, then the file name.
+    /// Markup is never passed on as such, since it would run with our origin's rights.
     package static func media(_ resource: Resource, stated: String?) -> String {
         if resource.isMounted { return stated ?? "application/octet-stream" }
         switch resource.role {
@@ -23,8 +23,8 @@ package enum ContentTypes {
         return byName[resource.nameExtension] ?? fallback(resource.role)
     }
 
-    /// Whether a stated type is that of something to be seen or heard; an SVG is markup, and may hold
-    /// scripts.
+    /// True if a stated type is video, audio or an image; SVG is excluded, since it is markup and
+    /// may contain scripts.
     private static func isMedia(_ stated: String) -> Bool {
         guard let type = MediaType(stated) else { return false }
         return ["video", "audio", "image"].contains(type.type) && type.subtype != "svg+xml"

@@ -1,32 +1,32 @@
-// Titles of which only the head is kept: so many segments from the start; the rest is passed
-// through, or left to the player and the origin.
+// Titles of which only the first segments are stored; the rest is passed through, or fetched by the
+// player from the origin.
 package import HLS
 import HTTP
 
-/// Marks the links of one playlist that lead behind the head.
+/// Marks the links of one playlist that lead beyond the stored head.
 package struct KeptHead {
     private let count: Int
     private let leavesRest: Bool
     private var seen = 0
 
-    /// Says in a link that what it leads to is not kept.
+    /// Marks a link whose target is not to be stored.
     ///
-    /// A player that drops it gets the same bytes, and they are kept all the same.
+    /// A player that drops the mark gets the same bytes, but they are stored.
     private static let mark = "keep=0"
     package static let suffix = Array("?\(mark)".utf8)
-    /// The same behind a link that has a query.
+    /// The same for a link that already has a query.
     package static let furtherSuffix = Array("&\(mark)".utf8)
     private static let markBytes = Array(mark.utf8)
 
-    /// Nil where all is kept: without the setting, and of streams that go on growing, of which the
-    /// head is no beginning.
+    /// Nil where everything is stored: without the setting, and for a list that has not ended,
+    /// whose first segments are not its beginning.
     package init?(_ settings: ProxySettings, count: Int?, of body: [UInt8]) {
         guard let count, Self.hasEnd(body) else { return nil }
         self.count = count
         leavesRest = settings.leavesRestToOrigins
     }
 
-    /// Whether the list says that it is whole, on any line.
+    /// True if any line of the list starts with EXT-X-ENDLIST.
     private static func hasEnd(_ body: [UInt8]) -> Bool {
         let tag = Array("#EXT-X-ENDLIST".utf8)
         var end = body.count
@@ -37,17 +37,17 @@ package struct KeptHead {
         return false
     }
 
-    /// What becomes of a name in the list.
+    /// The kind of link that a name in the list gets.
     package enum Link {
-        /// A link to us.
+        /// A link to Sluice.
         case kept
-        /// A link to us that says that what it leads to is not kept: the link and `suffix`.
+        /// A link to Sluice with `suffix`, so that its target is not stored.
         case unkept
         /// The origin's URL.
         case origins
     }
 
-    /// Which link a name gets; to be asked of each, in their order.
+    /// Returns the link of a name; must be called once for each name, in list order.
     package mutating func link(of reference: ResourceReference) -> Link {
         guard reference.tag == .inf else { return .kept }
         seen += 1
@@ -55,7 +55,7 @@ package struct KeptHead {
         return leavesRest ? .origins : .unkept
     }
 
-    /// Whether a request is for what is not kept.
+    /// True if a request is marked as not to be stored.
     static func isUnkept(_ request: RequestHead) -> Bool {
         request.targetContains(markBytes)
             && request.queryItems.contains { $0.rawName == "keep" && $0.rawValue == "0" }

@@ -1,4 +1,4 @@
-// What the proxy knows of a stored object beside its bytes; lives as long as it is in memory.
+// What the proxy knows of a stored object besides its bytes; lives while the object is in memory.
 package import CachePolicy
 import HLS
 package import HTTP
@@ -7,26 +7,26 @@ package import Routing
 package import Store
 import Synchronization
 
-/// The decoded head of an object, its readers, and, for a playlist, what was read out of it.
+/// The decoded head of an object, its reuse rules and, for a playlist, the rewritten texts.
 package final class ObjectFacts: Sendable {
-    /// The head as it was decoded.
+    /// The decoded head.
     package let head: StoredHead
-    /// Of the object.
+    /// The generation of the object.
     package let generation: UInt64
-    /// When the head was asked for and came; nil for one that was read back from the disk.
+    /// When the head was requested and received; nil for one read back from the disk.
     package let times: SteadyTimes?
-    /// What the head says about reuse, by the kind of cache that it was stored by.
+    /// The reuse rules of the head, for the kind of cache that stored it.
     package let rules: ReuseRules
-    /// Parts of response heads that never change for this object.
+    /// The entity tag of responses, which never changes for this object.
     package let entityTag: String
-    /// Whether the origin calls it a document or program.
+    /// True if its content type is that of a document or program.
     package let isDocument: Bool
     /// The store's count of losses at which everything that the playlist names was stored.
     private let lossesWhenWhole = Atomic<Int>(-1)
     private let textOfHLS = Mutex<Bool?>(nil)
     private let playlist = Mutex<[RewriteKey: KeptPlaylist]>([:])
 
-    /// Field lines of answers, with what they depend on beside the stored head.
+    /// Field lines of responses, with what they depend on besides the stored head.
     private struct Lines: Sendable {
         let role: ResourceRole?
         let nameExtension: String
@@ -42,9 +42,9 @@ package final class ObjectFacts: Sendable {
         self.times = times
         rules = ReuseRules(head, kind: head.kind ?? .private)
         isDocument = head.kind == nil && !head.isPlaylist && head.isDocument
-        // Players resume with If-Range only on a strong tag that stays the same across restarts;
-        // the generation is one, where the origin gives none. Under HTTP's rules a tag is the
-        // origin's to give (RFC 9110 section 8.8.3).
+        // Players resume with If-Range only if the strong tag is the same across restarts. The
+        // generation is such a tag, where the origin gives none. In HTTP's own modes only the
+        // origin may set a tag (RFC 9110 section 8.8.3).
         if head.kind != nil {
             entityTag = EntityTag.parse(head.fields)?.description ?? ""
         } else if let given = EntityTag.strongText(head.fields) {
@@ -54,30 +54,30 @@ package final class ObjectFacts: Sendable {
         }
     }
 
-    /// Whether everything that the playlist names is known to be stored.
+    /// True if everything that the playlist names is known to be stored.
     ///
-    /// - Parameter losses: the store's count of them now.
-    /// - Returns: false where nobody has looked since the last loss.
+    /// - Parameter losses: the store's current count of losses.
+    /// - Returns: false if this was not checked since the last loss.
     package func isKeptWhole(losses: Int) -> Bool {
         lossesWhenWhole.load(ordering: .relaxed) == losses
     }
 
     /// Notes that everything that the playlist names was stored.
     ///
-    /// - Parameter losses: the store's count of them before that was found out.
+    /// - Parameter losses: the store's count of losses before the check.
     package func noteKeptWhole(losses: Int) {
         lossesWhenWhole.store(losses, ordering: .relaxed)
     }
 
-    /// Until when an inquiry's answer about the origins of what a playlist lacks is believed, in
-    /// nanoseconds of the monotonic clock.
+    /// Until when the answer of an inquiry about the origins of what the playlist lacks is reused,
+    /// in nanoseconds of the monotonic clock.
     private let originsAnsweredUntil = Atomic<Int64>(0)
-    /// The store's count of losses then: what the playlist lacks may have other origins since.
+    /// The store's count of losses then: since a loss, other origins may be needed.
     private let lossesWhenAnswered = Atomic<Int>(-1)
-    /// A crowd of players, or one that asks again, causes two inquiries a second at the most.
+    /// Limits inquiries to two a second, for a crowd of players or one that repeats its request.
     private static let answerLife = Interval.milliseconds(500)
 
-    /// Whether the origins of what the playlist lacks answered a moment ago.
+    /// True if the origins of what the playlist lacks answered within the last half second.
     package func haveOriginsAnswered(now: Monotonic, losses: Int) -> Bool {
         now.nanoseconds < originsAnsweredUntil.load(ordering: .relaxed)
             && lossesWhenAnswered.load(ordering: .relaxed) == losses
@@ -93,7 +93,8 @@ package final class ObjectFacts: Sendable {
         originsAnsweredUntil.store((now + Self.answerLife).nanoseconds, ordering: .relaxed)
     }
 
-    /// What conditions of requests are compared with; made each time, since hardly a request has any.
+    /// The validators that conditional requests are compared with; computed on each use, since few
+    /// requests are conditional.
     package var validators: Validators {
         Validators(
             etag: EntityTag(entityTag),
@@ -102,13 +103,13 @@ package final class ObjectFacts: Sendable {
                 ?? head.responseTime.seconds)
     }
 
-    /// Whether the whole body is a JSON text of HLS; nil until it has been looked at.
+    /// True if the whole body is an HLS JSON text; nil until it has been examined.
     package var isTextOfHLS: Bool? {
         get { textOfHLS.withLock { $0 } }
         set { textOfHLS.withLock { $0 = newValue } }
     }
 
-    /// The facts of an object, decoded on first use; nil if its head is not one of ours.
+    /// Returns the facts of an object, decoded on first use; nil if its head cannot be decoded.
     package static func of(_ object: StoredObject) -> ObjectFacts? {
         if let known = object.attachment { return known as? ObjectFacts }
         guard let head = StoredHead(encoded: object.head) else { return nil }
@@ -116,8 +117,8 @@ package final class ObjectFacts: Sendable {
         return object.attach(made) as? ObjectFacts
     }
 
-    /// The lasting field lines of answers for a resource, written once; nil where a field of the
-    /// origin's is ill-formed.
+    /// Returns the constant field lines of responses for a resource, written once; nil if one of
+    /// the origin's fields is malformed.
     package func lines(for resource: Resource, _ make: () -> WrittenFields?) -> WrittenFields? {
         let known = lines.withLock { $0 }
         if let known, known.role == resource.role, known.isMounted == resource.isMounted,
@@ -135,25 +136,24 @@ package final class ObjectFacts: Sendable {
 
     // MARK: Playlists
 
-    /// Whether the origin marked this as made for one viewer.
+    /// True if the origin marked this as made for one viewer (`private` or `no-store`).
     package var isOneViewers: Bool {
         let control = CacheControl(head.fields)
         return control.private != nil || control.noStore
     }
 
-    /// What a rewritten playlist depends on beside the stored bytes.
+    /// What a rewritten playlist depends on besides the stored bytes.
     package struct RewriteKey: Hashable, Sendable {
         package let session: SessionID
-        /// What stands before each written URL: origin and base path.
+        /// The prefix of each written URL: origin and base path.
         package let prefix: String
-        /// The list that the paths of links name, where it is not the one that is served.
+        /// The list that link paths name, if it is not the served one.
         package var list: ObjectKey?
-        /// What was made of the origin's text before its URIs were rewritten.
+        /// The form that the origin's text was brought into before its URIs were rewritten.
         package var form = PlaylistForm.origin
-        /// Scheme, host and base path of the absolute URLs in it, where texts for several hosts are
-        /// kept.
+        /// Scheme, host and base path of its absolute URLs, if texts for several hosts are kept.
         package var host: String?
-        /// Whether this is the gzip form.
+        /// True for the gzip form.
         package var isCompressed = false
 
         package init(
@@ -170,19 +170,20 @@ package final class ObjectFacts: Sendable {
         }
     }
 
-    /// A rewritten playlist held in memory.
+    /// Returns a rewritten playlist held in memory.
     package func prepared(_ key: RewriteKey) -> PreparedPlaylist? {
         playlist.withLock { $0[key]?.playlist }
     }
 
-    /// Whether a rewritten playlist of a session is held in memory.
+    /// True if a rewritten playlist of a session is held in memory.
     package func isPrepared(for session: SessionID) -> Bool {
         playlist.withLock { $0.keys.contains { $0.session == session } }
     }
 
-    /// The prepared text of a key; nil where it holds URLs with another host than `own`.
+    /// Returns the prepared text of a key; nil if it contains URLs with another host than `own`.
     ///
-    /// Those few texts are kept by host; `key` is then the one to keep a new text under.
+    /// Those few texts are kept per host; `key` is then changed to the one to keep a new text
+    /// under.
     package func prepared(_ key: inout RewriteKey, own: @autoclosure () -> String)
         -> PreparedPlaylist?
     {
@@ -194,8 +195,8 @@ package final class ObjectFacts: Sendable {
         return prepared(key)
     }
 
-    /// Keeps a rewritten playlist; at most eight sessions an object, so that many viewers of one
-    /// list do not pile up copies, and none where the budget of all objects is used up.
+    /// Keeps a rewritten playlist: at most eight per object, so that many viewers of one list do
+    /// not accumulate copies, and none if the budget of all objects is used up.
     package func keep(_ made: PreparedPlaylist, for key: RewriteKey, within budget: RewrittenBudget)
     {
         guard let kept = budget.admit(made) else { return }
@@ -211,8 +212,8 @@ package struct PreparedPlaylist: Sendable {
     package let bytes: [UInt8]
     package let facts: PlaylistFacts
     package let form: PlaylistForm
-    /// Scheme, host and base path of the absolute URLs that it holds beside relative ones; nil
-    /// where the key tells all.
+    /// Scheme, host and base path of its absolute URLs besides relative ones; nil where the key
+    /// determines the text.
     package var host: String?
 
     package init(bytes: [UInt8], facts: PlaylistFacts, form: PlaylistForm, host: String? = nil) {
@@ -223,7 +224,7 @@ package struct PreparedPlaylist: Sendable {
     }
 }
 
-/// A playlist that counts against the budget for as long as it is held.
+/// A playlist that counts against the budget while it is held.
 package final class KeptPlaylist: Sendable {
     package let playlist: PreparedPlaylist
     private let budget: RewrittenBudget
@@ -236,7 +237,7 @@ package final class KeptPlaylist: Sendable {
     deinit { budget.giveBack(playlist.bytes.count) }
 }
 
-/// The memory that rewritten playlists of all objects may take.
+/// The memory limit for the rewritten playlists of all objects.
 package final class RewrittenBudget: Sendable {
     private let limit: Int
     private let used = Atomic<Int>(0)
@@ -245,7 +246,7 @@ package final class RewrittenBudget: Sendable {
         self.limit = limit
     }
 
-    /// The playlist, counted; nil where there is no room.
+    /// Returns the playlist, counted against the budget; nil if it would exceed the limit.
     func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
         let size = playlist.bytes.count
         guard used.add(size, ordering: .relaxed).newValue <= limit else {

@@ -1,4 +1,4 @@
-// Who reads what, so that a flight knows when nobody wants its bytes any more.
+// The readers of objects, so that a flight stops when its bytes are no longer needed.
 import Synchronization
 
 /// The readers of all objects, by generation, since a descriptor may outlive the object's place in
@@ -6,22 +6,22 @@ import Synchronization
 ///
 /// Any thread may use it.
 package final class Readers: Sendable {
-    /// What one reader still wants.
+    /// The range that one reader still needs.
     private struct Interest {
         var position: Int64
         /// Exclusive; nil for the end of the body.
         let end: Int64?
     }
 
-    /// Names one reader.
+    /// Identifies one reader.
     package struct ID: Hashable, Sendable {
         fileprivate let number: UInt64
     }
 
-    /// A reader tells of its progress in steps of this many bytes.
+    /// A reader reports its progress in steps of this many bytes.
     package static let step: Int64 = 256 << 10
 
-    /// A flight that waits for readers to come near.
+    /// A flight that waits for readers to approach.
     private struct Watch {
         let positions: ClosedRange<Int64>
         let wake: @Sendable () -> Void
@@ -29,10 +29,11 @@ package final class Readers: Sendable {
 
     private struct Shared {
         var interests: [UInt64: [ID: Interest]] = [:]
-        /// Few: only flights that are held back have one.
+        /// Few: only paused flights have one.
         var watches: [UInt64: [Watch]] = [:]
 
-        /// Takes out the watches that an event fires; nil stands for a reader that left.
+        /// Removes and returns the watches that an event fires; a nil position means that a reader
+        /// left.
         mutating func fired(_ generation: UInt64, at position: Int64?) -> [Watch] {
             guard let waiting = watches[generation] else { return [] }
             let isFired = { (watch: Watch) in position.map(watch.positions.contains) ?? true }
@@ -47,7 +48,7 @@ package final class Readers: Sendable {
 
     package init() {}
 
-    /// One reader more.
+    /// Adds a reader.
     package func enter(_ generation: UInt64, from start: Int64, to end: Int64?) -> ID {
         let id = ID(number: last.add(1, ordering: .relaxed).newValue)
         let fired = shared.withLock { shared in
@@ -58,7 +59,7 @@ package final class Readers: Sendable {
         return id
     }
 
-    /// A reader has come this far.
+    /// Updates a reader's position.
     package func move(_ id: ID, of generation: UInt64, to position: Int64) {
         let fired = shared.withLock { shared in
             shared.interests[generation]?[id]?.position = position
@@ -67,7 +68,7 @@ package final class Readers: Sendable {
         for watch in fired { watch.wake() }
     }
 
-    /// One reader less.
+    /// Removes a reader.
     package func leave(_ id: ID, of generation: UInt64) {
         let fired = shared.withLock { shared in
             shared.interests[generation]?[id] = nil
@@ -77,13 +78,16 @@ package final class Readers: Sendable {
         for watch in fired { watch.wake() }
     }
 
-    /// Keeps what lies from an offset on for a reader that is on its way, until it is let go.
+    /// Reserves the bytes from an offset on for a reader that has not started, until the hold is
+    /// released.
     package func hold(_ generation: UInt64, from start: Int64) -> Hold {
         Hold(readers: self, generation: generation, id: enter(generation, from: start, to: nil))
     }
 
-    /// A reader's place before it is there: between the word of an object and its first read, what
-    /// is not kept would otherwise be given up with what the other readers have read.
+    /// A reader's registration before its first read.
+    ///
+    /// Between finding an object and reading it, bytes that are not stored would otherwise be
+    /// released along with what the other readers have read.
     package final class Hold: Sendable {
         private let readers: Readers
         private let generation: UInt64
@@ -98,17 +102,17 @@ package final class Readers: Sendable {
         deinit { readers.leave(id, of: generation) }
     }
 
-    /// The position of the reader that is furthest behind; nil where there is none.
+    /// Returns the position of the reader furthest behind; nil without readers.
     package func least(_ generation: UInt64) -> Int64? {
         shared.withLock { $0.interests[generation]?.values.lazy.map(\.position).min() }
     }
 
-    /// The number of readers now.
+    /// Returns the number of readers.
     package func count(_ generation: UInt64) -> Int {
         shared.withLock { $0.interests[generation]?.count ?? 0 }
     }
 
-    /// Whether any reader wants bytes from `watermark` on and is not so far ahead of it that it
+    /// True if any reader needs bytes from `watermark` on and is not so far ahead of it that it
     /// gets a flight of its own.
     package func isWanted(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Bool
     {
@@ -120,7 +124,8 @@ package final class Readers: Sendable {
         }
     }
 
-    /// How far the foremost reader has come that lives on a flight at `watermark`; nil for none.
+    /// Returns the position of the foremost reader that depends on a flight at `watermark`; nil if
+    /// none.
     package func lead(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Int64? {
         shared.withLock { shared in
             shared.interests[generation]?.values.lazy.filter { reader in
@@ -130,9 +135,9 @@ package final class Readers: Sendable {
         }
     }
 
-    /// Calls `wake` once, on any thread, when a reader is at one of `positions`, or one leaves.
+    /// Calls `wake` once, on any thread, when a reader reaches one of `positions`, or one leaves.
     ///
-    /// Where a reader is there already, or none is left, the call happens at once.
+    /// If a reader is there already, or there are no readers, `wake` is called immediately.
     package func watch(
         _ generation: UInt64, for positions: ClosedRange<Int64>,
         wake: @escaping @Sendable () -> Void

@@ -1,9 +1,9 @@
 package import HLS
 package import Retention
 
-/// What a resource of some role is to its title, for what the store lets go first.
+/// The retention kind of a resource's role, which decides what the store evicts first.
 extension RetentionKind {
-    /// The kind of a role; nil stands for an entry or a resource of a mount.
+    /// The kind for a role; nil means an entry or a resource of a mount.
     package init(of role: ResourceRole?) {
         self =
             switch role {

@@ -3,17 +3,17 @@ import HTTP
 package import Store
 
 extension ObjectFacts {
-    /// Whether an object and a response are the same representation (RFC 9110 section 8.8):
-    /// equal tags if both have one, else equal dates; and never another length.
+    /// True if an object and a response are the same representation (RFC 9110 section 8.8).
     ///
-    /// Without either only the bytes tell.
+    /// They are if their lengths do not differ and their entity tags are equal or, unless both have
+    /// one, their modification dates. Without either, only comparing the bytes would tell.
     package static func isSame(_ object: StoredObject, as head: StoredHead, total: Int64?) -> Bool {
         guard let stored = ObjectFacts.of(object)?.head, !stored.isPlaylist else { return false }
-        // The bytes of a part that is only passed on stand in no known place.
+        // The position of a part that is only passed on is unknown.
         guard stored.status != .partialContent, head.status != .partialContent else { return false }
         if let known = object.total, let total, known != total { return false }
         if stored.kind != nil {
-            // Only a strong validator tells that parts belong together (RFC 9111 section 3.4).
+            // Only a strong validator proves that parts belong together (RFC 9111 section 3.4).
             guard let known = stored.strongValidator else { return false }
             return known == head.strongValidator
         }

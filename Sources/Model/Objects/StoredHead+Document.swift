@@ -2,8 +2,8 @@ package import CachePolicy
 import HTTP
 
 extension StoredHead {
-    /// Whether the origin says that this is a document or program, and no media: what a page of
-    /// another site has no need to read.
+    /// True if the origin calls this a document or program rather than media: pages of other sites
+    /// have no need to read it.
     package var isDocument: Bool {
         guard let type = fields.first(.contentType).flatMap(MediaType.init) else { return false }
         return Self.documents.contains("\(type.type)/\(type.subtype)")

@@ -1,17 +1,18 @@
-// The decision about what is stored for a resource, as values: requests act on it, `why` shows it.
+// How a stored object may be used for a resource, as values: requests act on them, `why` shows
+// them.
 package import CachePolicy
 import HLS
 package import HTTP
 package import Posix
 package import Store
 
-/// What a stored object is good for in a resource's place.
+/// How a stored object is used for a resource.
 package enum StoredUse: Equatable {
-    /// Served as it is or in part.
+    /// Served unchanged, whole or in part.
     case media
-    /// A playlist or JSON text, read and rewritten for each session.
+    /// A playlist or JSON text, parsed and rewritten for each session.
     case text
-    /// Not at all.
+    /// Not used.
     case unusable(Fault)
 
     /// Why a stored object is not used.
@@ -20,7 +21,7 @@ package enum StoredUse: Equatable {
         case noPlaylist
         case halfDecoded
 
-        /// The reason for people.
+        /// The reason as text.
         package var text: String {
             switch self {
             case .halfText: "half a text cannot be read"
@@ -32,12 +33,12 @@ package enum StoredUse: Equatable {
 }
 
 extension Resource {
-    /// What an object that was found under the key is good for.
+    /// Returns how an object found under the key is used.
     package func use(of object: StoredObject, _ facts: ObjectFacts) -> StoredUse {
         use(of: facts, isComplete: object.isComplete, total: object.total)
     }
 
-    /// What an object with these facts is good for; `total` is its length, where that is known.
+    /// Returns how an object with these facts is used; `total` is its length, if known.
     package func use(of facts: ObjectFacts, isComplete: Bool, total: Int64?) -> StoredUse {
         if facts.head.isPlaylist || role == .json {
             return isComplete ? .text : .unusable(.halfText)
@@ -47,22 +48,23 @@ extension Resource {
         return .media
     }
 
-    /// Whether what is no playlist is reusable for as long as it is kept, told without the question
-    /// that `Freshness` would answer so: nearly every hit is one of those.
+    /// True if a stored response that is not a playlist stays fresh while it is stored; decides
+    /// nearly every hit without a `Freshness.Question`, which would give the same answer.
     package var holdsWhileKept: Bool {
         guard case .media = policy else { return false }
         switch role {
-        // HTTP decides of these, always or in live streams.
+        // HTTP decides for these, always or in live streams.
         case .json?, .key?: return false
         default: return true
         }
     }
 
-    /// The question of what may serve where the origin fails.
+    /// Returns the question whether a stored response may be used when the origin fails.
     package func question(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
         -> Freshness.Question
     {
-        // What playback leaves to HTTP is decoded for one user; others need the shared rules.
+        // Where playback defers to HTTP, the facts have the rules of a private cache; several users
+        // need the shared rules.
         let rules =
             facts.head.kind == nil && asked.isShared
             ? ReuseRules(facts.head, kind: .shared) : facts.rules
@@ -71,10 +73,10 @@ extension Resource {
             now: asked.now, steadyAge: asked.steadyAge(of: facts))
     }
 
-    /// The question of what may be used as it is.
+    /// Returns the question whether a stored response may be used without revalidation.
     ///
-    /// Playlists say themselves how long they hold; steering manifests and asset lists do not, and
-    /// change by the minute: HTTP decides.
+    /// Playlists imply their own freshness; steering manifests and asset lists do not and change by
+    /// the minute, so HTTP decides for them.
     package func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
         -> Freshness.Question
     {
@@ -84,11 +86,12 @@ extension Resource {
     }
 }
 
-/// What a decision needs to know of the request and of us.
+/// What a freshness decision depends on besides the stored response: the request, the time and the
+/// kind of cache.
 package struct Asked: Sendable {
     package let fields: Fields
     package var now: WallTime
-    /// The same by the monotonic clock; nil where it was not read.
+    /// The same time by the monotonic clock; nil if it was not read.
     package var steadyNow: Monotonic?
     package let isShared: Bool
 

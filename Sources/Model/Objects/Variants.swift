@@ -1,10 +1,11 @@
-// Variants of one URL in the store: found by what a request selects, noted when a response names
-// the fields that select (RFC 9111 section 4.1).
+// Variants of one URL in the store: selected by the request, recorded when a response lists its
+// selecting fields in Vary (RFC 9111 section 4.1).
 package import CachePolicy
 import Routing
 package import Store
 
-/// The decoded index of an object that stands for its variants; lives as long as it is in memory.
+/// The decoded variant index that is stored under a primary key; lives while the object is in
+/// memory.
 final class VariantFacts: Sendable {
     package let index: VariantIndex
 
@@ -12,7 +13,7 @@ final class VariantFacts: Sendable {
         self.index = index
     }
 
-    /// The index that an object holds; nil where it holds a response.
+    /// Returns the index that an object contains; nil if it is a response.
     package static func of(_ object: StoredObject) -> VariantFacts? {
         if let known = object.attachment { return known as? VariantFacts }
         guard let index = VariantIndex(encoded: object.head) else { return nil }
@@ -21,7 +22,7 @@ final class VariantFacts: Sendable {
 }
 
 extension Resource {
-    /// What the key text of a variant ends with: a digest, since the values are the clients'.
+    /// Returns the end of a variant's key text: a digest, since the values come from clients.
     func variantMark(_ set: SelectingFields) -> String {
         let digest = SHA256Digest.of(
             set.names.joined(separator: ",") + "\n" + set.text(of: forwardedFields))
@@ -30,17 +31,18 @@ extension Resource {
         return String(decoding: mark, as: UTF8.self)
     }
 
-    /// The key that a response which names these fields is stored under for this request.
+    /// Returns the key that a response with these selecting fields is stored under for this
+    /// request.
     package func cacheKey(selectedBy set: SelectingFields) -> CacheKey {
         set.isEmpty || set.isAny ? cacheKey.primary : cacheKey.selected(by: variantMark(set))
     }
 
-    /// The resource by the key that its response was stored under.
+    /// Returns the resource under the key that its response was stored under.
     package func stored(as object: StoredObject) -> Resource {
         object.url == keyText ? self : changing { $0.cacheKey = CacheKey(text: object.url) }
     }
 
-    /// Whether a stored response is one that this request selects.
+    /// True if this request selects a stored response.
     package func selects(_ head: StoredHead, in object: StoredObject) -> Bool {
         let selected = cacheKey(selectedBy: SelectingFields(head.fields))
         return object.url == (selected == cacheKey ? keyText : selected.text)
@@ -48,22 +50,23 @@ extension Resource {
 }
 
 extension CacheKey {
-    /// The key of the variant with this mark.
+    /// Returns the key of the variant with this mark.
     package func selected(by mark: String) -> CacheKey {
         primary.changing { $0.variant = mark }
     }
 }
 
-/// What a lookup under HTTP's rules found.
+/// The result of a lookup under HTTP's rules.
 package enum Selected {
     case object(StoredObject, ObjectFacts, Resource)
-    /// There are variants, but none that the request selects; those with a tag may be asked about.
+    /// There are variants, but the request selects none; those with an entity tag may be
+    /// revalidated.
     case otherVariants(VariantIndex, Resource)
     case nothing
 }
 
 extension ObjectStore {
-    /// Finds what is stored for a request.
+    /// Finds the stored response for a request.
     package func select(_ resource: Resource) -> Selected {
         guard let object = lookup(resource.key) else { return .nothing }
         if let facts = ObjectFacts.of(object) { return .object(object, facts, resource) }
@@ -78,7 +81,7 @@ extension ObjectStore {
             guard let found = lookup(variant.key), let facts = ObjectFacts.of(found) else {
                 continue
             }
-            // Of several that fit, the latest (RFC 9111 section 4.1).
+            // The latest of several that match (RFC 9111 section 4.1).
             if let best, best.1.head.responseTime > facts.head.responseTime { continue }
             best = (found, facts, variant)
         }
@@ -90,8 +93,8 @@ extension ObjectStore {
             index, resource.changing { $0.cacheKey = resource.cacheKey(selectedBy: first) })
     }
 
-    /// Where nothing but the language selects, the variant in the one language that the client
-    /// wants most: the origin has it, so it could choose no better one.
+    /// Returns the variant in the client's preferred language, if the language is the only
+    /// selecting field: no other variant at the origin could be preferred.
     private func preferredLanguage(
         _ resource: Resource, _ index: VariantIndex
     ) -> (StoredObject, ObjectFacts, Resource)? {
@@ -106,7 +109,7 @@ extension ObjectStore {
         return (object, facts, variant)
     }
 
-    /// Notes a variant that was just published; blocks for a small file where it is a new one.
+    /// Adds a newly published variant to the index; blocks to write a small file if it is new.
     package func note(
         _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
     ) {
@@ -121,13 +124,13 @@ extension ObjectStore {
         let description = ObjectDescription(
             key: key, url: primary, role: object.role, head: index.encoded, total: 0,
             created: head.responseTime, isStorable: true)
-        // Where the disk refuses, the variant is not found again: a miss, nothing worse.
+        // If the disk refuses, the variant is not found again: a miss, nothing worse.
         guard let made = try? create(description) else { return }
         try? publish(made)
         finish(made)
     }
 
-    /// Takes out what is stored under a key, with all its variants.
+    /// Removes what is stored under a key, with all its variants.
     package func removeWithVariants(_ primary: CacheKey) {
         let key = ObjectKey(primary)
         if let object = lookup(key), let facts = VariantFacts.of(object) {

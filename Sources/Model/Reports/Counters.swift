@@ -1,4 +1,4 @@
-// What the daemon counts, each counter with its prose: `/metrics` and `sluice stats` print this.
+// The daemon's counters, each with its description: `/metrics` and `sluice stats` print them.
 import Histogram
 package import Logging
 package import Posix
@@ -69,7 +69,7 @@ package final class Counters: Sendable {
             }
         }
 
-        /// What is counted, in one line.
+        /// What is counted, in one sentence.
         package var help: String {
             switch self {
             case .requests: "Requests from players that were routed."
@@ -117,7 +117,8 @@ package final class Counters: Sendable {
         }
     }
 
-    // Each counter on its own heap cell: loops that add to different ones do not share a line.
+    // Each counter is a heap object of its own, so that loops adding to different counters do not
+    // share a cache line.
     private final class Cell: Sendable {
         let value = Atomic<Int64>(0)
     }
@@ -129,12 +130,14 @@ package final class Counters: Sendable {
             lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
             numberOfSignificantValueDigits: .two))
 
-    /// The longest time that one piece of work held a loop, in nanoseconds; 0 if none was too long.
+    /// The longest time that one piece of work blocked a loop, in nanoseconds; 0 if none exceeded
+    /// the limit.
     private let longestHold = Atomic<Int64>(0)
 
     package init() {}
 
-    /// Counts each piece of work that held a loop for too long, and logs it at debug.
+    /// Returns an observer that counts each piece of work that blocked a loop for too long, and
+    /// logs it at debug level.
     package func loopHoldObserver(log: Logger) -> LoopHold.Observer {
         { [self] hold in
             add(.loopHolds)
@@ -147,10 +150,10 @@ package final class Counters: Sendable {
         }
     }
 
-    /// The longest time that one piece of work held a loop, in whole milliseconds.
+    /// The longest time that one piece of work blocked a loop, in whole milliseconds.
     package var longestLoopHold: Int64 { longestHold.load(ordering: .relaxed) / 1_000_000 }
 
-    /// Counts one.
+    /// Adds 1 to a counter.
     package func add(_ name: Name) {
         cells[name.rawValue].value.wrappingAdd(1, ordering: .relaxed)
     }
@@ -160,7 +163,7 @@ package final class Counters: Sendable {
         cells[name.rawValue].value.wrappingAdd(amount, ordering: .relaxed)
     }
 
-    /// The counter's value now.
+    /// Returns a counter's current value.
     package func value(of name: Name) -> Int64 {
         cells[name.rawValue].value.load(ordering: .relaxed)
     }

@@ -1,30 +1,30 @@
-// Reads JSON texts that clients of the API send (RFC 8259), with a limit to their depth.
+// Parses JSON texts that API clients send (RFC 8259); nesting depth is limited.
 //
-// Not Foundation's decoder: that loses the order of members and the place of a fault, and takes seven times
-// as long for values of any shape (decision 19).
+// Not Foundation's decoder: it loses the order of members and the position of an error, and takes
+// seven times as long for values of any shape (decision 19).
 import Numbers
 
-/// Why a text is no JSON.
+/// A JSON syntax error.
 package struct JSONFault: Error, Equatable, CustomStringConvertible {
     package let message: String
-    /// Bytes before the place where it was noticed.
+    /// The number of bytes before the position where it was noticed.
     package let offset: Int
 
     package var description: String { "\(message) at byte \(offset)" }
 }
 
 extension JSONValue {
-    /// Reads one value.
+    /// Parses one value.
     ///
-    /// - Parameter text: UTF-8; nothing but blanks may stand around the value.
-    /// - Throws: `JSONFault` with the place of the first fault.
+    /// - Parameter text: UTF-8; only whitespace may surround the value.
+    /// - Throws: `JSONFault` with the position of the first error.
     package init(parsing text: [UInt8]) throws(JSONFault) {
         var reader = JSONReader(text)
         self = try reader.value(depth: 0)
         try reader.end()
     }
 
-    /// The value of a member; nil where there is none or this is no object.
+    /// Returns the value of a member; nil if it is absent or this is not an object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value
@@ -53,7 +53,7 @@ private struct JSONReader {
     private let text: [UInt8]
     private var offset = 0
 
-    /// Deeper texts are refused: each level costs stack.
+    /// Deeper texts are rejected: each level uses stack.
     private static let deepest = 32
 
     init(_ text: [UInt8]) { self.text = text }
@@ -191,7 +191,7 @@ private struct JSONReader {
         }
     }
 
-    /// The scalar of `XXXX`, or of a pair of surrogates.
+    /// Parses the scalar of `XXXX`, or of a surrogate pair.
     private mutating func scalar() throws(JSONFault) -> Unicode.Scalar {
         let first = try unit()
         if let scalar = Unicode.Scalar(first) { return scalar }

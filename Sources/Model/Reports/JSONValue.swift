@@ -1,14 +1,14 @@
 // JSON texts of the daemon's own pages (RFC 8259).
 //
-// Not Foundation's encoder: members stay in the order given, which it cannot promise (decision 19).
+// Not Foundation's encoder: members keep their order, which it cannot promise (decision 19).
 import Numbers
 
-/// A value to be written.
+/// A JSON value.
 package indirect enum JSONValue: Sendable, Equatable {
     case null
     case truth(Bool)
     case number(Int64)
-    /// Written with at most three digits behind the point; not finite ones as null.
+    /// Written with at most three decimal places; null if not finite or too large.
     case fraction(Double)
     case text(String)
     case list([JSONValue])
@@ -25,15 +25,15 @@ package indirect enum JSONValue: Sendable, Equatable {
         }
     }
 
-    /// A number, or null.
+    /// Returns a number, or null.
     package static func optional(_ number: Int64?) -> JSONValue { number.map(Self.number) ?? .null }
 
-    /// A fraction, or null.
+    /// Returns a fraction, or null.
     package static func optional(_ fraction: Double?) -> JSONValue {
         fraction.map(Self.fraction) ?? .null
     }
 
-    /// The value as one line of text without its end.
+    /// The value as one line of text without a line end.
     package var encoded: String {
         var output = ""
         append(to: &output)
@@ -88,7 +88,8 @@ package indirect enum JSONValue: Sendable, Equatable {
             case "\n": output += "\\n"
             case "\r": output += "\\r"
             case "\t": output += "\\t"
-            // Control characters, and the line ends of JavaScript that are none of JSON.
+            // Control characters, and the line terminators of JavaScript that JSON permits in
+            // strings.
             case "\u{0}"..."\u{1F}", "\u{7F}", "\u{2028}", "\u{2029}":
                 output += "\\u" + String(scalar.value, radix: 16, width: 4)
             default: output.unicodeScalars.append(scalar)

@@ -1,13 +1,13 @@
-// A request that cannot be served: whose fault it is, what was wrong and what to do.
+// The failure of a request: who caused it, what went wrong and what to do.
 import Glibc
 package import HTTP
 package import Upstream
 
-/// One failure, ready to be an answer.
+/// A failure with everything needed for the error response.
 ///
-/// Texts hold no secrets: URLs in them are redacted.
+/// Texts contain no secrets: URLs in them are redacted.
 package struct ProxyFailure: Error, Sendable, Equatable {
-    /// Who has to act.
+    /// The party that has to act.
     package enum Fault: String, Sendable, CaseIterable {
         case client
         case origin
@@ -15,21 +15,21 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     }
 
     package let fault: Fault
-    /// The status to answer with.
+    /// The status of the response.
     package let status: HTTPStatus
-    /// One sentence for a person.
+    /// One sentence for the user.
     package let message: String
-    /// The status the origin gave, if it answered at all.
+    /// The status that the origin responded with, if it did.
     package let originStatus: HTTPStatus?
-    /// True when the origin could not be reached or did not work, so that stale content may serve.
+    /// True if the origin was unreachable or did not work, so that a stale response may be served.
     package let allowsStale: Bool
     /// The length of the representation, for a 416.
     package let total: Int64?
-    /// Seconds after which the origin wants to be asked again, where it said so.
+    /// The origin's Retry-After in seconds, if it sent one.
     package var retryAfter: Int64?
-    /// Whether no page may read the answer, not even its status.
+    /// True if no web page may read the response, not even its status.
     package var isHiddenFromPages = false
-    /// What went wrong on the way to the origin, in the words of RFC 9209.
+    /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
 
     package init(
@@ -44,18 +44,19 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         self.total = total
     }
 
-    /// What was to be kept finds no room: a full disk, a small budget, or all of it pinned.
+    /// The response cannot be stored: the disk is full, the budget is too small, or everything is
+    /// pinned.
     package static let noRoom = ProxyFailure(
         .us, .insufficientStorage,
         "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
 
-    /// Seconds after which a slot may have come free: a segment or two.
+    /// Seconds after which a slot may be free: a segment or two.
     private static let slotPause: Int64 = 5
 
-    /// The body of the answer: one line.
+    /// The body of the response: one line.
     package var text: String { "\(fault.rawValue) error: \(message)\n" }
 
-    /// What a failed transfer means to the player.
+    /// Makes the failure of a transfer.
     package init(_ error: UpstreamError, subject: String) {
         let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
         let message = "\(subject): \(error.message)\(advice)"
@@ -80,16 +81,16 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         proxyError = error.proxyError
     }
 
-    /// The `Proxy-Status` of the answer; nil where nothing went wrong behind us.
+    /// The `Proxy-Status` of the response; nil if nothing failed upstream.
     package var proxyStatus: ProxyStatus? {
         let error = status == .loopDetected ? .proxyLoopDetected : proxyError
         guard error != nil || (fault == .origin && originStatus != nil) else { return nil }
         return ProxyStatus(proxy: "sluice", error: error, receivedStatus: originStatus)
     }
 
-    /// An origin's answer that is neither content nor a redirect.
+    /// Makes the failure for an origin's response that is neither content nor a redirect.
     package init(originStatus status: HTTPStatus, subject: String) {
-        // A 304 that nobody asked for is as little an answer as a 500.
+        // An unrequested 304 is as useless as a 500.
         let isServerError = status.rawValue >= 500 || status == .notModified
         self.init(
             .origin, isServerError ? .badGateway : status,
@@ -106,7 +107,7 @@ extension UpstreamError {
         case .connect: connectError
         case .proxy, .interface: .destinationUnavailable
         case .connectTimeout: .connectionTimeout
-        // A handshake that broke may succeed next time; an untrusted certificate will not.
+        // A broken handshake may succeed next time; an untrusted certificate will not.
         case .tls: isRetryable ? .tlsProtocolError : .tlsCertificateError
         case .firstByteTimeout: .httpResponseTimeout
         case .stalled: .connectionReadTimeout
@@ -133,7 +134,7 @@ extension UpstreamError {
 }
 
 extension ProxyFailure {
-    /// Too many long texts wait to be read.
+    /// Too many long texts are waiting for a text thread.
     package static var textsWait: ProxyFailure {
         var failure = ProxyFailure(
             .us, .serviceUnavailable,
@@ -144,7 +145,7 @@ extension ProxyFailure {
 }
 
 extension ProxyFailure {
-    /// Whether asking again would bring the same answer.
+    /// True if a repeated request would fail in the same way.
     package var isForGood: Bool {
         if fault == .client { return true }
         guard let originStatus else { return false }
@@ -152,6 +153,6 @@ extension ProxyFailure {
             && originStatus.rawValue != 408 && originStatus.rawValue != 429
     }
 
-    /// Whether the origin answered well, with what cannot be used.
+    /// True if the origin responded 200 with content that cannot be used.
     package var isOfContent: Bool { fault == .origin && originStatus == .ok }
 }

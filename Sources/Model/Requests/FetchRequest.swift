@@ -1,25 +1,25 @@
-// What a request asks of the flights, and what it hears back.
+// Requests for a flight, and its replies.
 package import CachePolicy
 package import HTTP
 package import Store
 import Synchronization
 package import Upstream
 
-/// The bytes that are wanted of a resource.
+/// The requested bytes of a resource.
 package enum Wanted: Sendable, Equatable {
     /// From `start` up to `end`, exclusive; nil for the end of the body.
     case span(start: Int64, end: Int64?)
-    /// The last bytes of a body whose length is not known yet.
+    /// The last bytes of a body whose length is unknown.
     case suffix(Int64)
 
     package static let whole = Wanted.span(start: 0, end: nil)
 
-    /// The first byte; 0 where only the last ones are wanted, whose place is not known.
+    /// The first byte; 0 for a suffix, whose position is unknown.
     package var start: Int64 {
         if case .span(let start, _) = self { start } else { 0 }
     }
 
-    /// Whether all from the first byte on is wanted.
+    /// True if everything from the first byte on is requested.
     package var isOpen: Bool { if case .span(_, nil) = self { true } else { false } }
 
     /// The value of the Range field; nil for the whole body.
@@ -34,18 +34,18 @@ package enum Wanted: Sendable, Equatable {
 }
 
 extension Wanted {
-    /// Byte positions from here on mean that the end is not known (RFC 8673 section 2.2).
+    /// Byte positions from here on mean an open end (RFC 8673 section 2.2).
     package static let openEnd = Int64(1) << 53 - 1
 
-    /// Bytes beside a hole that are asked for again, at most, to compare them with what is stored.
+    /// The most bytes next to a hole that are fetched again to compare them with the stored ones.
     package static let overlapLimit: Int64 = 8 << 10
 }
 
-/// When a request wants its answer.
+/// When a request gets its reply.
 package enum Delivery: Sendable {
-    /// As soon as the head and, where the type is open, the first bytes are there.
+    /// As soon as the head has arrived and, where the type must be sniffed, the first bytes.
     case head
-    /// When the body is whole, as playlists need.
+    /// When the body is complete, as playlists need.
     case completion
 }
 
@@ -53,16 +53,16 @@ package enum Delivery: Sendable {
 package struct FetchRequest: Sendable {
     package let resource: Resource
     package let wanted: Wanted
-    /// The generation whose hole is to be filled; nil for whatever the origin has.
+    /// The object whose hole is to be filled; nil for any representation.
     package var object: StoredObject?
-    /// True asks the origin whether `object` is still right.
+    /// True if `object` is to be revalidated.
     package var revalidates = false
     package let delivery: Delivery
     package let lane: Lane
-    /// True where no player has asked for it yet.
+    /// True if no player has requested it yet.
     package var isAhead = false
     package var terms = Terms()
-    /// The budget of the player request that it is made for; nil gives it one of its own.
+    /// The budget of the player request that causes the fetch; nil creates a separate one.
     package var budget: OriginBudget?
 
     package init(
@@ -81,52 +81,53 @@ package struct FetchRequest: Sendable {
         self.budget = budget
     }
 
-    /// What HTTP's rules add to a request.
+    /// What HTTP's rules add to a fetch.
     package struct Terms: Sendable {
-        /// HEAD asks for the head alone.
+        /// HEAD fetches the head alone.
         package var method = HTTPMethod.get
-        /// The client's own conditions, where the origin is to judge them; its 304 is passed on.
+        /// The client's own conditions, if the origin is to evaluate them; its 304 is passed on.
         package var conditions = Fields()
-        /// Entity tags of stored variants, any of which may be the answer.
+        /// Entity tags of stored variants, any of which the origin may select.
         package var tags: [VariantIndex.Variant] = []
-        /// True where the list that is wanted is one that answers the delivery directives.
+        /// True if the list must satisfy the delivery directives.
         package var isDelivery = false
-        /// True where no other request's answer may be used, and none may use this one's.
+        /// True if the fetch must neither use another request's response nor share its own.
         package var isAlone = false
-        /// True where a stale response will serve if the origin answers with a 5xx.
+        /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
-        /// The object whose rest is wanted, where that goes into another one.
+        /// The object whose rest is fetched, if the rest is stored in a separate object.
         package var rest: StoredObject?
-        /// Told of interim answers (RFC 9110 section 15.2), on the upstream loop.
+        /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
         package var interim: (@Sendable (ResponseHead) -> Void)?
     }
 }
 
-/// What became of it.
+/// The result of a fetch.
 package enum FetchReply: Sendable {
     case object(StoredObject, FetchOutcome)
-    /// The origin said that the object which was asked about is still right.
+    /// The origin responded that the revalidated object is unchanged.
     case notModified(StoredObject)
-    /// An answer without content, for the one that asked: to HEAD, or to its own condition.
+    /// A response without content, for this request only: to HEAD, or to the client's own
+    /// condition.
     case head(StoredHead, length: String?)
     case failure(ProxyFailure)
 }
 
-/// How an object was come by.
+/// How an object was obtained.
 package struct FetchOutcome: Sendable {
-    /// True when another request's flight was joined.
+    /// True if another request's flight was joined.
     package let isCollapsed: Bool
-    /// True when it was stored already, and nobody was asked.
+    /// True if it was stored already, so that no origin was contacted.
     package var wasStored = false
     /// The origin's status.
     package let status: HTTPStatus
-    /// Why it is not kept; nil if it is.
+    /// Why it is not stored; nil if it is.
     package let notStored: Storability.NoStoreReason?
-    /// Fields that are not kept and belong to the answer which brought them.
+    /// Fields that are not stored and belong only to the response that delivered them.
     package var onlyHere = Fields()
-    /// True where the bytes were seen to go on behind those of another object.
+    /// True if the bytes were verified to continue those of another object.
     package var isProvenRest = false
-    /// Keeps the bytes that were asked for until a reader of them is there.
+    /// Holds the requested bytes until their reader has started.
     package var hold: Readers.Hold?
 
     package init(
@@ -144,7 +145,7 @@ package struct FetchOutcome: Sendable {
     }
 }
 
-/// Names a request, so that it can be taken back.
+/// Identifies a request, so that it can be withdrawn.
 package struct FetchID: Hashable, Sendable {
     private static let last = Atomic<UInt64>(0)
     private let number: UInt64

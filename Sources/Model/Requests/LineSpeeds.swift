@@ -1,8 +1,9 @@
-// How fast stored media goes to players: not faster than the line, where that is asked for.
+// How fast stored media is sent to players: no faster than the line to the origin, if so
+// configured.
 //
-// A player that adapts takes the time of a segment for the speed of the line. What comes from the
-// store at the speed of memory makes it choose a rendition that the line cannot carry, and the next
-// segment that is not stored stalls it.
+// An adaptive player takes the download time of a segment as the speed of the line. Segments from
+// the store, at the speed of memory, make it choose a rendition that the line cannot carry, and the
+// next segment that is not stored stalls it.
 import CachePolicy
 import Lookahead
 package import Posix
@@ -12,27 +13,27 @@ import Synchronization
 package enum Pace: Sendable, Hashable {
     /// As fast as players take it.
     case off
-    /// As fast as the line to its origin was seen to be; at once where that is not known, or where
-    /// the origin cannot be reached.
+    /// As fast as the measured line to its origin; unlimited where that is unknown or the origin is
+    /// unreachable.
     case line
-    /// So many bytes a second for each answer.
+    /// This many bytes a second for each response.
     case rate(Int64)
 }
 
-/// How fast single transfers for players were of late, by origin.
+/// The recent speed of single transfers for players, by origin.
 ///
 /// Any thread may use it.
 package final class LineSpeeds: Sendable {
-    /// Transfers shorter than this say more of round trips than of the line, in bytes.
+    /// Shorter transfers measure round trips rather than the line; in bytes.
     private static let shortest: Int64 = 1 << 16
-    /// Seconds of transfer after which a sample weighs half: a few segments.
+    /// Seconds of transfer after which the weight of a sample has halved: a few segments.
     private static let halfLife = 4.0
 
     private let speeds = Mutex(RecentMap<String, Goodput>(capacity: 512))
 
     package init() {}
 
-    /// Takes note of a body that came for a player.
+    /// Adds the measurement of a body that was transferred for a player.
     package func note(_ bytes: Int64, within time: Interval, from host: String) {
         guard bytes >= Self.shortest, time > .zero else { return }
         speeds.withLock { speeds in
@@ -42,7 +43,7 @@ package final class LineSpeeds: Sendable {
         }
     }
 
-    /// Bytes a second; nil where nothing was measured.
+    /// Returns bytes a second; nil if nothing was measured.
     package func speed(to host: String) -> Double? {
         speeds.withLock { $0[host]?.bytesPerSecond }
     }

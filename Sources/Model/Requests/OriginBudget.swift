@@ -1,15 +1,16 @@
-// What one player request may cost its origins: requests, bytes and seconds.
+// What one player request may cost its origins: requests, bytes and time.
 //
 // The budget belongs to the player's request and not to a transfer: every fetch that the request
 // causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
 // revalidation or a search for a URL whose token has expired. A flight that several requests share
-// draws on the budget of the request that started it; once that may ask no more, on the budget of
-// one that joined and may.
+// revalidation or a search for a URL whose token has expired. A flight that several requests share
+// draws on the budget of the request that started it; once that is used up, on the budget of a
+// request that joined and may still send requests.
 //
 // | what | bound |
 // |---|---|
-// | requests to origins | 24, and one more for each 64 KiB received for the first time |
-// | bytes received again | 1 MiB, and twice what was received for the first time |
+// | requests to origins | 24, and one more for each 64 KiB of new bytes |
+// | bytes received again | 1 MiB, and twice the number of new bytes |
 // | failures in a row | `ProxySettings.retries` without a new byte |
 // | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
 // | seconds until the answer | `ProxySettings.answerLimit` |
@@ -18,12 +19,12 @@ package import Store
 import Synchronization
 package import Upstream
 
-/// The rules, as a value: told what happens, and when.
+/// The budget's rules as a value; events and their times are passed in.
 package struct OriginAllowance: Sendable {
     /// The numbers of the table above.
     package struct Limits: Sendable {
         package var requests: Int64 = 24
-        /// New bytes that pay for another request.
+        /// New bytes that allow one more request.
         var bytesPerRequest: Int64 = 64 << 10
         var repeatedBytes: Int64 = 1 << 20
         /// Bytes received again that each new byte allows.
@@ -39,20 +40,20 @@ package struct OriginAllowance: Sendable {
             self.repeatedPerNewByte = repeatedPerNewByte
         }
 
-        /// For what no player waits for: a download may be interrupted often.
+        /// For fetches that no player waits for: a download may be interrupted often.
         package static let ahead = Limits(requests: 256)
     }
 
     private var limits: Limits
     /// Requests sent, redirects included.
     package private(set) var requests: Int64 = 0
-    /// Bytes that were received for the first time.
+    /// Bytes received for the first time.
     private(set) var newBytes: Int64 = 0
     /// Bytes that had been received before.
     private(set) var repeatedBytes: Int64 = 0
     /// Attempts that failed since the last new byte.
     package private(set) var failuresInARow = 0
-    /// When the last new byte came, or the request began.
+    /// When the last new byte was received, or the request began.
     package private(set) var lastProgress: Monotonic
     /// When the first request was sent; nil before.
     package private(set) var firstAskedAt: Monotonic?
@@ -67,27 +68,27 @@ package struct OriginAllowance: Sendable {
         lastProgress = now
     }
 
-    /// Whether another request to an origin may be sent.
+    /// True if another request to an origin may be sent.
     package var mayAsk: Bool {
         requests < limits.requests + newBytes / limits.bytesPerRequest && mayRepeat
     }
 
-    /// Whether no more was received again than the budget allows.
+    /// True if the bytes received again are within the budget.
     private var mayRepeat: Bool {
         repeatedBytes <= limits.repeatedBytes + limits.repeatedPerNewByte * newBytes
     }
 
-    /// Allows more requests, for a player request that asks for several things at once.
+    /// Allows more requests, for a player request that needs several resources.
     package mutating func allow(requests: Int) { limits.requests += Int64(requests) }
 
-    /// Takes one request out of the budget; false, and nothing changes, where none is left.
+    /// Draws one request from the budget; returns false and changes nothing if none is left.
     package mutating func takeRequest(now: Monotonic) -> Bool {
         guard mayAsk else { return false }
         noteRequest(now: now)
         return true
     }
 
-    /// Counts a request that was sent in any case.
+    /// Counts a request that is sent regardless of the budget.
     package mutating func noteRequest(now: Monotonic) {
         requests += 1
         if firstAskedAt == nil { firstAskedAt = now }
@@ -96,10 +97,10 @@ package struct OriginAllowance: Sendable {
     /// Counts bytes of a body.
     ///
     /// - Parameters:
-    ///   - bytes: the place of the bytes in the body.
-    ///   - key: whose body it is.
-    ///   - now: when they came.
-    /// - Returns: false where more was received again than the budget allows.
+    ///   - bytes: the position of the bytes in the body.
+    ///   - key: the resource that the body belongs to.
+    ///   - now: when they were received.
+    /// - Returns: false if the bytes received again exceed the budget.
     package mutating func receive(_ bytes: Range<Int64>, of key: ObjectKey, now: Monotonic) -> Bool
     {
         let known = watermarks[key]
@@ -116,16 +117,16 @@ package struct OriginAllowance: Sendable {
         return mayRepeat
     }
 
-    /// Counts an attempt that failed.
+    /// Counts a failed attempt.
     ///
-    /// - Returns: how many have failed since the last new byte, this one included.
+    /// - Returns: the number of failures since the last new byte, this one included.
     package mutating func fail() -> Int {
         failuresInARow += 1
         return failuresInARow
     }
 
-    /// A list that came before its time is asked for again, as often as time allows: neither the
-    /// request nor the bytes count.
+    /// Takes back the last request and the bytes of a list that came too early: it is polled again
+    /// as often as time allows.
     package mutating func excuse(_ key: ObjectKey) {
         failuresInARow = 0
         requests = max(0, requests - 1)
@@ -133,13 +134,13 @@ package struct OriginAllowance: Sendable {
     }
 }
 
-/// The budget that the fetches of one player request share.
+/// The budget shared by the fetches of one player request.
 ///
-/// Any thread may use it; without a request to an origin it is never made.
+/// Any thread may use it; requests that contact no origin have none.
 package final class OriginBudget: Sendable {
     private let allowance: Mutex<OriginAllowance>
     private let followed = Mutex<TransferTrace?>(nil)
-    /// When its request first asked for something.
+    /// When its player request began.
     package let begunAt: Monotonic
 
     package init(_ limits: OriginAllowance.Limits = OriginAllowance.Limits(), now: Monotonic) {
@@ -151,10 +152,10 @@ package final class OriginBudget: Sendable {
         allowance.withLock { body(&$0) }
     }
 
-    /// What the transfers of the latest fetch cost; nil before one.
+    /// The costs of the latest fetch's transfers; nil before the first.
     package var trace: TransferTrace? { followed.withLock { $0 } }
 
-    /// Takes note of whose transfers bring what the request waits for.
+    /// Sets the transfers that fetch what the request waits for.
     package func follow(_ trace: TransferTrace) { followed.withLock { $0 = trace } }
 
     package var lastProgress: Monotonic { allowance.withLock { $0.lastProgress } }

@@ -1,14 +1,14 @@
-// Which origins do not answer just now: noticed with the first failure, so that everybody else is
-// answered from the store without waiting for it again, and forgiven with the first answer.
+// Origins that currently do not answer. The first failure marks an origin, so that other requests
+// are served from the store without waiting for it again; the first answer clears the mark.
 //
-// | state | entered by | a stale response | what is not stored | lists |
+// | state | entered by | a stale response | resources not stored | lists |
 // |---|---|---|---|---|
-// | up | any answer of the origin, whatever its status | asks first | is fetched | as they are |
-// | suspected | a refused connection, a failed name, a silent transfer | serves at once | is fetched | as they are |
-// | down | a connection nobody answers, a second refusal 200 ms later, a silent probe | serves at once | fails at once; where failures come at once too, requests take turns, one in half a second | offline form |
+// | up | any response of the origin, whatever its status | is revalidated first | are fetched | unchanged |
+// | suspected | a refused connection, a failed name lookup, a silent transfer | is served immediately | are fetched | unchanged |
+// | down | a connection timeout, a second refusal 200 ms later, a silent probe | is served immediately | fail immediately; where failures are quick too, one request every half second is let through | offline form |
 //
-// A failure counts only if the origin has not answered anybody since the request went out: one
-// broken file is no outage.
+// A failure counts only if the origin has not answered any request since the failed one was sent:
+// one broken file is not an outage.
 import CachePolicy
 import HTTP
 package import Posix
@@ -18,7 +18,8 @@ package import URISyntax
 
 /// The origins that do not answer.
 ///
-/// Any thread may ask; only the upstream loop changes it. With none marked, asking costs one load.
+/// Any thread may read it; only the upstream loop changes it. Without marks, a lookup costs one
+/// load.
 package final class OriginHealth: Sendable {
     package enum State: Int, Sendable, Comparable {
         case up, suspected, down
@@ -26,27 +27,27 @@ package final class OriginHealth: Sendable {
         package static func < (a: State, b: State) -> Bool { a.rawValue < b.rawValue }
     }
 
-    /// What is known of an origin that does not answer.
+    /// The record of an origin that does not answer.
     package struct Mark: Sendable {
         /// When the first failure was noticed.
         package let since: Monotonic
         package fileprivate(set) var state: State
-        /// What failed last, in the words of the failed transfer.
+        /// The last error, as the failed transfer worded it.
         package fileprivate(set) var reason: String
-        /// True where failures come at once, so that trying costs nothing.
+        /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
-        /// When somebody last wanted something of it.
+        /// When something was last requested from it.
         package fileprivate(set) var wanted: Monotonic
     }
 
-    /// A failed request, as far as it tells of its origin.
+    /// A failed request, as far as it concerns its origin.
     package struct Failure: Sendable {
         package let origin: Origin
         package let error: UpstreamError
-        /// Since when nothing came: when the request went out, or its last byte came.
+        /// The start of the silence: when the request was sent, or its last byte received.
         package let silentSince: Monotonic
         package let now: Monotonic
-        /// Whether this was the question whether the origin is there.
+        /// True if the request was a probe of the origin.
         package var isProbe = false
 
         package init(
@@ -66,12 +67,12 @@ package final class OriginHealth: Sendable {
         var answers = RecentMap<Origin, Monotonic>(capacity: 1_024)
     }
 
-    /// The most origins that are marked; a player that is sent through a list of dead hosts must
-    /// not fill memory.
+    /// The most origins that are marked, so that a player redirected through a list of dead hosts
+    /// does not fill memory.
     private static let mostMarks = 256
-    /// Two failures closer together are one.
+    /// Two failures closer together count as one.
     package static let confirmation = Interval.milliseconds(200)
-    /// A failure that took longer is one that players wait for.
+    /// Players wait for a failure that took longer.
     private static let quick = Interval.milliseconds(400)
 
     private let book = Mutex(Book())
@@ -80,7 +81,7 @@ package final class OriginHealth: Sendable {
 
     package init() {}
 
-    // MARK: Asking
+    // MARK: Lookup
 
     /// The state of an origin.
     package func state(of origin: @autoclosure () -> Origin) -> State {
@@ -89,7 +90,7 @@ package final class OriginHealth: Sendable {
         return book.withLock { $0.marks[origin]?.state ?? .up }
     }
 
-    /// What is known of an origin; nil while it is up.
+    /// Returns the mark of an origin; nil while it is up.
     package func mark(of origin: Origin) -> Mark? {
         guard count.load(ordering: .acquiring) > 0 else { return nil }
         return book.withLock { $0.marks[origin] }
@@ -98,19 +99,19 @@ package final class OriginHealth: Sendable {
     /// Changes whenever an origin goes down or is up again.
     package var version: Int { changes.load(ordering: .acquiring) }
 
-    /// When an origin answered last, as far as that is remembered.
+    /// Returns when an origin last answered, if remembered.
     package func lastAnswer(of origin: Origin) -> Monotonic? {
         book.withLock { $0.answers[origin] }
     }
 
-    /// The origins that do not answer, in the order in which that was noticed.
+    /// The origins that do not answer, in the order in which they were marked.
     package var marked: [(origin: Origin, mark: Mark)] {
         guard count.load(ordering: .acquiring) > 0 else { return [] }
         return book.withLock { $0.marks.map { ($0.key, $0.value) } }
             .sorted { $0.mark.since < $1.mark.since }
     }
 
-    /// Whether any origin is down.
+    /// True if any origin is down.
     package var hasDown: Bool {
         guard count.load(ordering: .acquiring) > 0 else { return false }
         return book.withLock { $0.marks.values.contains { $0.state == .down } }
@@ -122,11 +123,11 @@ package final class OriginHealth: Sendable {
         return book.withLock { book in book.marks.values.count { $0.state == .down } }
     }
 
-    // MARK: Learning
+    // MARK: Updates
 
-    /// Takes note of an answer.
+    /// Records an answer.
     ///
-    /// - Returns: the mark that is forgiven; nil where there was none.
+    /// - Returns: the mark that was cleared; nil if there was none.
     package func answered(_ origin: Origin, now: Monotonic) -> Mark? {
         let forgiven = book.withLock { book in
             book.answers[origin] = now
@@ -137,9 +138,9 @@ package final class OriginHealth: Sendable {
         return forgiven
     }
 
-    /// Takes note of a failure.
+    /// Records a failure.
     ///
-    /// - Returns: the state before and after; nil where the failure says nothing of the origin.
+    /// - Returns: the state before and after; nil if the failure says nothing about the origin.
     package func failed(_ failure: Failure) -> (before: State, after: State)? {
         guard Self.counts(failure.error) else { return nil }
         let took = failure.now - failure.silentSince
@@ -164,7 +165,8 @@ package final class OriginHealth: Sendable {
         }
     }
 
-    /// An origin that takes connections may only be slow with one thing: there the probe decides.
+    /// True if a failure marks the origin as down. An origin that accepts connections may only be
+    /// slow with one resource: for those the probe decides.
     private static func confirms(_ failure: Failure, _ mark: Mark) -> Bool {
         switch failure.error.kind {
         case .connectTimeout: true
@@ -181,12 +183,12 @@ package final class OriginHealth: Sendable {
         }
     }
 
-    /// Notes that somebody wants something of a marked origin.
+    /// Records that something was requested from a marked origin.
     package func want(_ origin: Origin, now: Monotonic) {
         book.withLock { $0.marks[origin]?.wanted = now }
     }
 
-    /// Forgets a mark without an answer, since nobody has asked for a long time.
+    /// Removes a mark without an answer, since nothing was requested for a long time.
     package func forget(_ origin: Origin) {
         let mark = book.withLock { $0.marks.removeValue(forKey: origin) }
         if mark != nil { count.subtract(1, ordering: .releasing) }
@@ -195,14 +197,14 @@ package final class OriginHealth: Sendable {
 }
 
 extension OriginHealth.Mark {
-    /// What a request for something that is not stored is told.
+    /// Returns the failure for a resource that is not stored.
     ///
     /// - Parameters:
-    ///   - url: what was asked for.
-    ///   - place: where that led, if it is elsewhere.
-    ///   - isList: true for a playlist that is stored itself, while nothing that it names is.
-    ///   - now: the time that the silence is told for.
-    /// - Returns: a 504 that is the origin's fault.
+    ///   - url: the requested URL.
+    ///   - place: the URL that it redirected to, if elsewhere.
+    ///   - isList: true for a playlist that is stored although none of its resources is.
+    ///   - now: the end of the silence in the message.
+    /// - Returns: a 504 caused by the origin.
     package func refusal(
         of url: AbsoluteURL, at place: AbsoluteURL? = nil, isList: Bool = false, now: Monotonic
     ) -> ProxyFailure {

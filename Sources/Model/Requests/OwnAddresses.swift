@@ -1,4 +1,4 @@
-// Which hosts and URLs lead to this daemon, and how a request of ours that comes back is known.
+// The hosts and URLs of this daemon itself, and the detection of request loops.
 package import HTTP
 package import Posix
 import Synchronization
@@ -11,14 +11,15 @@ package final class OwnAddresses: Sendable {
     private struct Known {
         var hosts: Set<String> = []
         var authorities: Set<String> = []
-        /// Of the authorities: hardly a URL has one of them, and no text need be made of the others.
+        /// The ports of the authorities: few URLs have one of them, and the others need no text
+        /// comparison.
         var ports: [UInt16] = []
     }
 
     private let known = Mutex(Known())
     /// Names, besides loopback ones, that a `Host` field may carry; lower case, without port.
     private let hostNames: Set<String>
-    /// Names this run in requests to origins.
+    /// The value that identifies this run in CDN-Loop fields of requests to origins.
     let loopMark: String
 
     package init(hostNames: Set<String>) {
@@ -26,7 +27,7 @@ package final class OwnAddresses: Sendable {
         loopMark = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
     }
 
-    /// Tells the addresses that the daemon listens on; until then no `Host` is ours.
+    /// Sets the addresses that the daemon listens on; until then no `Host` is accepted.
     package func listen(on addresses: [SocketAddress]) {
         var hosts = hostNames.union(["localhost", "127.0.0.1", "[::1]"])
         for address in addresses {
@@ -40,10 +41,11 @@ package final class OwnAddresses: Sendable {
         known.withLock { $0 = Known(hosts: hosts, authorities: authorities, ports: ports) }
     }
 
-    /// Whether a Host value is one that this daemon is known by.
+    /// True if a Host value is a name of this daemon.
     ///
-    /// Others mean that a name was bent to our address by somebody else (DNS rebinding). Any port
-    /// counts, since a tunnel or another proxy may stand before us, and nobody can bend these names.
+    /// Any other name may have been pointed at this address by an attacker (DNS rebinding). Any
+    /// port is accepted, since a tunnel or another proxy may be in front, and these names cannot
+    /// be rebound.
     package func contains(host: String) -> Bool {
         let host = ASCII.lowercased(host)
         var name = host[...]
@@ -53,7 +55,7 @@ package final class OwnAddresses: Sendable {
         return known.withLock { $0.hosts.contains(String(name)) }
     }
 
-    /// Whether a URL leads back to this daemon.
+    /// True if a URL leads back to this daemon.
     package func contains(_ url: AbsoluteURL) -> Bool {
         guard known.withLock({ $0.ports.contains(url.port) }) else { return false }
         let host =
@@ -61,14 +63,14 @@ package final class OwnAddresses: Sendable {
         return known.withLock { $0.authorities.contains("\(host):\(url.port)") }
     }
 
-    /// The CDN-Loop field of a request to an origin (RFC 8586): that of the player's request, if
-    /// it is a proxy itself, and us.
+    /// Returns the CDN-Loop field of a request to an origin (RFC 8586): the field of the player's
+    /// request, if any, with `loopMark` appended.
     package func cdnLoop(after request: RequestHead) -> String {
         let before = request.fields.combined(.cdnLoop).map { $0 + ", " } ?? ""
         return before + loopMark
     }
 
-    /// Whether a request is one of our own that came back to us over others.
+    /// True if a request was sent by this run of the daemon and came back through others.
     package func isLooped(_ request: RequestHead) -> Bool {
         request.fields.combined(.cdnLoop)?.contains(loopMark) ?? false
     }

@@ -5,29 +5,29 @@ package import Routing
 package import Store
 package import URISyntax
 
-/// The resource that is asked for, with everything a fetch of it needs.
+/// A requested resource, with everything a fetch of it needs.
 ///
-/// Immutable and shared: a hit passes it on a dozen times, which must not cost a copy of all its parts.
+/// Immutable and shared: a hit passes it on a dozen times without copying its parts.
 package final class Resource: Sendable {
-    /// What a resource is made of; others are made from it by `changing`.
+    /// The parts of a resource; `changing` makes another resource from changed parts.
     package struct Parts: Sendable {
         package var url: AbsoluteURL
         package var cacheKey: CacheKey
         package var session: Session
-        /// Nil when the place does not tell: an entry, a mount.
+        /// Nil where the URL does not tell: an entry, a mount.
         package var role: ResourceRole?
         package var policy: Policy
-        /// False where each answer is its own, as with delivery directives.
+        /// False where each response is unique, as with delivery directives.
         package var mayStore = true
-        /// The player's fields that go to the origin.
+        /// The player's fields that are forwarded to the origin.
         package var forwardedFields: Fields
         package var isMounted = false
-        /// The kind of cache that we are for it; nil where playlist semantics lead and not HTTP's:
-        /// for playback URLs, and for what a mount names like a playlist.
+        /// The kind of cache that Sluice is for it; nil where playlist semantics apply instead of
+        /// HTTP's: for playback URLs, and for resources of a mount that are named like playlists.
         package var kind: CacheKind?
-        /// The mount that it was asked for under, where HTTP's rules lead.
+        /// The mount that it was requested under, where HTTP's rules apply.
         package var mount: Mount?
-        /// What it has from a live list that names it.
+        /// The terms that a live list adds to it.
         package var live = LiveTerms.none
 
         package init(
@@ -49,8 +49,8 @@ package final class Resource: Sendable {
         }
     }
 
-    // Stored one by one, since other modules read stored properties of a class in place, and call a function
-    // for others. `ResourceTests` holds that `changing` forgets none.
+    // Separate stored properties: other modules read these of a class in place, and call a function
+    // for computed ones. `ResourceTests` checks that `changing` copies all of them.
     package let url: AbsoluteURL
     package let cacheKey: CacheKey
     package let session: Session
@@ -86,7 +86,7 @@ package final class Resource: Sendable {
         nameExtension = parts.url.nameExtension
     }
 
-    /// The resource that differs from this one in what `change` sets.
+    /// Returns a copy with the changes that `change` makes.
     package func changing(_ change: (inout Parts) -> Void) -> Resource {
         var parts = Parts(
             url: url, cacheKey: cacheKey, session: session, role: role, policy: policy,
@@ -96,8 +96,8 @@ package final class Resource: Sendable {
         return Resource(parts)
     }
 
-    /// Content codings are undone for text that is read here; media is asked for as it is, and
-    /// whatever HTTP's rules lead for goes to the client as it came.
+    /// True if content codings are decoded: for text that is parsed here. Media is fetched
+    /// unencoded, and resources under HTTP's rules pass to the client as received.
     package var decodesContent: Bool {
         if kind != nil { return false }
         switch role {
@@ -107,7 +107,7 @@ package final class Resource: Sendable {
         }
     }
 
-    /// Whether the origin's file has a name that no playlist bears.
+    /// True if the origin's file name has an extension that playlists never have.
     package var isNamedAsMedia: Bool {
         switch nameExtension {
         case "ts", "m4s", "mp4", "m4a", "m4v", "aac", "mp3", "mov", "mkv", "webm", "bin", "cmfv",

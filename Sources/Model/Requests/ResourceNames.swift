@@ -1,5 +1,5 @@
-// From names to resources and back: what a URL, a playback link or a handle means, with the key rules
-// and what live lists say in force.
+// Conversion between names and resources: the meaning of a URL, a playback link or a handle, given
+// the key rules and the state of live lists.
 package import CachePolicy
 package import HLS
 package import HTTP
@@ -7,11 +7,11 @@ package import Routing
 package import Store
 package import URISyntax
 
-/// What a playback URL names.
+/// The content of a playback URL.
 package struct PlaybackTarget {
     package let url: AbsoluteURL
     package let role: ResourceRole?
-    /// Raw `_HLS_` query items that came with it.
+    /// The raw `_HLS_` query items of the request.
     package var directives: [QueryItem] = []
     package var epoch = Epoch.first
 
@@ -26,9 +26,10 @@ package struct PlaybackTarget {
     }
 }
 
-/// Makes resources of names, and handles of URLs.
+/// Makes resources from names, and handles from URLs.
 ///
-/// Any thread may use it. A short handle asks the store's index, which may block for a moment.
+/// Any thread may use it. Resolving a short handle reads the store's index, which may block
+/// briefly.
 package final class ResourceNames: Sendable {
     package let keys: KeyTable
     package let live: LiveMemory
@@ -46,16 +47,19 @@ package final class ResourceNames: Sendable {
 
     // MARK: Resources
 
-    /// The key of a resource's name: shared by all sessions, except where credentials may make a
-    /// playlist its viewer's own; user information in a URL counts by its digest.
+    /// Returns the cache key of a resource's name.
+    ///
+    /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
+    /// credentials may make them specific to a viewer. User information in a URL enters the key as
+    /// a digest.
     package func cacheKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {
         keys.cacheKey(of: url, session: session, role: role, isMounted: isMounted)
     }
 
-    /// The key of what a playlist names, in the epoch that its name is in now, and what live lists
-    /// say of it.
+    /// Returns the key of a resource that a playlist names, in the current epoch of its name, with
+    /// its live terms.
     func currentKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?
     ) -> (key: CacheKey, terms: LiveTerms) {
@@ -66,7 +70,7 @@ package final class ResourceNames: Sendable {
         return (key, live.terms(of: name) ?? .none)
     }
 
-    /// The resource of a URL in a session, as players ask for it under playback URLs.
+    /// Returns the resource of a URL in a session, as players request it under playback URLs.
     package func resource(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole?, forwarding fields: Fields
     ) -> Resource {
@@ -80,7 +84,7 @@ package final class ResourceNames: Sendable {
                 live: named.terms))
     }
 
-    /// The fields that go to the origin with a request for a playback URL.
+    /// Returns the fields of a request for a playback URL that are forwarded to the origin.
     package func forwardedFields(_ request: RequestHead) -> Fields {
         var forwarded = Fields()
         if let agent = request.fields.first(.userAgent) { forwarded.append(.userAgent, agent) }
@@ -88,14 +92,14 @@ package final class ResourceNames: Sendable {
         return forwarded
     }
 
-    /// The resource that a player asks for; nil where its directives make no URL.
+    /// Returns the resource that a player requests; nil if its directives do not form a URL.
     ///
     /// - Parameters:
-    ///   - target: what it asks for.
-    ///   - session: whose it is.
-    ///   - request: the request, for what a link says of itself.
-    ///   - forwarded: what `forwardedFields` gave for it.
-    ///   - isOver: whether what the session plays has ended, so that nothing is fetched for it.
+    ///   - target: the content of the playback URL.
+    ///   - session: its session.
+    ///   - request: the request, whose query may mark the link.
+    ///   - forwarded: the result of `forwardedFields`.
+    ///   - isOver: whether the session's stream has ended, so that nothing is fetched for it.
     /// - Returns: the resource.
     package func resource(
         for target: PlaybackTarget, session: Session, _ request: RequestHead, forwarded: Fields,
@@ -108,7 +112,7 @@ package final class ResourceNames: Sendable {
             live.delivery = DeliveryDirectives(target.directives)
             if live.delivery != nil { keyed = target.url }
         }
-        // Policies hold in all scopes, and directives change no origin.
+        // Policies are the same in all scopes, and directives do not change the origin.
         let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
         var key = keys.cacheKey(of: keyed, session: session, role: target.role, by: inForce)
         key.skip = live.delivery?.skip
@@ -129,8 +133,8 @@ package final class ResourceNames: Sendable {
         }
     }
 
-    /// What was asked for, at another URL that it is found under now; delivery directives stand in
-    /// both URLs.
+    /// Returns the requested resource at another URL where it is found now; both URLs contain the
+    /// delivery directives.
     package func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
         let delivery = asked.live.delivery
         let named = delivery == nil ? url : url.withoutDirectives
@@ -146,7 +150,7 @@ package final class ResourceNames: Sendable {
 
     // MARK: Handles
 
-    /// The handle of a URL in a session; long URLs go to the persistent table.
+    /// Returns the handle of a URL in a session; a long URL is saved in the persistent table.
     package func handle(
         for url: AbsoluteURL, session: SessionID, epoch: Epoch = .first
     ) -> Handle {
@@ -158,8 +162,8 @@ package final class ResourceNames: Sendable {
         return Handle(session: session, target: .name(name), epoch: epoch)
     }
 
-    /// The URL of a handle; nil for a short form that the table does not know (any more), and for
-    /// that of a live list, which names no URL.
+    /// Returns the URL of a handle; nil for a short form that the table does not contain (any
+    /// more), and for the handle of a live list.
     package func url(of handle: Handle) -> AbsoluteURL? {
         switch handle.target {
         case .url(let url): url

@@ -1,46 +1,45 @@
-// The threads on which long texts are read and rewritten, so that no event loop is held by one.
+// The threads that parse and rewrite long texts, so that no event loop is blocked.
 package import Posix
 import Reactor
 package import Routing
 package import Store
 import Synchronization
 
-/// Runs tasks on texts that would take a loop too long; requests for the same one share a task.
+/// Runs tasks on texts that would block a loop too long; equal requests share a task.
 ///
-/// Any thread may ask. What waits is bounded, in bytes of text and in tasks.
+/// Any thread may use it. The queue is bounded, in bytes of text and in tasks.
 ///
 /// | state of a task | left by |
 /// |---|---|
 /// | waiting | a thread takes it (`run`); or the last request for it is withdrawn (`cancel`) |
-/// | running | its result is there (`run`); a withdrawn request only gets no reply |
+/// | running | its result is available (`run`); a withdrawn request merely gets no reply |
 package final class TextWorker: Sendable {
-    /// Texts of this many bytes and more are not read on a loop.
+    /// Texts of this many bytes or more are not parsed on a loop.
     ///
-    /// A release build reads and rewrites 12 MB in some 150 ms, so that this much takes 3 to 4 ms:
-    /// the change of threads costs a thousandth of that.
+    /// A release build parses and rewrites 12 MB in some 150 ms, so this size takes 3 to 4 ms; the
+    /// thread switch costs a thousandth of that.
     package static let longText: Int64 = 256 << 10
-    /// A window of so many segments makes a long text.
+    /// A window of this many segments makes a long text.
     package static let longWindow = 2_048
 
-    /// What is made of one stored text.
+    /// The product of a task on one stored text.
     package struct Key: Hashable, Sendable {
         package enum Product: Hashable, Sendable {
-            /// The text rewritten, for whoever asks under this host, in the form that it has now or
-            /// in this cut.
+            /// The text rewritten for requests under this host, in its current form or in this cut.
             case rewritten(ObjectFacts.RewriteKey, host: String, resource: ObjectKey, cut: UInt64)
             case compressed(ObjectFacts.RewriteKey)
-            /// Whether it is a text of HLS.
+            /// Whether it is an HLS JSON text.
             case judgement
             case position
-            /// Which list of a session named a resource whose token has died.
+            /// Which list of a session contained a resource whose token has expired.
             case revival(ObjectKey, session: SessionID)
-            /// Where that resource is in this list.
+            /// The current URL of that resource in this list.
             case succession(ObjectKey, session: SessionID)
-            /// Where a link without its query leads: its handle, and the place in the list.
+            /// The target of a link without its query: its handle, and the place in the list.
             case target(Substring, LivePlace?)
         }
 
-        /// Of the stored object.
+        /// The generation of the stored object.
         package let generation: UInt64
         package let product: Product
 
@@ -50,7 +49,7 @@ package final class TextWorker: Sendable {
         }
     }
 
-    /// Names one request.
+    /// Identifies one request.
     package struct Request: Sendable {
         fileprivate let key: Key
         fileprivate let number: UInt64
@@ -68,14 +67,15 @@ package final class TextWorker: Sendable {
 
     private struct State {
         var tasks: [Key: Job] = [:]
-        /// Bytes of the tasks of each thread.
+        /// The bytes of each thread's tasks.
         var load = [Int](repeating: 0, count: TextWorker.threadCount)
         var last: UInt64 = 0
         var isStopped = false
     }
 
     private static let threadCount = 2
-    /// Bytes of text that may wait or be read at a time; a first task is taken whatever its size.
+    /// Bytes of text that may wait or be processed at a time; with none waiting, a task of any size
+    /// is accepted.
     private static let mostBytes = 256 << 20
     private static let mostTasks = 256
 
@@ -93,26 +93,27 @@ package final class TextWorker: Sendable {
         self.threads = threads
     }
 
-    /// Finishes the tasks that run, drops the others and ends the threads; blocks.
+    /// Finishes running tasks, drops the others and joins the threads; blocks.
     package func stop() {
         state.withLock { $0.isStopped = true }
         for thread in threads { thread.stopAndJoin() }
-        // What they hold would else keep the daemon's parts alive.
+        // Otherwise the closures would keep parts of the daemon alive.
         _ = state.withLock { state in
             defer { state.tasks = [:] }
             return state.tasks
         }
     }
 
-    /// Makes something of a text, or waits for the task that makes it already.
+    /// Runs a task on a text, or joins the task that runs already.
     ///
     /// - Parameters:
-    ///   - key: what is made; equal keys make equal values of one type.
+    ///   - key: the product; equal keys make equal values of one type.
     ///   - bytes: the length of the text.
-    ///   - make: makes it; blocks. Only called where no other request for the key waits.
-    ///   - reply: called once with the value, on a thread of the worker; not after `cancel`, nor once
-    ///     the daemon stops.
-    /// - Returns: what to withdraw the request by; nil where too much waits, and nothing will be called.
+    ///   - make: makes the value; blocks. Not called if a task for the key exists.
+    ///   - reply: called once with the value, on a thread of the worker; not after `cancel`, nor
+    ///     once the daemon stops.
+    /// - Returns: the request, for `cancel`; nil if the queue is full, in which case nothing is
+    ///   called.
     package func make<Value: Sendable>(
         _ key: Key, bytes: Int, _ make: @escaping @Sendable () -> Value,
         reply: @escaping @Sendable (Value) -> Void
@@ -147,7 +148,7 @@ package final class TextWorker: Sendable {
         return nil
     }
 
-    /// Withdraws a request; a task that nobody waits for any more is dropped if it has not begun.
+    /// Withdraws a request; a task without requests is dropped if it has not begun.
     package func cancel(_ request: Request) {
         state.withLock { state in
             state.tasks[request.key]?.replies[request.number] = nil

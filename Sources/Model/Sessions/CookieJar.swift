@@ -6,7 +6,7 @@ package import URISyntax
 
 /// The cookies of one session (RFC 6265): any response may set them, requests carry those in scope.
 ///
-/// Time and URLs are passed in as values. Holds at most 50 cookies a host and 300 in all.
+/// URLs and the time are passed in. Holds at most 50 cookies a domain and 300 in all.
 package struct CookieJar {
     private struct Cookie {
         var name: String
@@ -18,7 +18,7 @@ package struct CookieJar {
         var expires: Int64?
         var order: Int
 
-        /// Whether both could go with one request under one name.
+        /// True if both cookies could be sent under the same name with one request.
         func overlaps(_ other: Cookie) -> Bool {
             name == other.name && CookieJar.pathMatches(other.path, path)
                 && (CookieJar.matches(domain, other.domain)
@@ -33,10 +33,10 @@ package struct CookieJar {
 
     package var isEmpty: Bool { cookies.isEmpty }
 
-    /// Takes in one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
+    /// Stores one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
     package mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) {
         guard var cookie = Self.parse(field, from: url, now: now) else { return }
-        // What was set safely is not changed by what could be forged (RFC 6265bis section 5.7).
+        // Cookies set over http must not replace secure ones (RFC 6265bis section 5.7).
         if url.scheme == .http {
             if cookie.isSecure || cookies.contains(where: { $0.isSecure && $0.overlaps(cookie) }) {
                 return
@@ -56,7 +56,8 @@ package struct CookieJar {
         bound(domain: cookie.domain)
     }
 
-    /// The Cookie field for a request to `url`, nil for none (RFC 6265 section 5.4).
+    /// Returns the Cookie field for a request to `url`; nil if no cookie matches (RFC 6265 section
+    /// 5.4).
     package mutating func field(for url: AbsoluteURL, now: WallTime) -> String? {
         guard !cookies.isEmpty else { return nil }
         cookies.removeAll { $0.expires.map { $0 <= now.seconds } ?? false }
@@ -110,7 +111,7 @@ package struct CookieJar {
         return isOfItsPrefix(cookie) ? cookie : nil
     }
 
-    /// Whether a cookie keeps what its name promises (RFC 6265bis section 4.1.3).
+    /// True if a cookie meets the requirements of its name prefix (RFC 6265bis section 4.1.3).
     private static func isOfItsPrefix(_ cookie: Cookie) -> Bool {
         let name = ASCII.lowercased(cookie.name)
         if name.hasPrefix("__secure-") { return cookie.isSecure }
@@ -118,16 +119,18 @@ package struct CookieJar {
         return cookie.isSecure && cookie.isHostOnly && cookie.path == "/"
     }
 
-    /// The seconds since 1970 of a date as cookies have it: often with dashes and four digits.
+    /// Returns the seconds since 1970 of a cookie date, which often has dashes and a four-digit
+    /// year.
     private static func date(_ text: String) -> Int64? {
         HTTPDate.parse(text) ?? HTTPDate.parse(String(text.map { $0 == "-" ? " " : $0 }))
     }
 
-    /// A domain must cover the host that sets it, and must not be a public suffix.
+    /// Sets the domain; returns false unless it covers the host that sets it and is not a public
+    /// suffix.
     private static func take(domain: String, into cookie: inout Cookie, host: String) -> Bool {
         let domain = ASCII.lowercased(
             domain.hasPrefix(".") ? String(domain.dropFirst()) : domain)
-        // Without a domain, and on a host that is itself a public suffix, it is a host-only cookie.
+        // A cookie without a domain, or of a host that is itself a public suffix, is host-only.
         if domain.isEmpty || (domain == host && PublicSuffix.contains(domain)) { return true }
         guard matches(host, domain), !PublicSuffix.contains(domain) else { return false }
         cookie.domain = domain
@@ -135,13 +138,13 @@ package struct CookieJar {
         return true
     }
 
-    /// RFC 6265 section 5.1.3; addresses match only themselves.
+    /// Matches domains (RFC 6265 section 5.1.3); addresses match only themselves.
     fileprivate static func matches(_ host: String, _ domain: String) -> Bool {
         if host == domain { return true }
         return host.hasSuffix("." + domain) && SocketAddress(host: host, port: 0) == nil
     }
 
-    /// RFC 6265 section 5.1.4.
+    /// Matches paths (RFC 6265 section 5.1.4).
     fileprivate static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
         if path == cookiePath { return true }
         return path.hasPrefix(cookiePath)

@@ -1,13 +1,13 @@
-// Writes the URLs that go into playlists: `/<role>/<handle>/<name>.<ext>`, and for what live lists
-// name `/<role>/<handle of the list>/<place>.<ext>?u=<handle>`.
+// Writes the URLs in rewritten playlists: `/<role>/<handle>/<name>.<ext>`, and for resources of
+// live lists `/<role>/<handle of the list>/<place>.<ext>?u=<handle>`.
 package import HLS
 package import Routing
 package import URISyntax
 
 /// Writes the links of one playlist for one session.
 ///
-/// A class, because it remembers the beginning of the last link for the links after it; one live list
-/// has its links from one writer.
+/// A class, because it caches the beginning of the last link; all links of one live list come from
+/// one writer.
 package final class LinkWriter {
     private let session: SessionID
     private let prefix: [UInt8]
@@ -17,23 +17,23 @@ package final class LinkWriter {
     @exclusivity(unchecked) private var folderLinks: FolderLinks?
     /// The beginning of the last handle in a query.
     @exclusivity(unchecked) private var originLinks: FolderLinks?
-    /// The handle of the live list in the last link into it, with its role.
+    /// The beginning of the last link into the live list, with its role.
     @exclusivity(unchecked) private var listStem: ListStem?
 
-    /// What the links of one role into one live list start with.
+    /// The common beginning of the links of one role into one live list.
     private struct ListStem {
         let role: ResourceRole
         /// Prefix, role and handle of the list.
         let bytes: [UInt8]
-        /// How many of these bytes stand before the handle.
+        /// The number of these bytes before the handle.
         let start: Int
     }
 
     /// - Parameters:
-    ///   - session: what the links belong to.
-    ///   - prefix: what stands before each link: a base path, or scheme, host and base path.
+    ///   - session: the session of the links.
+    ///   - prefix: the prefix of each link: a base path, or scheme, host and base path.
     ///   - signer: signs the handles; nil when signing is off.
-    ///   - handle: gives the handle of a URL, by name where it is long.
+    ///   - handle: makes the handle of a URL, by name if it is long.
     package init(
         session: SessionID, prefix: String, signer: Signer?,
         handle: @escaping (AbsoluteURL, SessionID, Epoch) -> Handle
@@ -44,13 +44,13 @@ package final class LinkWriter {
         self.handle = handle
     }
 
-    /// Appends the link to what a playlist names.
+    /// Appends the link to a resource of a playlist.
     ///
-    /// `epoch` is the one that the name is in.
+    /// `epoch` is the current epoch of its name.
     package func append(
         _ reference: ResourceReference, in epoch: Epoch = .first, to output: inout [UInt8]
     ) {
-        // A signature is over the whole handle, so that no two have a beginning in common.
+        // A signature covers the whole handle, so signed links have no common beginning.
         if case .joined(let url) = reference.place, sign == nil, url.count <= Handle.longestURL {
             append(url, reference, in: epoch, to: &output)
         } else {
@@ -58,14 +58,14 @@ package final class LinkWriter {
         }
     }
 
-    /// Appends the link to what stands at a place in a live list.
+    /// Appends the link to a place in a live list.
     ///
     /// - Parameters:
-    ///   - reference: what the list names there now.
+    ///   - reference: the resource that is there now.
     ///   - place: the place.
     ///   - list: the list's name and epoch.
-    ///   - epoch: the epoch that the name of now is in.
-    ///   - output: where the link goes.
+    ///   - epoch: the epoch of the resource's name.
+    ///   - output: the buffer to append to.
     package func append(
         _ reference: ResourceReference, at place: LivePlace,
         of list: (name: UInt64, epoch: Epoch), in epoch: Epoch, to output: inout [UInt8]
@@ -118,7 +118,7 @@ package final class LinkWriter {
         return made
     }
 
-    /// The text of the handle alone.
+    /// Returns the text of the handle alone.
     package func handleText(of url: AbsoluteURL, for use: HandleUse) -> [UInt8] {
         var text: [UInt8] = []
         handle(url, session, .first).append(to: &text, for: use, sign: sign)

@@ -3,8 +3,8 @@ import Routing
 package import URISyntax
 
 extension Resource {
-    /// The base of a playlist with this resource's user information, which is not stored, and
-    /// which what the playlist names at the same origin needs again.
+    /// Returns the base URL of a playlist with this resource's user information, which is not
+    /// stored but needed for resources of the playlist at the same origin.
     package func withUserinfo(_ base: AbsoluteURL) throws(URIError) -> AbsoluteURL {
         guard let userinfo = url.userinfoRange, base.origin == url.origin else { return base }
         var bytes = base.bytes
@@ -16,10 +16,10 @@ extension Resource {
         CacheKey(url: cacheKey.url, audience: .session(session.id.text))
     }
 
-    /// Whether the key is the session's own.
+    /// True if the key belongs to the session alone.
     package func isKept(for session: Session) -> Bool { cacheKey == ownKey(session) }
 
-    /// The same resource under a key of the session's own.
+    /// Returns the same resource under a key of this session alone.
     package func kept(for session: Session) -> Resource {
         changing { $0.cacheKey = ownKey(session) }
     }

@@ -1,4 +1,4 @@
-// What a player started from: its extra request headers, and the jar its cookies go to.
+// What a player started from: its extra request headers and the window or recording it plays.
 package import DurableState
 package import HLS
 package import HTTP
@@ -24,33 +24,35 @@ package final class Session: Sendable {
         }
     }
 
-    /// Where the ID comes from: it takes a digest, and hits on segments hardly ever ask for it.
+    /// The source of the ID, computed lazily: it takes a digest, and hits on segments rarely need
+    /// it.
     private enum Name: Sendable {
         case made(SessionID)
         case ofEntry(AbsoluteURL)
     }
 
     private let name: Mutex<Name>
-    /// Whether it was made for what its entry URL itself leads to.
+    /// True if it was made from its entry URL alone, without headers or a shift.
     package let isOfEntry: Bool
-    /// Headers given at entry, sent with every request of the session.
+    /// Headers given at entry; sent with every request of the session.
     package let fields: Fields
-    /// True when responses may differ by who asks: credentials were given at entry.
+    /// True if responses may depend on the viewer: credentials were given at entry.
     let hasCredentials: Bool
     package let shift: Shift
-    /// Whether its lists reach farther back than the origin's; asked several times for a hit.
+    /// True if its lists reach further back than the origin's; stored, since a hit reads it several
+    /// times.
     package let isShifted: Bool
 
     /// How far back a session sees a live stream.
     package struct Shift: Hashable, Sendable {
         /// The length of the window in seconds; nil for the origin's own.
         package var window: Int?
-        /// Names the recording that the session is; its playlists are its own.
+        /// The recording that the session plays; its playlists are its own.
         package var recording: String?
 
         package static let none = Self()
 
-        /// As it is kept, a line for each; empty for none.
+        /// The stored form, one line for each value; empty for none.
         package var text: String {
             (window.map { "dvr=\($0)\n" } ?? "") + (recording.map { "recording=\($0)\n" } ?? "")
         }
@@ -65,7 +67,7 @@ package final class Session: Sendable {
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
     }
 
-    /// A session without headers and of the origin's own window, by what it started from.
+    /// Makes a session without headers and with the origin's own window from its entry URL.
     package init(startingAt url: AbsoluteURL) {
         name = Mutex(.ofEntry(url))
         isOfEntry = true
@@ -75,10 +77,10 @@ package final class Session: Sendable {
         hasCredentials = false
     }
 
-    /// What keeps this viewer's playlists apart from those of others in their keys; nil where they
-    /// are shared.
+    /// Returns the part of cache keys that keeps this viewer's playlists apart; nil where they are
+    /// shared.
     ///
-    /// Credentials may make a playlist its viewer's own; user information counts by its digest.
+    /// Credentials may make a playlist specific to a viewer; user information enters as a digest.
     func viewer(of url: AbsoluteURL) -> String? {
         var viewer = hasCredentials || shift.recording != nil ? id.text : ""
         if let userinfo = url.userinfo {
@@ -88,14 +90,14 @@ package final class Session: Sendable {
     }
 }
 
-/// All sessions with headers, kept across restarts.
+/// All sessions with headers or a shift; they survive restarts.
 ///
 /// Any thread may use it.
 package final class SessionTable: Sendable {
     private let sessions = Mutex<[SessionID: Session]>([:])
     private let database: StateDatabase
 
-    /// Loads the sessions that earlier runs kept; blocks on the disk.
+    /// Restores the sessions of earlier runs; blocks on the disk.
     package init(_ database: StateDatabase) {
         self.database = database
         for record in database.records(SessionRecord.self) {
@@ -104,7 +106,7 @@ package final class SessionTable: Sendable {
         }
     }
 
-    /// The session of an entry: the same entry with the same headers is the same session.
+    /// Returns the session of an entry; equal entries with equal headers share a session.
     package func session(for entry: Entry, recording: String? = nil) -> Session {
         var fields = Fields()
         for header in entry.headers { fields.append(header.name, header.value) }
@@ -123,12 +125,12 @@ package final class SessionTable: Sendable {
         return session
     }
 
-    /// Whether a session is the one that an entry URL makes with its headers.
+    /// True if an entry URL with the session's headers and shift makes this session.
     package static func starts(_ session: Session, at url: AbsoluteURL) -> Bool {
         SessionID(digest: digest(of: url, fields: session.fields, session.shift)) == session.id
     }
 
-    /// The sessions with headers that start at this URL.
+    /// Returns the stored sessions that start at this URL.
     package func ids(startingAt url: AbsoluteURL) -> [SessionID] {
         let known = sessions.withLock { Array($0.values) }
         return known.filter { Self.starts($0, at: url) }.map(\.id)
@@ -144,14 +146,14 @@ package final class SessionTable: Sendable {
         return SHA256Digest.of(text)
     }
 
-    /// The session of a handle; an unknown one is a session without headers.
+    /// Returns the session of a handle; an unknown one is a session without headers.
     package func session(_ id: SessionID) -> Session {
         sessions.withLock { $0[id] } ?? Session(id: id, fields: Fields())
     }
 }
 
 extension Session {
-    /// What is kept of a session with headers or a shift.
+    /// The stored form of a session with headers or a shift.
     package var record: SessionRecord {
         SessionRecord(
             id: id.number, window: shift.window, recording: shift.recording,
@@ -171,7 +173,7 @@ extension Session {
 }
 
 extension Session.Shift {
-    /// How far back lists reach; nil for all that was seen.
+    /// How far back lists reach; nil for everything that was recorded.
     package var duration: Duration? { window.map { .seconds($0) } }
 
     package var limits: TimeShift.Limits {

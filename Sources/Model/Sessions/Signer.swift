@@ -1,4 +1,4 @@
-// MACs of handles and digests of names, on OpenSSL's libcrypto.
+// MACs of handles, on OpenSSL's libcrypto.
 import COpenSSL
 import Store
 
@@ -6,13 +6,13 @@ import Store
 package struct Signer: Sendable {
     private let key: [UInt8]
 
-    /// A key derived from the access token, so that what is signed outlives a restart; each purpose has
-    /// another.
+    /// Derives the key from the access token, so that signatures survive a restart; each purpose
+    /// has its own key.
     package init(token: String, for purpose: String = "handle") {
         key = SHA256Digest.of("sluice \(purpose) key " + token)
     }
 
-    /// The MAC of `bytes`: 32 bytes.
+    /// Returns the MAC of `bytes`: 32 bytes.
     package func sign(_ bytes: [UInt8]) -> [UInt8] {
         var mac = [UInt8](repeating: 0, count: 32)
         var length: UInt32 = 32
@@ -20,7 +20,7 @@ package struct Signer: Sendable {
         return mac
     }
 
-    /// Compares two texts without telling by its time where they differ.
+    /// Compares two texts in constant time.
     package static func isEqual(_ a: String, _ b: String) -> Bool {
         let left = SHA256Digest.of(a), right = SHA256Digest.of(b)
         return CRYPTO_memcmp(left, right, left.count) == 0
