@@ -3,12 +3,12 @@ package import Model
 package import Posix
 package import Upstream
 
-/// A fetch that ended before any player asked for what it brought.
+/// A finished fetch whose resource no player has requested yet.
 package struct AheadFetch: Sendable {
     package let resource: Resource
-    /// From its request, the last one if there were several.
+    /// The time since its last request.
     package let took: Interval
-    /// Body bytes that came.
+    /// Body bytes received.
     package let bytes: Int64
     /// The status of the last response; nil without one.
     package let status: Int64?

@@ -1,11 +1,11 @@
-// The fetches that no player asked for, and how they make way for players.
+// The table of ahead fetches, and how they yield to players.
 import Model
 import Posix
 import Reactor
 import Store
 import Upstream
 
-/// All of them; lives on the upstream loop.
+/// All ahead fetches; lives on the upstream loop.
 final class AheadTable {
     private var tasks: [UInt64: AheadTask] = [:]
     private let gauge: AheadGauge
@@ -41,9 +41,9 @@ final class AheadTable {
         setNeedsSettle(task.table)
     }
 
-    /// Looks, at the end of this round, who has to wait for players now and who need not any more.
+    /// At the end of this round, pauses or resumes ahead fetches depending on whether players wait.
     ///
-    /// To be called whenever a flight for players begins, ends or is held back.
+    /// Must be called whenever a flight for players begins, ends or is paused.
     func setNeedsSettle(_ table: FlightTable) {
         guard !tasks.isEmpty, !willSettle else { return }
         willSettle = true
@@ -62,9 +62,9 @@ final class AheadTable {
 }
 
 extension FlightTable {
-    /// Whether a player waits for media that is on its way: the line is its own then.
+    /// True if a player waits for media in transfer; ahead fetches then leave the line to it.
     ///
-    /// A flight whose readers are far behind leaves the line to others.
+    /// A flight paused for slow readers does not count.
     var hasPlayback: Bool {
         allFlights.contains { flight in
             flight.machine.lane == .playback && !flight.machine.isAhead
@@ -73,12 +73,13 @@ extension FlightTable {
         }
     }
 
-    /// Whether fetches of a lane stand still for players; downloads may share with one at ease.
+    /// True if fetches of a lane must pause for players; downloads may run beside a player that has
+    /// time.
     func isHeldBack(_ lane: Lane) -> Bool {
         lane == .background ? concurrency.holdsDownloads(playersWait: hasPlayback) : hasPlayback
     }
 
-    /// A player reads what was fetched ahead: from now on this is playback.
+    /// Turns ahead flights for an object into playback because a player reads it.
     func readerJoined(_ key: ObjectKey, generation: UInt64) {
         for flight in flights(of: key) where flight.object?.generation == generation {
             flight.machine.noteReaders()
@@ -88,19 +89,19 @@ extension FlightTable {
 }
 
 extension Flight {
-    /// Whether this flight is for nobody but one fetch ahead.
+    /// True if this flight serves a single ahead fetch and nothing else.
     var isOnlyAhead: Bool {
         machine.isAhead && machine.waiters.count <= 1
             && object.map { table.readers.count($0.generation) == 0 } ?? true
     }
 
-    /// Whether the rest will have come before it would pay to stop it.
+    /// True if the rest will arrive sooner than stopping the transfer would pay.
     func isAboutToEnd(within limit: Interval) -> Bool {
         guard let transfer, !transfer.isPaused else { return false }
         return progress?.isAboutToEnd(within: limit) ?? false
     }
 
-    /// How far the flight has come; nil while no body comes, or where its end is not known.
+    /// The progress of the flight; nil while no body is received, or if its end is unknown.
     var progress: FlightProgress? {
         guard let position else { return nil }
         return machine.progress(at: position, total: object?.total, now: table.loop.now)

@@ -1,5 +1,5 @@
-// One fetch that no player asked for, as a reader without a socket: it looks what is missing, has
-// flights fill it, hole by hole, and tells how that ended.
+// One ahead fetch, as a reader without a socket: it finds what is missing, has flights fill it hole
+// by hole, and reports how that ended.
 import CachePolicy
 import HTTP
 import Model
@@ -9,24 +9,24 @@ import Store
 import Upstream
 import URISyntax
 
-/// Lives on the upstream loop, in `AheadTable`.
+/// One ahead fetch; lives on the upstream loop, in `AheadTable`.
 final class AheadTask {
     var wanted: BackgroundFetch.Request
     unowned let table: FlightTable
     private let done: (BackgroundFetch.End) -> Void
     private var fetchID: FetchID?
-    /// True while it is to start once no player waits any more.
+    /// True while it waits for players to finish before it starts.
     private var isHeld = false
     private var isOver = false
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
     private var total: Int64?
-    /// Since when a transfer is asked for or on its way; nil while it is held back.
+    /// When the current transfer was requested or resumed; nil while it is paused.
     private var activeSince: Monotonic?
     private var active = Interval.zero
 
-    /// A transfer whose rest arrives within this time is finished although nobody wants it: to
-    /// stop it would save nothing.
+    /// A transfer whose rest arrives within this time is finished although it is no longer needed:
+    /// stopping it would save nothing.
     static let finishWithin = Interval.milliseconds(100)
 
     init(
@@ -44,7 +44,7 @@ final class AheadTask {
 
     private enum Finding {
         case present
-        /// The hole to fill next; the end is exclusive, nil for the body's.
+        /// The hole to fill next; the end is exclusive, nil for the end of the body.
         case missing(StoredObject?, from: Int64, to: Int64?)
     }
 
@@ -55,7 +55,7 @@ final class AheadTask {
         act(on: finding)
     }
 
-    /// What there is now, and how many of the wanted bytes.
+    /// Returns what is missing, and how many of the wanted bytes are present.
     private func look() -> (Finding, present: Int64) {
         let resource = wanted.resource
         let nothing = Finding.missing(nil, from: first, to: wanted.range?.upperBound)
@@ -78,7 +78,7 @@ final class AheadTask {
         if let last, from >= last { return (.present, present) }
         guard case .hole(let hole) = object.state(at: from) else { return (.present, present) }
         var end = [last, hole.end].compactMap { $0 }.min()
-        // To the end of a body whose length is known: the range may stay open.
+        // Up to the end of a body of known length the range may stay open.
         if end == object.total { end = nil }
         return (.missing(object, from: from, to: end), present)
     }
@@ -100,7 +100,7 @@ final class AheadTask {
         ask(object, from: start, to: end)
     }
 
-    // MARK: Asking
+    // MARK: Fetching
 
     private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
         var request = FetchRequest(
@@ -110,7 +110,7 @@ final class AheadTask {
         let id = FetchID()
         fetchID = id
         setActive(true)
-        // The reply comes on this loop, as everything here.
+        // The reply arrives on this loop, where everything here runs.
         let bound = LoopBound(self, to: table.loop)
         table.fetch(request, id: id) { reply in
             bound.enqueue { task, _ in task.hear(reply, id) }
@@ -130,14 +130,15 @@ final class AheadTask {
         }
         let (finding, present) = look()
         if case .missing = finding, present <= presentLast {
-            // The body ended, but what came is not there: gone again, or taken by something newer.
+            // The body ended but is not in the store: evicted again, or replaced by something
+            // newer.
             return failUnkept("it was replaced or evicted meanwhile")
         }
         presentLast = present
         act(on: finding)
     }
 
-    /// Stops for players, or goes on.
+    /// Pauses for players, or resumes.
     func makeWay(_ isBusy: Bool) {
         guard !isOver else { return }
         let waits = isBusy && wanted.yields
@@ -163,7 +164,7 @@ final class AheadTask {
                 table.forget(fetchID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
-                // Readers hold what it fills although nobody else waited for it.
+                // Its readers keep it although no other request waited for it.
                 if let flight = table.flight(of: fetchID), flight.object != nil {
                     flight.machine.noteReaders()
                 }

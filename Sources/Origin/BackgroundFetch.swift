@@ -1,27 +1,27 @@
-// A fetch that no player asked for: brings a resource, or a part of it, into the store, behind
+// An ahead fetch: fetches a resource, or a part of it, into the store, with lower priority than
 // everything that players wait for.
 //
-// What it does on the upstream loop is in `AheadTask`; this is the end that other threads hold.
+// The part that runs on the upstream loop is `AheadTask`; this is the handle for other threads.
 package import Model
 package import Store
 import Synchronization
 package import Upstream
 
-/// One such fetch, from `Flights.bring` to its one `End`.
+/// The handle of one ahead fetch, from `Flights.bring` to its one `End`.
 ///
-/// Any thread may hold and cancel it; letting it go changes nothing.
+/// Any thread may hold and cancel it; dropping it changes nothing.
 package final class BackgroundFetch: Sendable {
-    /// What is to be brought.
+    /// What to fetch.
     package struct Request: Sendable {
         package let resource: Resource
-        /// The bytes that are wanted; nil for the whole body.
+        /// The bytes to fetch; nil for the whole body.
         ///
-        /// An end beyond the body's means the body's.
+        /// An end beyond the end of the body is clamped to it.
         package var range: Range<Int64>?
         /// `prefetch` or `background`.
         package var lane = Lane.prefetch
-        /// True holds the transfer back while any player waits for media, so that it takes none of
-        /// the line from them.
+        /// True pauses the transfer while any player waits for media, to leave the whole line to
+        /// players.
         package var yields = true
 
         package init(
@@ -39,9 +39,9 @@ package final class BackgroundFetch: Sendable {
     package enum End: Sendable {
         /// Every wanted byte is in the store.
         case stored(Report)
-        /// What has come is kept.
+        /// The fetch failed; what was received stays stored.
         case failed(ProxyFailure, Report)
-        /// What has come is kept.
+        /// The fetch was cancelled; what was received stays stored.
         case cancelled(Report)
 
         package var report: Report {
@@ -51,13 +51,13 @@ package final class BackgroundFetch: Sendable {
         }
     }
 
-    /// What it brought.
+    /// What the fetch achieved.
     package struct Report: Sendable, Equatable {
-        /// Bytes that were not there before, whoever's transfer brought them.
+        /// Bytes that were not stored before, whichever transfer delivered them.
         package var broughtBytes: Int64 = 0
         /// The length of the whole body, if known.
         package var total: Int64?
-        /// The seconds in which a transfer was asked for or on its way.
+        /// The seconds during which a transfer was requested or running.
         package var activeSeconds = 0.0
     }
 
@@ -70,28 +70,28 @@ package final class BackgroundFetch: Sendable {
         self.flights = flights
     }
 
-    /// Takes the request back; never blocks.
+    /// Cancels the fetch; never blocks.
     ///
-    /// A transfer that nobody else wants ends at once, unless the rest of it is about to arrive;
+    /// A transfer that nothing else needs ends immediately, unless its rest is about to arrive;
     /// `cancelled` follows if the fetch had not ended yet.
     package func cancel() {
         flights.onLoop { [number] in $0.ahead.cancel(number) }
     }
 
-    /// Lets it go on beside playback, or holds it back again.
+    /// Lets the fetch run beside playback, or makes it yield again.
     package func setYields(_ yields: Bool) {
         flights.onLoop { [number] in $0.ahead.setYields(yields, number) }
     }
 }
 
 extension Flights {
-    /// Starts a fetch that no player asked for.
+    /// Starts an ahead fetch.
     ///
     /// - Parameters:
-    ///   - wanted: what to bring.
-    ///   - done: called once, on the upstream loop, and not at all where the daemon stops; it must
-    ///     not block.
-    /// - Returns: what it can be cancelled by.
+    ///   - wanted: what to fetch.
+    ///   - done: called once, on the upstream loop, but not at all if the daemon stops; must not
+    ///     block.
+    /// - Returns: the handle, for cancelling.
     package func bring(
         _ wanted: BackgroundFetch.Request, done: @escaping @Sendable (BackgroundFetch.End) -> Void
     ) -> BackgroundFetch {
@@ -101,13 +101,13 @@ extension Flights {
         return fetch
     }
 
-    /// Tells that a viewer has gone on to another title: transfers of this session end with their
-    /// readers, without the grace that players that may come back are given.
+    /// Reports that a viewer has moved to another title: transfers of this session end with their
+    /// readers, without the grace period for players that may return.
     package func letGo(ofSession number: UInt64) {
         onLoop { $0.letGo(ofSession: number) }
     }
 
-    /// Tells that a reader lives on what may be fetched ahead only.
+    /// Reports that a player reads an object that an ahead fetch may be filling.
     package func readerJoined(_ object: StoredObject) {
         onLoop { [key = object.key, generation = object.generation] in
             $0.readerJoined(key, generation: generation)
@@ -115,7 +115,7 @@ extension Flights {
     }
 }
 
-/// Whether anything is fetched ahead just now, for readers, which need not say that they wait else.
+/// Counts running ahead fetches, so that readers skip reporting to them while there are none.
 package final class AheadGauge: Sendable {
     private let count = Atomic<Int>(0)
 

@@ -1,4 +1,4 @@
-// Measures what runs ahead of players and sets how much of it may: the shell of the controllers.
+// Measures transfers ahead of players and limits their number: the shell around the controllers.
 package import Lookahead
 import Numbers
 import Posix
@@ -6,7 +6,7 @@ import Reactor
 import Synchronization
 import Upstream
 
-/// Ticks while anything is fetched ahead; lives on the upstream loop.
+/// Samples at intervals while ahead fetches run; lives on the upstream loop.
 final class ConcurrencyDriver {
     private let loop: EventLoop
     private let client: UpstreamClient
@@ -14,27 +14,28 @@ final class ConcurrencyDriver {
     private var limits: ConcurrencyLimits
     private var isTicking = false
     private var tickedAt: Monotonic
-    /// Whether the tick before found all at work that may work.
+    /// True if the previous sample found transfers waiting and no player.
     private var wasFull = false
     private var roundTrip = 0.1
     private var goodput = Goodput(halfLife: 4)
-    /// The most that came in any stretch of late, in bytes a second, also beside players.
+    /// The highest recent rate of any sample, in bytes a second, including those beside players.
     private var seen = 0.0
-    /// When a player last waited for media; nil if none did lately.
+    /// When a player last waited for media; nil if none ever did.
     private var playedAt: Monotonic?
     private var room = PlayerRoom()
     private var surroundings = Surroundings()
 
-    /// A player that has waited for media within this time is still there.
+    /// A player that waited for media within this time counts as present.
     private static let playing = Interval.seconds(10)
-    /// Bytes that still come of a transfer that is held back: what the sockets take meanwhile.
+    /// Bytes that a paused transfer still receives: what the sockets buffer meanwhile.
     ///
-    /// A receive window, which TCP keeps at about what a round trip brings, and no less than this.
+    /// A receive window, which TCP keeps at about the bytes of one round trip, and at least this.
     private static let leak = 80_000.0
-    /// The seconds of the line that all of these may cost a player.
+    /// The most seconds of line time that paused transfers may cost a player.
     private static let mostDelay = 0.25
 
-    /// Starts at the plan's own beginning; `network` tells of a known one later.
+    /// Starts with the plan's initial limits; `follow(network:)` later sets those of a known
+    /// network.
     init(
         _ plan: ConcurrencyPlan, loop: EventLoop, client: UpstreamClient, report: ConcurrencyReport
     ) {
@@ -46,7 +47,7 @@ final class ConcurrencyDriver {
         apply()
     }
 
-    /// To be called when something is fetched ahead: measuring begins, if it did not yet.
+    /// Begins sampling unless it runs already; must be called when an ahead fetch starts.
     func wake() {
         guard !isTicking else { return }
         isTicking = true
@@ -57,7 +58,7 @@ final class ConcurrencyDriver {
         scheduleTick()
     }
 
-    /// Begins anew on another network, with what is remembered of it.
+    /// Restarts on another network, from what is remembered of it.
     func follow(network: NetworkMemory.Network?) {
         limits.restart(at: network?.transfers)
         goodput = Goodput(halfLife: 4)
@@ -65,7 +66,7 @@ final class ConcurrencyDriver {
         apply()
     }
 
-    /// Follows load, battery and the kind of link.
+    /// Applies the limits for load, battery and link type.
     func follow(_ surroundings: Surroundings) {
         self.surroundings = surroundings
         limits.follow(surroundings, goodput: goodput.bytesPerSecond)
@@ -74,13 +75,13 @@ final class ConcurrencyDriver {
 
     // MARK: Players
 
-    /// To be told whenever players begin or cease to wait for media.
+    /// Updates the limits; must be called whenever players begin or cease to wait for media.
     ///
-    /// Transfers that are held back go on for as long as sockets take their bytes: beside a player
-    /// there are only so many downloads that this costs it next to nothing, and others end at once.
-    /// What is fetched ahead for the player itself is its planner's matter.
+    /// Paused transfers continue until the sockets are full, so only as many downloads stay open
+    /// beside a player as cost it next to nothing; the others are preempted. Fetches ahead for the
+    /// player itself are left to its planner.
     ///
-    /// - Returns: when to be told again although nothing changed; nil where that need not be.
+    /// - Returns: when to call again although nothing changed; nil if not needed.
     func hear(playersWait: Bool) -> Interval? {
         let wasBeside = isBesidePlayer
         if playersWait || room.playersWait { playedAt = loop.now }
@@ -92,10 +93,10 @@ final class ConcurrencyDriver {
         return room.change(after: now).map { Interval(seconds: max(0.001, $0 - now)) }
     }
 
-    /// Whether downloads stand still for players.
+    /// True while downloads must pause for players.
     ///
-    /// - Parameter playersWait: whether one does now, which may not have been heard of yet.
-    /// - Returns: True while they have to.
+    /// - Parameter playersWait: whether a player waits now, which may not have been reported yet.
+    /// - Returns: true while they must pause.
     func holdsDownloads(playersWait: Bool) -> Bool {
         room.holdsDownloads(at: now) || (playersWait && !room.playersWait)
     }
@@ -113,7 +114,7 @@ final class ConcurrencyDriver {
 
     // MARK: Measuring
 
-    /// Four round trips, so that what a change does is seen in the sample after the next.
+    /// Four round trips, so that the effect of a change shows in the sample after the next.
     private var span: Interval {
         Interval(seconds: min(1.5, max(0.25, roundTrip * 4)))
     }
@@ -126,7 +127,7 @@ final class ConcurrencyDriver {
         let figures = client.takeAheadFigures()
         let seconds = (loop.now - tickedAt).inSeconds
         tickedAt = loop.now
-        // While players have the line, what runs beside them says nothing of it.
+        // While players use the line, transfers beside them do not show its capacity.
         let isFull = client.aheadWaiting > 0 && !isBesidePlayer
         note(figures, seconds, isFull: isFull && wasFull)
         wasFull = isFull
@@ -165,7 +166,7 @@ final class ConcurrencyDriver {
                 goodput: Int64(saturating: goodput.bytesPerSecond ?? 0)))
     }
 
-    /// Why there are no more, for people.
+    /// The reason for the limit, for display.
     private var reason: String {
         if isBesidePlayer, mostBesidePlayer < limits.limit { return "beside a player" }
         if limits.plan == .probe, limits.limit == limits.ceiling,
@@ -201,20 +202,20 @@ extension LinkSample {
     }
 }
 
-/// What the controllers decided last, for whoever shows or remembers it.
+/// The last decisions of the controllers, for display and for the network memory.
 ///
 /// Any thread may use it.
 package final class ConcurrencyReport: Sendable {
     package struct Figures: Sendable {
         package var plan = ConcurrencyPlan.probe
-        /// Transfers that may run ahead of players.
+        /// The limit of transfers ahead of players.
         package var limit = ConcurrencyPlan.start
-        /// Of these for downloads.
+        /// The part of the limit that downloads may use.
         package var background = ConcurrencyPlan.start
-        /// Why there are no more, for people.
+        /// The reason for the limit, for display.
         package var reason = ""
         package var inFlight = 0
-        /// Bytes a second of the last seconds at work.
+        /// Bytes a second over the last seconds with full load.
         package var goodput: Int64 = 0
 
         package init(

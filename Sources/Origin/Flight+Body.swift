@@ -7,10 +7,10 @@ import Reactor
 import Store
 import Upstream
 
-/// Bytes of a round that are to be written.
+/// The bytes of a loop round that are to be written.
 struct GatheredBytes {
     var bytes: [UInt8] = []
-    /// What of the piece that is being gathered is still to come, in bytes; 0 until that is known.
+    /// The bytes that the current piece still lacks; 0 until that is known.
     var roomInPiece = 0
 
     /// Forgets the bytes.
@@ -20,38 +20,39 @@ struct GatheredBytes {
     }
 }
 
-/// What the response has said of its body, as far as each piece of it is held against that.
+/// The extent of the body according to the response head, which each piece is checked against.
 struct ExpectedBody {
-    /// Where the bytes end that the response has said it holds; what comes behind is not written.
+    /// The end of the bytes to write according to the response; later bytes are not written.
     var end: Int64?
-    /// Where the response ends, as far as it says.
+    /// The end of the response's bytes, as far as it states it.
     var receivedEnd: Int64?
     var ahead = StoredAhead.unchecked
-    /// True until the first bytes of a response have come, which readers are waiting for.
+    /// True until the first bytes of a response are written, which readers wait for.
     var isAwaited = false
 }
 
-/// What is done about stored bytes that the transfer comes to.
+/// How stored bytes that the transfer reaches are treated.
 enum StoredAhead {
-    /// Nothing needs to be compared.
+    /// Nothing has to be compared.
     case unchecked
-    /// They are compared before the transfer gets there.
+    /// Stored bytes are compared before the transfer continues over them.
     case checked
-    /// The end of a hole is being compared.
+    /// The bytes around the end of a hole are being compared.
     case meeting(Meeting)
 }
 
-/// What a flight makes of the origin's bytes and of their end.
+/// Handling of the body's bytes and of its end.
 extension Flight {
     // MARK: Bytes
 
-    /// The pieces that a body is written in, and readers are woken for, while it comes faster than
-    /// that; cut at multiples of this in the file.
+    /// The size of the pieces in which a fast body is written and readers are woken; pieces end at
+    /// multiples of it in the file.
     static let gatherLimit = 256 << 10
 
-    /// Takes bytes of this round; they are written when a piece is full, or at the round's end.
+    /// Collects bytes of this round; they are written when a piece is full, or at the end of the
+    /// round.
     ///
-    /// The first ones of a response are written at once: players wait for them.
+    /// The first bytes of a response are written immediately: players wait for them.
     func gather(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         while !rest.isEmpty {
@@ -69,9 +70,10 @@ extension Flight {
         }
     }
 
-    /// Writes what was gathered and lets readers have it.
+    /// Writes the collected bytes and makes them available to readers.
     ///
-    /// Large pieces of the middle of a body are put off: what fails with them is heard of later.
+    /// Large pieces in the middle of a body are written by another thread; their errors are
+    /// reported later.
     func flush() {
         gathered.roomInPiece = 0
         guard !gathered.bytes.isEmpty, writer != nil else { return }
@@ -98,7 +100,8 @@ extension Flight {
         limitReadAhead()
     }
 
-    /// Readers go on with a flight of their own into a file that is not kept.
+    /// Ends the flight after a write error; readers continue with a new flight into an object that
+    /// is not stored.
     private func storingFailed(_ error: SystemError) {
         object?.discard(because: error)
         fail(
@@ -113,9 +116,9 @@ extension Flight {
     /// A smaller piece costs more to hand over than to write.
     private static let leastPutOff = 64 << 10
 
-    /// Has another thread write what was gathered, where nobody waits for just that.
+    /// Has another thread write the collected bytes, unless somebody waits for just these.
     ///
-    /// A single transfer is not helped by that: the other processor is its player's, and handing over
+    /// Not for a single transfer: the other processor is busy with its player, and handing over
     /// costs more than it saves.
     private func putOff() -> Bool {
         guard !expected.isAwaited, !machine.isSniffing, object?.isStorable == true,
@@ -132,15 +135,16 @@ extension Flight {
         return { bound.enqueue { flight, _ in flight.settleWrites() } }
     }
 
-    /// Waits until all that was put off is in the file.
+    /// Waits until all deferred writes are in the file.
     ///
-    /// Before anything goes by what has been written: the end of a body, a request for the rest.
+    /// Needed before anything depends on what has been written: the end of a body, a request for
+    /// the rest.
     func settleWrites() {
         guard phase == .filling, let error = settled() else { return }
         storingFailed(error)
     }
 
-    /// As `settleWrites`; what failed is the caller's to tell.
+    /// Waits as `settleWrites` does, but leaves handling the error to the caller.
     func settled() -> SystemError? {
         do throws(SystemError) {
             try writer?.settle()
@@ -150,9 +154,9 @@ extension Flight {
         }
     }
 
-    /// Begins anew with an object that is not kept, where storing the very first bytes failed.
+    /// Starts over with an object that is not stored, if writing the very first bytes failed.
     ///
-    /// Nobody has been told of the former object then.
+    /// No waiter has received the former object then.
     private func keepNothing(because error: SystemError) -> Bool {
         guard let former = object, let failed = writer, former.presentBytes == 0,
             let head = ObjectFacts.of(former)?.head, machine.keepsNothing()
@@ -170,8 +174,8 @@ extension Flight {
         return true
     }
 
-    /// True when the next bytes are there already, and so many of them that a new request for what
-    /// comes behind them costs less than fetching them twice.
+    /// True if the next bytes are stored already, and so many that a new request for the bytes
+    /// after them costs less than fetching them twice.
     private var meetsStored: Bool {
         guard machine.isFilling, !hasWaiters, let object, let writer, let total = object.total,
             object.isStorable, case .present(let count) = object.state(at: writer.offset)
@@ -179,7 +183,7 @@ extension Flight {
         return machine.endsAtStored(count, from: writer.offset, total: total)
     }
 
-    /// Writes in place: a copy of the array would have to be allocated anew in every round.
+    /// Writes in place: a copy of the array would be allocated in every round.
     private func writeGathered() -> SystemError? {
         gathered.bytes.withUnsafeBytes { raw in
             do throws(SystemError) {
@@ -205,31 +209,32 @@ extension Flight {
 
     // MARK: Short bodies
 
-    /// Takes bytes of a body whose head waits.
+    /// Collects bytes of a body whose head is held.
     func hold(_ bytes: UnsafeRawBufferPointer) {
         guard let total = machine.heldLength else { return }
-        // No buffer for large pieces: many heads may wait at once.
+        // Not a pooled buffer for large pieces, since many heads may be held at once.
         if gathered.bytes.capacity == 0 { gathered.bytes.reserveCapacity(Int(total)) }
         gathered.bytes.append(contentsOf: bytes)
         if gathered.bytes.count >= total { takeHeldHead() }
     }
 
-    /// Begins with the head that waited, and with what has come of its body.
+    /// Begins with the held head, and with the bytes of its body received so far.
     func takeHeldHead() {
         guard machine.isHolding else { return }
         perform(machine.releaseHeldHead())
         if writer == nil { gathered.bytes = [] } else { flush() }
     }
 
-    /// The whole body, where it is here before the object is made and may be written with it.
+    /// Returns the whole body if it was received before its object is created and can be written
+    /// with it.
     func heldBody(_ total: Int64?) -> [UInt8]? {
         guard let total, total == gathered.bytes.count, total > 0, writer == nil else { return nil }
         return Array(gathered.bytes)
     }
 
-    /// The end of what was written with a new object; nil where nothing was.
+    /// Returns the end of the body that was written with a new object; nil if none was.
     ///
-    /// What was gathered is in the file then.
+    /// The collected bytes are in the file then.
     func takeWritten(_ former: StoredObject?) -> Int64? {
         guard let object, object !== former, !gathered.bytes.isEmpty, object.isComplete,
             object.total == Int64(gathered.bytes.count)
@@ -240,7 +245,7 @@ extension Flight {
 
     // MARK: Ends
 
-    /// The transfer has ended in order.
+    /// Handles the regular end of the transfer.
     func finish() {
         flush()
         settleWrites()
@@ -248,12 +253,13 @@ extension Flight {
         perform(machine.bodyEnded(fillFactsAtEnd, ending))
     }
 
-    /// Goes on with an object that is not kept: what all readers have read is given back to the disk.
+    /// Continues with an object that is not stored: frees the disk space of what all readers have
+    /// read.
     func passOn() {
         guard machine.isFilling, let object else { return }
         if machine.noteLoss(isAnswered: outcome?.notStored != nil) == .new {
             table.counters.add(.notStored)
-            // Nobody waits for these bytes themselves.
+            // No player waits for these bytes.
             if machine.isAhead, !machine.isPlaylist { return refuse(.noRoom) }
             if !hasWaiters { table.checkAbandoned(self) }
         }

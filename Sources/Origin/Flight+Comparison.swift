@@ -1,50 +1,50 @@
-// Proof by content where a response meets stored bytes, and what is done without any proof.
+// Comparison of received bytes with stored ones, and responses that have no validator at all.
 //
-// Without a strong validator two versions of equal length cannot be told apart by their heads. So the
-// rest of such a body is asked for from a little before the first byte that is missing, and what
-// comes is compared with what is there before anything of it is taken.
+// Without a strong validator, the heads of two versions of equal length do not differ. Therefore
+// the rest of such a body is requested from a little before the first missing byte, and the overlap
+// is compared with the stored bytes before anything is written.
 //
-// In the same way the bytes that fill a hole may be of another version than those behind
-// it. So the fill asks for a little more than the hole, keeps the last byte of the hole back, compares
-// what comes behind it with what is stored there, and only then lets readers pass.
+// Likewise, the bytes that fill a hole may be of another version than those after it. Therefore the
+// request for a hole extends a little beyond it, the flight holds back the last byte of the hole,
+// compares what follows it with the stored bytes, and only then lets readers pass.
 import CachePolicy
 import HTTP
 import Model
 import Reactor
 import Store
 
-/// The bytes around the end of a hole, which are being compared.
+/// The bytes around the end of a hole while they are compared.
 struct Meeting {
     /// Where the stored bytes begin.
     let start: Int64
     /// How many of them are compared.
     let count: Int
-    /// The last byte of the hole, and those behind it, as far as they have come.
+    /// The last byte of the hole and those after it, as far as received.
     var held: [UInt8] = []
 }
 
 extension Flight {
-    /// Takes bytes of the body, as far as the response has said that it holds them.
+    /// Handles bytes of the body, up to the end that the response has stated.
     func take(_ bytes: UnsafeRawBufferPointer) {
         guard writer != nil, !bytes.isEmpty else { return }
         if case .unchecked = expected.ahead { return takeProven(bytes) }
         takeComparing(bytes)
     }
 
-    /// As `take`, of bytes that nothing stored has to be compared with.
+    /// Handles bytes that need no comparison with stored ones.
     func takeProven(_ bytes: UnsafeRawBufferPointer) {
         let count = provenCount(of: bytes.count)
         gather(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         if count < bytes.count { endAtProven() }
     }
 
-    /// How many of the next bytes lie within what the response has said it holds.
+    /// Returns how many of the next bytes lie before the end that the response has stated.
     private func provenCount(of count: Int) -> Int {
         guard let end = expected.end, let writer else { return count }
         return Int(max(0, min(Int64(count), end - writer.offset - Int64(gathered.bytes.count))))
     }
 
-    /// Ends a transfer that goes on behind the end of what it said it holds.
+    /// Ends a transfer that continues beyond its stated end.
     func endAtProven() {
         dropTransfer()
         flush()
@@ -55,7 +55,7 @@ extension Flight {
 
     /// Compares bytes with the stored ones.
     ///
-    /// - Returns: the bytes behind those that are compared, or none.
+    /// - Returns: the bytes after the compared ones; none if they differ.
     func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard let next = machine.comparison, let known = object ?? terms.rest else { return bytes }
         let count = Int(min(Int64(bytes.count), next.start - next.position))
@@ -65,7 +65,8 @@ extension Flight {
         return UnsafeRawBufferPointer(rebasing: areSame ? bytes[count...] : bytes[..<0])
     }
 
-    /// True where the bytes of an object agree, as far as it has them; those that cannot be read do not.
+    /// Returns true if the present bytes of an object equal the given ones; unreadable bytes count
+    /// as different.
     static func agree(
         _ bytes: UnsafeRawBufferPointer, with object: StoredObject, at offset: Int64
     ) -> Bool {
@@ -85,7 +86,7 @@ extension Flight {
         return true
     }
 
-    /// Takes bytes up to the next stored ones, and compares these before any reader gets there.
+    /// Handles bytes up to the next stored ones, and compares those before any reader gets there.
     func takeComparing(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         while !rest.isEmpty, let object, let writer {
@@ -96,7 +97,7 @@ extension Flight {
             }
             let position = writer.offset + Int64(gathered.bytes.count)
             if let end = expected.end, position >= end {
-                // Of what was asked for to be compared nothing is left to do.
+                // These bytes were requested only for comparison, which is done.
                 if let receivedEnd = expected.receivedEnd,
                     position + Int64(rest.count) <= receivedEnd
                 {
@@ -108,7 +109,7 @@ extension Flight {
                 next.lowerBound <= position + Int64(rest.count)
             else { return takeProven(rest) }
             guard next.lowerBound > position else {
-                // Compared before, and written over.
+                // Already compared; written over the stored ones.
                 let known = min(rest.count, next.count)
                 takeProven(UnsafeRawBufferPointer(rebasing: rest[..<known]))
                 rest = UnsafeRawBufferPointer(rebasing: rest[known...])
@@ -119,15 +120,15 @@ extension Flight {
             rest = UnsafeRawBufferPointer(rebasing: rest[safe...])
             let known = (expected.receivedEnd ?? object.total ?? .max) - next.lowerBound
             let count = min(StoredBody.mostCompared, Int64(next.count), known)
-            // The last byte of the hole is asked for again, with some behind it.
+            // The response must contain the last byte of the hole and some bytes after it.
             guard count > 0 else { return endAtProven() }
             expected.ahead = .meeting(Meeting(start: next.lowerBound, count: Int(count)))
         }
     }
 
-    /// Keeps bytes back until there are enough to compare.
+    /// Holds bytes back until there are enough to compare.
     ///
-    /// - Returns: what comes behind these; nil where the flight has ended.
+    /// - Returns: the bytes after these; nil if the flight has ended.
     private func keepBack(
         _ bytes: UnsafeRawBufferPointer, of meeting: Meeting, for object: StoredObject
     ) -> UnsafeRawBufferPointer? {
@@ -155,10 +156,11 @@ extension Flight {
 
     // MARK: Without a validator
 
-    /// Whether a response without any validator may go into the object that it was asked for.
+    /// True if a response without any validator may be written into the object that the flight was
+    /// started for.
     ///
-    /// Equal lengths prove nothing. Where it meets stored bytes later, these are compared before a
-    /// reader can get from the ones to the others; where nothing is stored, there is nothing to mix.
+    /// Equal lengths prove nothing. If the response will reach stored bytes, they are compared
+    /// before a reader can pass from one to the other; if nothing is stored, nothing can be mixed.
     func isProvenLater(
         _ candidate: StoredObject, _ head: StoredHead, _ placement: Placement
     ) -> Bool {
@@ -171,8 +173,8 @@ extension Flight {
         return (placement.receivedEnd ?? total ?? 0) > next.lowerBound
     }
 
-    /// An object that this response may or may not belong to and that has to be kept: others fill
-    /// it, or the response can be compared with it by asking again.
+    /// Returns an object that this response may belong to and that must not be discarded: other
+    /// flights fill it, or another request allows comparing the response with it.
     func rival(_ head: StoredHead, total: Int64?) -> StoredObject? {
         let known = [object].compactMap { $0 }
         let others = table.flights(of: resource.key).lazy.compactMap(\.object)
@@ -180,7 +182,7 @@ extension Flight {
             isRival($0, head, total: total) && isFilledByOthers($0)
         }
         guard filled == nil, machine.mayAskAgain else { return filled }
-        // What was stored since this flight asked is not its own object yet.
+        // An object stored since this flight sent its request is not the flight's own yet.
         let stored = object?.isDiscarded == false ? nil : table.store.peek(resource.key)
         return (known + [stored].compactMap { $0 }).first {
             isRival($0, head, total: total) && $0.presentBytes > 0
@@ -188,10 +190,11 @@ extension Flight {
         }
     }
 
-    /// Whether to ask again for the sake of a rival, instead of passing the response on.
+    /// True if the flight sends another request for the sake of a rival, instead of passing the
+    /// response on.
     ///
-    /// A player does not wait for others; but one request more is better than to drop what was stored
-    /// beside its bytes while it waited for the first.
+    /// A player does not wait for other flights; but one more request is better than dropping what
+    /// was stored next to its bytes while it waited for the first.
     func asksAgain(for rival: StoredObject) -> Bool {
         machine.waitsForRivals || machine.mayAskAgain && !isFilledByOthers(rival)
     }
@@ -200,16 +203,16 @@ extension Flight {
         known.isStorable && !known.isDiscarded && mayBeSame(known, head, total: total)
     }
 
-    /// Whether bytes next to the wanted ones were stored after this flight had asked.
+    /// True if bytes next to the wanted ones were stored after this flight sent its request.
     private func hasNewNeighbour(_ known: StoredObject) -> Bool {
         guard machine.asksWithoutProof else { return false }
         let body = StoredBody(spans: known.spans, total: known.total)
         return body.before(machine.wanted) != 0 || body.behind(machine.wanted) != 0
     }
 
-    /// Whether another flight is to bring bytes of an object that lie before the wanted ones.
+    /// True if another flight will fetch bytes of an object that precede the wanted ones.
     ///
-    /// Only flights for earlier bytes count, so that one of several always goes on.
+    /// Only flights for earlier bytes count, so that one of several always proceeds.
     private func isAwaitedBefore(_ known: StoredObject) -> Bool {
         let start = machine.wanted.start
         return table.flights(of: resource.key).contains {
@@ -234,7 +237,7 @@ extension Flight {
         }
     }
 
-    /// What other flights have done for a fetch ahead that waits for them.
+    /// The state of other flights for an ahead fetch that waits for them.
     var others: FlightMachine.Others {
         guard let known = object, !known.isDiscarded else { return .discarded }
         if case .present = known.state(at: machine.wanted.start) { return .filled }

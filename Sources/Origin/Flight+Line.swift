@@ -5,7 +5,7 @@ import Upstream
 import URISyntax
 
 extension Flight {
-    /// Notes how fast the line was, where a body came for a player and was never held back.
+    /// Measures the line's speed from a body that was fetched for a player and never paused.
     func measureLine(_ timings: TransferTimings) {
         guard table.settings.pace == .line, !machine.job.beganAhead,
             resource.role?.isExpress != true,

@@ -7,9 +7,9 @@ import Routing
 import Store
 import Upstream
 
-/// What a flight asks the origin for.
+/// The requests of a flight.
 extension Flight {
-    /// Looks at what is stored around the wanted bytes, and asks.
+    /// Looks up what is stored around the wanted bytes, for the machine's next request.
     func look() {
         requestTime = table.loop.wallNow
         requestedAt = table.loop.now
@@ -20,8 +20,8 @@ extension Flight {
                 behind: stored?.behind(machine.wanted) ?? 0, now: table.loop.now))
     }
 
-    /// The stored body that the rest is compared with; nil where a strong validator tells, or nothing
-    /// need be told.
+    /// The stored body that the rest is compared with; nil if a strong validator suffices or
+    /// nothing has to be compared.
     var compared: StoredBody? {
         guard resource.live.growth == nil, resource.kind == nil, !machine.job.revalidates,
             let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
@@ -30,14 +30,14 @@ extension Flight {
         return StoredBody(spans: known.spans, total: known.total)
     }
 
-    /// The head of the response whose rest is asked for; nil where there is none yet.
+    /// The head of the response whose rest is requested; nil if there is none yet.
     var knownHead: StoredHead? {
         (object ?? terms.rest).flatMap { ObjectFacts.of($0)?.head }
     }
 
     /// Starts a transfer.
     func send(_ attempt: FlightMachine.Attempt) {
-        // Whoever was told before that its budget is spent may have ended the flight.
+        // An action performed before may have ended the flight.
         guard phase == .asking else { return }
         let range = attempt.rangeField
         var request = TransferRequest(
@@ -47,7 +47,7 @@ extension Flight {
         request.trace = trace
         request.decodesContent = resource.decodesContent && range == nil
         request.method = terms.method
-        // A redirect is the origin's answer, to be passed on and stored like any other.
+        // A redirect is passed on and stored like any other response.
         request.followsRedirects = resource.kind == nil
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
@@ -65,7 +65,7 @@ extension Flight {
     private func requestFields(range: String?) -> Fields {
         var fields = resource.forwardedFields
         for (name, value) in resource.session.fields { fields.set(name, value) }
-        // Under a mount the clients keep their cookies themselves.
+        // Under a mount, clients keep their cookies themselves.
         if resource.kind == nil,
             let cookie = table.cookieField(for: resource.url, session: resource.session)
         {
@@ -81,7 +81,7 @@ extension Flight {
             appendTags(head, to: &fields)
         } else if let range {
             fields.set(.range, range)
-            // A resource that grows has another validator with each part.
+            // The validator of a growing resource changes with each part.
             if let validator = head?.strongValidator, resource.live.growth == nil {
                 fields.set(.ifRange, validator)
             }
@@ -89,7 +89,7 @@ extension Flight {
         return fields
     }
 
-    /// The stored tags, byte for byte: what is asked about has to be what the origin gave.
+    /// Adds If-None-Match with the stored tags, byte for byte as the origin sent them.
     private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
         var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []
         for variant in terms.tags where !variant.tag.isEmpty {

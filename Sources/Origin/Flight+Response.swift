@@ -1,4 +1,4 @@
-// What a flight makes of a response: an object that is filled, renewed or found to be the same.
+// The effect of a response: an object is filled, renewed or found unchanged.
 import CachePolicy
 import HLS
 import HTTP
@@ -12,9 +12,9 @@ import Upstream
 import URISyntax
 
 extension Flight {
-    // MARK: Beginning
+    // MARK: Beginnings
 
-    /// Begins, or goes on, to fill an object with the present response.
+    /// Begins or continues to fill an object with the current response.
     func begin(_ placement: Placement) {
         guard let head = response else { return }
         let (start, end, total) = (placement.start, placement.end, placement.total)
@@ -38,7 +38,7 @@ extension Flight {
             object = fitting
             if let total { _ = fitting.learnTotal(total) }
         } else {
-            // Which of the two is the new version cannot be told: the one on its way is kept.
+            // Which of the two versions is newer is unknown; the one being received is kept.
             if let former, !machine.job.revalidates, former !== rival { former.discard() }
             let isStorable = reason == nil && machine.mayKeep && rival == nil
             guard
@@ -52,7 +52,7 @@ extension Flight {
             end: placement.last ?? object.total, receivedEnd: placement.receivedEnd,
             ahead: compared == nil ? .unchecked : .checked, isAwaited: !machine.isAhead)
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: placement.last)
-        // Only now, so that a reader that is woken by it finds the fill that goes on.
+        // Ended only now, so that readers woken by it find the fill that continues.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
@@ -70,7 +70,8 @@ extension Flight {
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
     }
 
-    /// Why a fetch ahead of players is of no use where its object is not kept; nil for lack of room.
+    /// The failure of an ahead fetch whose response must not be stored; nil if there is merely no
+    /// room.
     private var unkept: ProxyFailure? {
         guard machine.isAhead, let reason = outcome?.notStored, reason != .noRoom else {
             return nil
@@ -80,15 +81,16 @@ extension Flight {
             "\(resource.url.redacted) may not be kept: \(reason.rawValue)")
     }
 
-    /// Whether the first bytes decide what a new object is.
+    /// True if the first bytes decide the type of a new object.
     private func sniffs(_ head: StoredHead, from start: Int64) -> Bool {
         start == 0 && (resource.role == nil || machine.isPlaylist)
             && head.status == .ok && !isPlainlyMedia(head)
             && (resource.kind == nil || !head.fields.contains(.contentEncoding))
     }
 
-    /// Whether name and type say the same of what no playlist has led to: then the player has its
-    /// head when it comes, and not with the first bytes, which may be a while behind it.
+    /// True if file name and type agree that a resource not named by a playlist is media. The
+    /// player then gets the head when it arrives, not with the first bytes, which may come much
+    /// later.
     private func isPlainlyMedia(_ head: StoredHead) -> Bool {
         guard !machine.isPlaylist, resource.isNamedAsMedia,
             let value = head.fields.valueBytes(.contentType)
@@ -102,14 +104,14 @@ extension Flight {
     private static let audio = Array("audio/".utf8)
     private static let list = Array("mpegurl".utf8)
 
-    /// Whether bytes are a text in lower case, whatever the case of theirs.
+    /// Compares bytes with a lower-case text, ignoring case.
     private static func equals(_ bytes: ArraySlice<UInt8>, _ text: [UInt8]) -> Bool {
         ASCII.equalIgnoringCase(bytes.span, text.span)
     }
 
-    /// Whether an origin says that it answers range requests (RFC 9110 section 14.3).
+    /// True if an origin supports range requests (RFC 9110 section 14.3).
     private static func acceptsRanges(_ fields: Fields) -> Bool {
-        // As nearly all say it; only other spellings take reading a list.
+        // The usual spelling is compared directly; only others need list parsing.
         guard let value = fields.valueBytes(.acceptRanges) else { return false }
         return value.elementsEqual(bytesUnit) || fields.listMembers(.acceptRanges).contains("bytes")
     }
@@ -130,7 +132,7 @@ extension Flight {
         return nil
     }
 
-    /// The head of a response as it is kept.
+    /// Returns the head of a response in its stored form.
     func storedHead(
         _ head: TransferHead, _ layout: FlightMachine.Layout
     ) -> StoredHead {
@@ -138,9 +140,9 @@ extension Flight {
         let now = table.loop.wallNow
         var fields = StoredHead.keptFields(of: head.fields, for: resource.kind)
         if resource.kind != nil {
-            // The range of a part is not the object's.
+            // The range of a part does not apply to the whole object.
             if head.status == .partialContent, !isOpaque { fields.remove(.contentRange) }
-            // Who passes on a response without a date gives it one (RFC 9110 section 6.6.1).
+            // A recipient that forwards a response without Date adds it (RFC 9110 section 6.6.1).
             if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now.seconds)) }
         }
         return StoredHead(
@@ -151,7 +153,7 @@ extension Flight {
             kind: resource.kind)
     }
 
-    /// When the present response was asked for and came.
+    /// When the current response was requested and received.
     private var presentTimes: SteadyTimes {
         SteadyTimes(requested: requestedAt, received: table.loop.now)
     }
@@ -171,13 +173,14 @@ extension Flight {
             role: (resource.role ?? .media).letter,
             head: head.encoded, total: total, created: head.responseTime,
             isStorable: isStorable, expectsWholeBody: isWhole,
-            // A page of a mount is no title; a playlist there is, and so is a file that is played.
+            // A page of a mount is not a title; a playlist there is, and so is a file that is
+            // played.
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
             kind: retentionKind(head), isRead: !machine.isAhead)
         if isWhole, isStorable, !sniffs { description.body = heldBody(total) }
         do throws(SystemError) {
             let made = try table.store.create(description)
-            // Readers ask for it at once, and need not read it back from its stored form.
+            // Readers need the head immediately and should not decode it again.
             _ = made.attach(
                 ObjectFacts(head: head, generation: made.generation, times: presentTimes))
             object = made
@@ -190,20 +193,21 @@ extension Flight {
         }
     }
 
-    /// An entry that turns out to be no list is a media file.
+    /// Returns the retention kind; an entry that turns out not to be a playlist is a media file.
     private func retentionKind(_ head: StoredHead) -> RetentionKind {
         if head.isPlaylist { return .structure }
         let kind = RetentionKind(of: resource.role ?? (resource.isMounted ? nil : .media))
-        // What is kept for time shift is worth as much as a film, and goes when it leaves the window.
+        // Segments kept for time shift are worth as much as a film; they are removed when they
+        // leave the window.
         guard kind == .media, !resource.session.isShifted,
             table.playlistMemory.isLive(resource.session.id)
         else { return kind }
         return .live
     }
 
-    /// Makes the object what lookups find.
+    /// Publishes a media object, so that lookups find it.
     ///
-    /// Playlists wait for their end: half a list is no list.
+    /// Playlists wait for their end: half a list is useless.
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !machine.isPlaylist,
             !machine.isSniffing,
@@ -212,9 +216,9 @@ extension Flight {
         publish(object)
     }
 
-    /// Gives the object its name.
+    /// Publishes the object under its key.
     ///
-    /// Where the disk refuses, readers go on with what is open.
+    /// If the disk refuses, readers continue with the open descriptor.
     func publish(_ object: StoredObject) {
         do throws(SystemError) {
             try table.store.publish(object)
@@ -224,7 +228,7 @@ extension Flight {
         noteVariant(object)
     }
 
-    /// Notes a variant under the URL's own key, once it is published.
+    /// Adds a published variant to the index under the URL's primary key.
     func noteVariant(_ object: StoredObject) {
         guard resource.kind != nil, object.isStorable,
             object.url != resource.cacheKey.primary.text,
@@ -233,9 +237,9 @@ extension Flight {
         table.store.note(object, head, of: resource, by: SelectingFields(head.fields))
     }
 
-    // MARK: Answers without a body
+    // MARK: Responses without a body
 
-    /// A 304 renews what was asked about: the object, or the variant that its tag names (RFC 9111
+    /// Updates the revalidated object from a 304, or the variant that its tag selects (RFC 9111
     /// section 4.3.4).
     func renew() {
         guard let head = response else { return }
@@ -257,8 +261,8 @@ extension Flight {
         perform(machine.end(with: .renewed))
     }
 
-    /// The answer to HEAD: what is stored is renewed where it is the same representation, and is
-    /// not believed any more where it is another one (RFC 9111 section 4.3.5).
+    /// Handles the response to HEAD: renews the stored object if it is the same representation,
+    /// otherwise removes it (RFC 9111 section 4.3.5).
     func compareHead() {
         guard let head = response else { return }
         guard let object, let stored = ObjectFacts.of(object)?.head, head.status == .ok else {
@@ -276,9 +280,10 @@ extension Flight {
         perform(machine.end(with: .head))
     }
 
-    /// Takes the length of a body from the word that there is nothing behind the stored bytes.
+    /// Sets the length of a body once the origin responds that nothing follows the stored bytes.
     ///
-    /// Of a body whose length nobody tells, whoever read it later would be sent to ask again.
+    /// Discards a body whose length remains unknown, since every later reader would have to ask
+    /// again.
     func learnEnd(_ total: Int64?) {
         guard let object, object.total == nil, case .span(let start, _) = machine.wanted,
             object.spans.contiguousEnd(from: 0) == start, start > 0

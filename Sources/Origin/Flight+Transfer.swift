@@ -1,4 +1,4 @@
-// What a transfer tells its flight.
+// The transfer's callbacks to its flight.
 import CachePolicy
 import HTTP
 package import Model
@@ -8,19 +8,20 @@ import Reactor
 import Upstream
 import URISyntax
 
-/// Why a fill ended although its transfer did not break.
+/// Why a fill ended although its transfer was not interrupted.
 package enum FillEnd: Error {
-    /// The origin has another representation now.
+    /// The origin has a different representation now.
     case representationChanged
     /// The player's request was answered with a failure.
     case refused(ProxyFailure)
-    /// The budget of the player request that asked for the bytes is spent; others may ask.
+    /// The budget of the player request that started the flight is spent; others may fetch the
+    /// rest.
     case spent(ProxyFailure)
 }
 
 extension Flight: TransferDelegate {
     func transferDidStart(_ transfer: Transfer) {
-        // Not before: what is wanted ahead may be given up while it waits for a slot.
+        // Counted only now: an ahead fetch may be cancelled while it waits for a slot.
         table.counters.add(.originRequests)
     }
 
@@ -101,12 +102,12 @@ extension Flight: TransferDelegate {
             guard phase != .ended else { return }
             let isDown = table.probes.failed(
                 error, at: transfer.currentURL, silentSince: transfer.silentSince)
-            // Telling those who wait may have ended this one too.
+            // The calls above may already have ended this flight too.
             perform(machine.broke(error, isDown: isDown, fillFacts, ending))
         }
     }
 
-    // MARK: What a head says
+    // MARK: Response heads
 
     private func facts(of head: TransferHead) -> ResponseFacts {
         var facts = ResponseFacts(status: head.status, contentLength: head.contentLength)

@@ -4,13 +4,13 @@ import Reactor
 import Store
 import Upstream
 
-/// How far a flight may run ahead of those who read: a film of gigabytes is fetched as a window
-/// that moves with its player, so that neither the disk nor the origin sees what nobody watches.
+/// The limit of read-ahead: a film of gigabytes is fetched in a window that moves with its player,
+/// so that neither disk nor origin carries what is not watched.
 extension Flight {
-    /// Holds the origin back where the nearest reader is more than the read-ahead behind.
+    /// Pauses the transfer if the nearest reader is further behind than the read-ahead limit.
     ///
-    /// The connection's own flow control does the rest. A flight that nobody reads from is not held
-    /// back here: it is abandoned or, where that pays, finished.
+    /// The connection's flow control then stops the origin. A flight without readers is not paused
+    /// here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
         if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
@@ -25,8 +25,8 @@ extension Flight {
         transfer.pause()
         table.counters.add(.readAheadPauses)
         table.ahead.setNeedsSettle(table)
-        // Taken up again at half the window, so that a steady player causes few long pauses
-        // instead of many short ones.
+        // Resumed at half the window, so that a steady player causes a few long pauses instead of
+        // many short ones.
         let bound = LoopBound(self, to: table.loop)
         let foremost = writer.offset + table.settings.joinDistance
         let nearby = (writer.offset - window / 2)...foremost
@@ -38,8 +38,8 @@ extension Flight {
         }
     }
 
-    /// Holds the origin back until the slowest reader of a body in many files has got on, which
-    /// closes some of them.
+    /// Pauses the transfer until the slowest reader of a body in many files has advanced, which
+    /// closes some of the files.
     private func holdForFiles() {
         guard let transfer, machine.hold(at: table.loop.now) else { return }
         transfer.pause()
@@ -56,11 +56,11 @@ extension Flight {
         }
     }
 
-    /// Ends a transfer whose origin ignored the range that it was asked for, and sends what nobody
-    /// reads.
+    /// Pauses, then ends a transfer whose origin ignored the requested range and sends bytes that
+    /// have no reader.
     func stopBehindAskedRange() {
         let now = table.loop.now
-        // A player that has just been told of the object may be on its way.
+        // A player that has just received the object may not have started to read.
         guard case .span(_, let end?)? = machine.filling?.attempt.askedRange, let writer,
             let transfer, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
         else { return limitReadAhead() }
@@ -72,20 +72,19 @@ extension Flight {
         }
     }
 
-    /// Goes on: a reader came near, or one left, after which this flight may be nobody's.
+    /// Resumes after a reader came near or left; the flight may have no reader any more.
     private func takeUp() {
         guard machine.release(), let transfer else { return }
         transfer.resume()
         table.ahead.setNeedsSettle(table)
-        // Readers that moved on only a little, or another one that stayed behind, hold it again.
+        // Pauses again if the readers moved on only a little, or another one stayed behind.
         limitReadAhead()
     }
 
-    /// Ends a transfer whose player has paused for long: its slot and its connection are others'
-    /// meanwhile.
+    /// Ends a transfer whose player has paused for long, to free its slot and connection.
     ///
-    /// The reader asks for the rest when it gets there. An origin that cannot be asked for the rest
-    /// keeps its connection.
+    /// The reader requests the rest when it gets there. If the origin does not support requests for
+    /// the rest, the transfer stays open.
     private func letGo(heldSince start: Monotonic) {
         guard machine.heldSince == start, !hasWaiters, machine.ranges.contains(.taken),
             let facts = fillFacts,

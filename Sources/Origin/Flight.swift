@@ -1,11 +1,11 @@
-// One origin transfer that fills one hole of one object, and is resumed when it breaks.
+// One origin transfer that fills one hole of one object; resumed after failures.
 //
-// `FlightMachine` holds the life cycle and decides; this class holds the transfer, the object and its
-// writer, turns what they say into events of the machine, and performs the machine's actions.
+// `FlightMachine` holds the life cycle and decides; this class holds the transfer, the object and
+// its writer, turns their reports into events of the machine, and performs the machine's actions.
 // Everything happens on the upstream loop.
 //
-// Who waits: requests that want the object, answered at the head or at the end of the body; readers
-// wait on the object itself and hear of the flight only through it.
+// Waiters are requests for the object, answered at the head or at the end of the body; readers wait
+// on the object itself and learn of the flight only through it.
 import CachePolicy
 import HTTP
 import Logging
@@ -23,28 +23,29 @@ final class Flight {
     let resource: Resource
     let terms: FetchRequest.Terms
     unowned let table: FlightTable
-    /// The table's: each piece of a body is counted.
+    /// The table's counters, held here since each piece of a body is counted.
     let counters: Counters
-    // What each piece of a body asks for is read and replaced as a whole, or changed by calls that lead
-    // nowhere else, so that accesses cannot overlap; checking that costs a hundred instructions each.
+    // The properties used for each piece of a body are read and replaced as a whole, or changed by
+    // calls that do not re-enter, so accesses cannot overlap; the check would cost a hundred
+    // instructions each.
     @exclusivity(unchecked) var machine: FlightMachine
     @exclusivity(unchecked) var transfer: Transfer?
     @exclusivity(unchecked) var writer: FillWriter?
-    /// Bytes of this round, not in the file yet.
+    /// Bytes of this round that are not yet in the file.
     @exclusivity(unchecked) var gathered = GatheredBytes()
-    /// What the response has said of its body.
+    /// The extent of the body according to its response.
     @exclusivity(unchecked) var expected = ExpectedBody()
-    /// The head that came last.
+    /// The last response head.
     var response: TransferHead?
     var requestTime = WallTime.now()
-    /// The same by the monotonic clock.
+    /// The request time by the monotonic clock.
     var requestedAt: Monotonic
     var object: StoredObject?
-    /// What its transfers cost.
+    /// The costs of its transfers.
     let trace = TransferTrace()
-    /// What those are told who get the object.
+    /// The outcome that waiters get with the object.
     var outcome: FetchOutcome?
-    /// Whether URLs that differ in more than spelling may have this one's key.
+    /// True if URLs that differ in more than spelling may share this resource's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)
 
     init(_ request: FetchRequest, table: FlightTable) {
@@ -70,26 +71,26 @@ final class Flight {
             isHandedOut: request.object != nil)
     }
 
-    // MARK: What others see
+    // MARK: State for others
 
     var phase: FlightMachine.Phase { machine.phase }
     var hasWaiters: Bool { !machine.waiters.isEmpty }
-    /// Whether a body is being written: it outlives a broken transfer.
+    /// True while a body is being written; a fill outlives a failed transfer.
     var hasFill: Bool { writer != nil }
 
-    /// Where the next byte goes, as far as known.
+    /// The offset of the next byte, if known.
     var position: Int64? {
         if let writer { return writer.offset + Int64(gathered.bytes.count) }
         guard case .span(let start, _) = machine.wanted else { return nil }
         return start
     }
 
-    /// Whether a request is served by waiting for this flight.
+    /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
         var isSameObject = true
         if let wantedObject = request.object, wantedObject !== object {
-            // One without a name is not found again by a flight that does not know its object yet.
+            // An unnamed object cannot be found by a flight that does not have its object yet.
             isSameObject = object == nil && wantedObject.isStorable
         }
         return machine.covers(
@@ -106,20 +107,20 @@ final class Flight {
 
     // MARK: Events from the table
 
-    /// Begins: at once, or after a pause.
+    /// Starts immediately, or after a pause.
     func start(after pause: Interval?) { perform(machine.start(after: pause)) }
 
-    /// Adds a waiter; one that comes after the head is answered at once.
+    /// Adds a waiter; after the head it is answered immediately.
     func add(_ waiter: Waiter, lane: Lane) {
         perform(machine.join(waiter, lane: lane, now: table.loop.now))
     }
 
-    /// Takes a waiter back.
+    /// Removes a waiter.
     func remove(_ id: FetchID) {
         if machine.leave(id) { table.waitersLeft(self) }
     }
 
-    /// Makes a flight that began for nobody a player's.
+    /// Turns an ahead flight into one for a player.
     func takeForPlayback(_ lane: Lane) {
         guard let actions = machine.takeForPlayback(lane) else { return }
         perform(actions)
@@ -127,20 +128,20 @@ final class Flight {
         table.ahead.setNeedsSettle(table)
     }
 
-    /// Ends the flight with a failure that everybody is told.
+    /// Ends the flight with a failure that all waiters get.
     func fail(_ failure: ProxyFailure, cause: any Error) {
         perform(machine.fail(failure, cause: cause))
     }
 
     func refuse(_ failure: ProxyFailure) { perform(machine.refuse(failure)) }
 
-    /// Ends the flight because nobody wants it; what has come is kept.
+    /// Ends the flight because it is not needed; what was received stays stored.
     func abandon() {
         flush()
         perform(machine.abandon())
     }
 
-    /// Lets nothing be kept of what is fetched.
+    /// Keeps what is fetched from being stored.
     func invalidate() {
         machine.isOutdated = true
         object?.discard()
@@ -148,7 +149,7 @@ final class Flight {
 
     // MARK: Facts for the machine
 
-    /// What has come of the body; nil where nothing is being filled.
+    /// The state of the body; nil while nothing is being filled.
     var fillFacts: FillFacts? {
         guard let writer, let object else { return nil }
         let head = ObjectFacts.of(object)?.head
@@ -157,17 +158,18 @@ final class Flight {
             hasStrongValidator: head?.strongValidator != nil)
     }
 
-    /// The same at the end of a body.
+    /// The state at the end of a body.
     ///
-    /// Most bodies are whole then: nothing of them is left to be asked for, and no validator need be
-    /// looked for.
+    /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
+    /// up.
     var fillFactsAtEnd: FillFacts? {
         guard hasWholeBody, let writer, let object else { return fillFacts }
         return FillFacts(
             offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
     }
 
-    /// How the flight may go on after an end; not looked for where the body is whole.
+    /// How the flight may continue after the end of a transfer; not computed if the body is
+    /// complete.
     var ending: FlightMachine.Ending {
         guard !hasWholeBody else {
             return FlightMachine.Ending(isWanted: true, jitter: 0, now: table.loop.now)
@@ -231,7 +233,7 @@ final class Flight {
             guard let self, phase == .backingOff, !machine.isWaitingForOthers else { return }
             let now = table.loop.now
             var turn = FlightMachine.Turn(isWanted: table.isWorthResuming(self))
-            // Asking for a turn takes it.
+            // This call takes the turn.
             if turn.isWanted { turn.pause = table.probes.pause(before: resource.url.origin) }
             if turn.pause != nil, machine.isHopeless(now: now) {
                 turn.refusal = table.probes.refusal(afterWaiting: resource.url)
@@ -247,14 +249,14 @@ final class Flight {
         }
     }
 
-    /// Ends the transfer; nothing that it still says is heard.
+    /// Ends the transfer; its further callbacks are ignored.
     func dropTransfer() {
         let running = transfer
         transfer = nil
         running?.cancel()
     }
 
-    /// Discards what has come, which nobody has seen.
+    /// Discards what was received and not yet handed out.
     private func startOver() {
         object?.discard()
         writer?.end(failure: nil)
@@ -264,24 +266,24 @@ final class Flight {
         gathered.drop()
     }
 
-    /// Lets go of transfer, fill and place in the table.
+    /// Releases the transfer, the fill and the place in the table.
     private func close(cause: (any Error)?, cancels: Bool) {
         table.remove(self)
         let running = transfer
         transfer = nil
         if cancels { running?.cancel() }
         guard let object, writer != nil else { return }
-        // What is on its way into the file may be what makes it whole.
+        // Deferred writes may complete the body.
         let failure = settled() ?? cause
         guard let facts = fillFacts, let writer else { return }
-        // Before readers hear of the end, or one of them would ask for the rest of a lost body.
+        // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         writer.end(failure: failure)
         self.writer = nil
         table.store.finish(object)
     }
 
-    /// Ends the fill of a body that is whole.
+    /// Ends the fill of a complete body.
     private func complete(_ completion: FlightMachine.Completion) {
         guard let object, let writer else { return }
         table.remove(self)
@@ -305,8 +307,8 @@ final class Flight {
         table.store.finish(object)
     }
 
-    /// Removes the stored form of a live list whose newer form cannot be kept: served later in the
-    /// place of that one, it would take players back.
+    /// Removes the stored form of a live list whose newer form cannot be stored: served later, it
+    /// would set players back.
     private func forgetFormerList() {
         guard outcome?.notStored != nil || object?.didFailToStore == true, !isBehindStored,
             table.live.list(resource.listKey) != nil
@@ -314,11 +316,11 @@ final class Flight {
         table.store.remove(resource.key)
     }
 
-    // MARK: Answers to those who wait
+    // MARK: Replies to waiters
 
     private func deliver(to waiters: [Waiter]) {
         guard let object, let outcome else { return }
-        // What is no part of a representation is read from its first byte on.
+        // A body that is not a part of a representation is read from its first byte on.
         let isPlaced =
             !machine.isOpaque && (outcome.status == .ok || outcome.status == .partialContent)
         for waiter in waiters {
@@ -333,7 +335,7 @@ final class Flight {
                 isProvenRest: outcome.isProvenRest, hold: hold)
             reply(to: waiter, .object(object, told))
         }
-        // The player may have left while its answer was on its way.
+        // The player may have left before its reply.
         table.checkAbandoned(self)
     }
 

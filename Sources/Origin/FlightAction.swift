@@ -1,79 +1,80 @@
-// What a flight does, and whom it answers.
+// The actions of a flight and its replies.
 import Model
 import Posix
 
 extension FlightMachine {
-    // MARK: Those who wait
+    // MARK: Waiters
 
     /// A request that waits for the object.
     struct Waiter {
         let id: FetchID
         let delivery: Delivery
         let isCollapsed: Bool
-        /// The first byte that is wanted.
+        /// The first requested byte.
         let start: Int64
-        /// Whether the whole body is wanted.
+        /// True if the whole body is requested.
         var wantsWhole = false
-        /// The budget of the player request; nil for one that brought none.
+        /// The budget of the player request; nil if it has none.
         let budget: OriginBudget?
         let reply: @Sendable (FetchReply) -> Void
     }
 
-    /// What waiters are told at the end of a flight that has no object for them.
+    /// The reply to waiters when a flight ends without an object of its own.
     enum Answer {
         case failure(ProxyFailure)
         /// The stored object was renewed by a 304.
         case renewed
-        /// An answer without content.
+        /// A response without content.
         case head
-        /// Other flights have brought what was wanted.
+        /// Other flights have fetched the requested bytes.
         case filledByOthers
     }
 
     // MARK: Actions
 
     enum Action {
-        /// Look at what is stored around the wanted bytes; `looked` follows at once.
+        /// Look up what is stored around the wanted bytes; `looked` follows immediately.
         case ask
         /// Start a transfer.
         case send(Attempt)
         /// Call `backedOff` after a time.
         case schedule(Interval)
-        /// Call `othersLooked` in a while.
+        /// Call `othersLooked` after 100 ms.
         case watchOthers
-        /// End the transfer; nothing that it still says is heard.
+        /// End the transfer; its further callbacks are ignored.
         case drop
         /// End the transfer and wait for its end.
         case cancel
         /// Raise the transfer to the lane of the flight.
         case raise
-        /// Let a transfer go on that was held back.
+        /// Resume a paused transfer.
         case release
-        /// Begin, or go on, to fill an object with the present response.
+        /// Begin or continue to fill an object with the current response.
         case begin(Placement)
-        /// Renew the stored object with the present response (304).
+        /// Renew the stored object with the current response (304).
         case renew
-        /// Compare the present response with the stored object (HEAD).
+        /// Compare the current response with the stored object (HEAD).
         case compareHead
-        /// Take the length of the body from a 416.
+        /// Set the length of the body from a 416.
         case learnEnd(Int64?)
         case discardObject
-        /// Forget the object without ending a fill: there is none.
+        /// Forget the object; there is no fill to end.
         case forgetObject
         /// Discard object and fill.
         case startOver
         case publish
-        /// The body ends where it has been written to.
+        /// The body ends at its current offset.
         case markEnd
-        /// Have lists read; `listsRead` follows.
+        /// Have the lists parsed; `listsRead` follows.
         case readLists
-        /// The body is whole: end the fill.
+        /// The body is complete: end the fill.
         case complete(Completion)
-        /// Let go of transfer and fill; what has come is kept where the rest can be joined to it.
+        /// Release transfer and fill; what was received stays stored if the rest can be added
+        /// later.
         indirect case close(cause: (any Error)?, cancels: Bool)
-        /// Tell waiters of the object.
+        /// Give waiters the object.
         case deliver([Waiter])
-        /// Indirect, as what is long and rare: each action is copied where it is performed.
+        /// Indirect, since the payload is large and rare, and actions are copied when performed.
         indirect case answer([Waiter], Answer)
         /// All attempts for the resource have failed, or a request has spent its budget.
         case noteGivenUp(isSpent: Bool)
@@ -84,9 +85,9 @@ extension FlightMachine {
     enum Completion {
         /// The transfer ended, and with it the body.
         case atEnd
-        /// Every byte that was wanted has come, however the transfer ended.
+        /// Every wanted byte has arrived, however the transfer ended.
         ///
-        /// `isKnown` is false where too few bytes came to tell what the object is.
+        /// `isKnown` is false if too few bytes arrived to sniff the object's type.
         case atLength(isKnown: Bool)
     }
 }

@@ -5,13 +5,13 @@ import Posix
 import Upstream
 import URISyntax
 
-/// What is known of the object and the fill when something is decided about them.
+/// The state of the object and the fill on which decisions depend.
 struct FillFacts: Equatable {
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     var offset: Int64
     /// The length of the body; nil while it is not known.
     var total: Int64?
-    /// Whether the head of the object can be read.
+    /// True if the head of the object can be decoded.
     var hasHead = true
     var hasStrongValidator = false
 }
@@ -19,18 +19,18 @@ struct FillFacts: Equatable {
 extension FlightMachine {
     // MARK: Bytes
 
-    /// What becomes of bytes of a body.
+    /// How received bytes of a body are handled.
     enum Intake {
-        /// They are of no use.
+        /// Dropped.
         case ignore
-        /// They wait with the head of their response.
+        /// Held with the head of their response.
         case hold
-        /// They are compared with stored ones.
+        /// Compared with stored bytes.
         case compare
         case take
     }
 
-    /// Asked for each piece of a body.
+    /// How bytes of the body are handled now; read for each piece of a body.
     @inline(__always) var intake: Intake {
         switch state {
         case .filling: .take
@@ -40,13 +40,13 @@ extension FlightMachine {
         }
     }
 
-    /// Whether the first bytes have not told yet what the object is.
+    /// True until the first bytes have decided the object's type.
     var isSniffing: Bool {
         if case .filling(let filling) = state, case .open = filling.sniffing { return true }
         return false
     }
 
-    /// What the first bytes have told.
+    /// The result of sniffing.
     enum Sniffed: Equatable {
         case undecided
         /// A playlist came where none was expected.
@@ -57,7 +57,7 @@ extension FlightMachine {
         case noPlaylist(what: String)
     }
 
-    /// Looks at the first bytes.
+    /// Sniffs the first bytes.
     mutating func sniff(_ bytes: some Sequence<UInt8>, isAtEnd: Bool) -> Sniffed {
         guard case .filling(var filling) = state, case .open(var prefix) = filling.sniffing else {
             return .undecided
@@ -81,7 +81,7 @@ extension FlightMachine {
         }
     }
 
-    /// What follows from the first bytes.
+    /// Handles the result of sniffing.
     mutating func sniffed(_ sniffed: Sniffed, now: Monotonic) -> [Action] {
         switch sniffed {
         case .undecided, .asExpected, .newPlaylist: return []
@@ -96,9 +96,10 @@ extension FlightMachine {
         }
     }
 
-    /// Tells the budget what has come since it was told last.
+    /// Counts the bytes received since the last call against the budget.
     ///
-    /// - Returns: false where more of it had come before than the budget allows; `outspent` follows.
+    /// - Returns: false if more bytes were received again than the budget allows; `outspent` must
+    ///   follow.
     mutating func accounts(to end: Int64, now: Monotonic) -> Bool {
         guard case .filling(let filling) = state, end > filling.accountedEnd else { return true }
         let bytes = filling.accountedEnd..<end
@@ -106,33 +107,34 @@ extension FlightMachine {
         return budget.with { $0.receive(bytes, of: job.resource.key, now: now) }
     }
 
-    /// More was received again than one player request may cost: somebody else who waits has to pay.
+    /// Handles a budget whose limit of repeated bytes is exceeded: continues on the budget of
+    /// another waiter, or fails.
     mutating func outspent() -> [Action] {
         guard !hasEnded else { return [] }
         var actions: [Action] = []
         return borrows(&actions) ? actions : actions + failSpent()
     }
 
-    /// Whether the transfer ends where it has come to stored bytes: at so many of them a new request
-    /// for what comes behind them costs less than fetching them twice.
+    /// True if the transfer ends where it reaches stored bytes: past this many of them, a new
+    /// request for what follows costs less than fetching them twice.
     ///
-    /// An origin that ignores ranges would send them again in answer to that request.
+    /// An origin that ignores ranges would send them again in response to that request.
     func endsAtStored(_ count: Int64, from offset: Int64, total: Int64) -> Bool {
         guard isFilling, waiters.isEmpty else { return false }
         if offset + count >= total { return true }
         return count >= job.limits.joinDistance && !ranges.contains(.ignored)
     }
 
-    /// What is to be done about a body that is not kept.
+    /// The loss of an object that is not stored.
     enum Loss {
         case known
-        /// The loss is to be counted.
+        /// The loss must be counted.
         case new
     }
 
-    /// The object has no name, or has lost it.
+    /// Notes that the object has no name, or has lost it.
     ///
-    /// - Parameter isAnswered: whether the answer said that the object is not kept.
+    /// - Parameter isAnswered: whether the reply said that the object is not stored.
     /// - Returns: whether the loss is a new one.
     mutating func noteLoss(isAnswered: Bool) -> Loss {
         guard !isAnswered else { return .known }
@@ -144,10 +146,10 @@ extension FlightMachine {
         return .new
     }
 
-    /// Storing the very first bytes failed.
+    /// Decides after writing the very first bytes failed.
     ///
-    /// - Returns: whether the body may be passed on without being kept: nobody was told of the object,
-    ///   and somebody waits for it.
+    /// - Returns: whether the body may be passed on without being stored: no waiter has the object
+    ///   yet, and a player waits for it.
     mutating func keepsNothing() -> Bool {
         guard !isAhead, !waiters.isEmpty else { return false }
         switch keeping {
@@ -158,14 +160,14 @@ extension FlightMachine {
         return true
     }
 
-    /// Whether an object may still be stored as far as this flight goes.
+    /// True if this flight still allows storing the object.
     var mayKeep: Bool { keeping == .possible || keeping == .lost }
 
-    // MARK: Flow
+    // MARK: Flow control
 
-    /// Holds the origin back.
+    /// Pauses the transfer.
     ///
-    /// - Returns: false where it may not be: somebody waits for the body, or it is held already.
+    /// - Returns: false if it must not be: a waiter needs the body, or it is paused already.
     mutating func hold(at now: Monotonic) -> Bool {
         guard case .filling(let filling) = state, filling.flow == .open, waiters.isEmpty else {
             return false
@@ -174,9 +176,9 @@ extension FlightMachine {
         return true
     }
 
-    /// Goes on.
+    /// Resumes the transfer.
     ///
-    /// - Returns: false where the origin is not held back.
+    /// - Returns: false if it is not paused.
     mutating func release() -> Bool {
         guard heldSince != nil else { return false }
         change { $0.flow = .open }
@@ -185,23 +187,23 @@ extension FlightMachine {
 
     // MARK: The end of a body
 
-    /// The end of where this transfer's bytes should go, as far as known; else 0.
+    /// Returns the end of the bytes that this transfer should deliver, or 0 if unknown.
     private func promisedEnd(_ fill: FillFacts) -> Int64 {
         if case .span(_, let end?) = wanted { return end }
         return fill.total ?? 0
     }
 
-    /// The transfer has ended in order, and everything that came is in the file.
+    /// Handles the regular end of the transfer; everything received is in the file.
     ///
     /// - Parameters:
-    ///   - fill: the fill; nil where no response began one.
-    ///   - ending: how the flight may go on.
-    /// - Returns: what is to be done.
+    ///   - fill: the fill; nil if no response began one.
+    ///   - ending: how the flight may continue.
+    /// - Returns: the actions.
     mutating func bodyEnded(_ fill: FillFacts?, _ ending: Ending) -> [Action] {
         guard !hasEnded else { return [] }
         guard let fill else { return refuseOrigin("no usable answer") }
         guard case .filling(let filling) = state else {
-            // A response that was to go on with the body ended before it brought anything new.
+            // A response that was to continue the body ended before any new byte.
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, fill, ending)
         }
@@ -213,21 +215,21 @@ extension FlightMachine {
         return endBody(isProven: filling.provesItsEnd, isAsked: false, fill, ending)
     }
 
-    /// A list that came before its time, and when to ask for it again.
+    /// A list that came too early, and when to poll again.
     struct EarlyList: Equatable {
         let pause: Interval
-        /// How long after the first request it is worth asking.
+        /// The time since the first request until which polling is worthwhile.
         let lastRepeat: Interval
     }
 
-    /// The lists that the end of a blocking reload is decided by have been read.
+    /// Handles the parsed lists that decide the end of a blocking reload.
     ///
     /// - Parameters:
-    ///   - early: nil for a list that has what was asked for. An origin that does not know the
-    ///     directives answers at once, and must not be asked in a loop.
+    ///   - early: nil for a list that satisfies the request. An origin that ignores the directives
+    ///     responds immediately and must not be polled in a loop.
     ///   - fill: the fill.
-    ///   - ending: how the flight may go on.
-    /// - Returns: what is to be done.
+    ///   - ending: how the flight may continue.
+    /// - Returns: the actions.
     mutating func listsRead(_ early: EarlyList?, _ fill: FillFacts, _ ending: Ending) -> [Action] {
         guard case .filling(let filling) = state, filling.stage == .readingLists else { return [] }
         if let early, ending.now - job.begunAt < early.lastRepeat {
@@ -237,8 +239,8 @@ extension FlightMachine {
         return endBody(isProven: filling.provesItsEnd, isAsked: false, fill, ending)
     }
 
-    /// The origin's answer to the question whether the body goes on: there is nothing more, or the
-    /// question is not understood.
+    /// Handles the origin's response to the probe for more bytes: there are none, or it does not
+    /// support the probe.
     mutating func endAnswered(isProven: Bool, _ fill: FillFacts?, now: Monotonic) -> [Action] {
         guard let fill else { return refuseOrigin("no usable answer") }
         let ending = Ending(isWanted: true, jitter: 0, now: now)
@@ -249,7 +251,7 @@ extension FlightMachine {
         isProven: Bool, isAsked: Bool, _ facts: FillFacts, _ ending: Ending
     ) -> [Action] {
         if facts.offset < promisedEnd(facts) {
-            // Framed as whole, but shorter than it said elsewhere: broken like any other.
+            // Framed as complete, but shorter than stated elsewhere: treated as interrupted.
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, facts, ending)
         }
@@ -260,8 +262,8 @@ extension FlightMachine {
                 return [.count(.originResumes)] + becomeDue(.end)
             }
             actions.append(.markEnd)
-            // The player gets what there was; but what may have been cut is not kept, unless HTTP's
-            // rules lead: they take a connection that ended in order for the end of the body (RFC
+            // The player gets what there was; but a body that may be truncated is not stored,
+            // unless HTTP's rules apply: under them a connection closed in order ends the body (RFC
             // 9112 section 8).
             if !isProven, !isPlaylist, !job.followsHTTP { actions.append(.discardObject) }
         }
@@ -269,15 +271,16 @@ extension FlightMachine {
         return actions + [.complete(.atEnd)] + deliverComplete(now: ending.now)
     }
 
-    /// Whether the origin can be asked if the body goes on after its last byte.
+    /// True if the origin can be asked whether the body continues after its last byte.
     private func mayAskForEnd(_ facts: FillFacts) -> Bool {
         facts.offset > 0 && (!job.resource.decodesContent || isHandedOut)
             && facts.hasStrongValidator
     }
 
-    /// Asks for all of a text of which a part has come: it can be read and rewritten whole only.
+    /// Requests all of a text of which only a part was received: only a complete text can be parsed
+    /// and rewritten.
     ///
-    /// - Returns: nil where the text is whole, or is none.
+    /// - Returns: nil if the text is complete, or the body is not a text.
     private mutating func asksForWhole(
         _ filling: Filling, _ fill: FillFacts, _ ending: Ending
     ) -> [Action]? {
@@ -290,7 +293,7 @@ extension FlightMachine {
         if isBounded, fill.total == nil { isPart = true }
         let hasAskedForPart = filling.attempt.askedRange != nil
         guard isPart, !isHandedOut, isBounded || hasAskedForPart else { return nil }
-        // The beginning was asked for, to learn what it is.
+        // Only the beginning was requested, to learn the type.
         if hasAskedForPart { return resume(.afresh, after: .zero) }
         let failure = ProxyFailure(
             .origin, .badGateway,
@@ -304,7 +307,7 @@ extension FlightMachine {
         return actions + [.count(.originFailures)] + resume(.afresh, after: .milliseconds(100))
     }
 
-    /// Every byte that was wanted has come, however the transfer ends.
+    /// Handles a body whose wanted bytes have all arrived, however the transfer ends.
     mutating func wasWhole(now: Monotonic) -> [Action] {
         guard !hasEnded, fill != nil else { return [] }
         let isKnown = !isSniffing

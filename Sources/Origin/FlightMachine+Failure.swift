@@ -4,9 +4,9 @@ import Posix
 import Upstream
 
 extension FlightMachine {
-    /// What is known besides when a transfer has ended.
+    /// The circumstances at the end of a transfer.
     struct Ending {
-        /// Whether anybody still wants what the flight brings.
+        /// True if what the flight fetches is still needed.
         let isWanted: Bool
         /// The random part of a delay, from 0 to 1.
         let jitter: Double
@@ -15,21 +15,21 @@ extension FlightMachine {
 
     // MARK: Retry
 
-    /// Goes on after a transfer that failed, by a range request where bytes have come already.
+    /// Handles a failed transfer: retries, or resumes with a range request if bytes have arrived.
     ///
     /// - Parameters:
     ///   - error: why it failed.
-    ///   - isDown: true where nobody answers there: only a body that broke in the middle is tried for
-    ///     again.
-    ///   - fill: the fill; nil where there is none.
-    ///   - ending: how the flight may go on.
-    /// - Returns: what is to be done.
+    ///   - isDown: true if the origin is down: only a body interrupted in the middle is retried
+    ///     then.
+    ///   - fill: the fill; nil if there is none.
+    ///   - ending: how the flight may continue.
+    /// - Returns: the actions.
     mutating func broke(
         _ error: UpstreamError, isDown: Bool, _ fill: FillFacts?, _ ending: Ending
     ) -> [Action] {
         guard !hasEnded else { return [] }
         if case .cancelled = error.kind {
-            // The daemon ends: this is nobody's failure, and is not counted.
+            // The daemon is stopping: not counted as a failure.
             let failure = ProxyFailure(error, subject: job.subject)
             return close(cause: error) + [.answer(takeWaiters(), .failure(failure))]
         }
@@ -39,7 +39,7 @@ extension FlightMachine {
             return fail(failure, cause: error)
         }
         if case .preempted = error.kind { return resume(resumption, after: .zero) }
-        // With something stale at hand the player is served that, at once.
+        // A stale response is available, and is served immediately.
         if job.revalidates { return fail(failure, cause: error) }
         var actions: [Action] = []
         guard let delay = nextDelay(hasBody: fill != nil, ending, &actions) else {
@@ -49,14 +49,14 @@ extension FlightMachine {
         return actions + [.count(.originFailures)] + resume(resumption, after: delay)
     }
 
-    /// Goes on after the end of a transfer whose head was useless, such as a 503.
+    /// Handles the end of a transfer whose head was useless, such as a 503.
     mutating func refusalEnded(_ fill: FillFacts?, _ ending: Ending) -> [Action] {
         guard case .refused(let refusal, _) = state else { return [] }
         var failure = ProxyFailure(originStatus: refusal.status, subject: job.subject)
         failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
         let pause = refusal.retryAfter ?? .zero
         var actions: [Action] = []
-        // Held for as long as the origin would: players ask again themselves.
+        // The origin itself limits how long a reload is held: players repeat it themselves.
         guard !job.revalidates, !job.isDelivery, let resumption = resumption(fill),
             let delay = nextDelay(hasBody: true, ending, &actions), pause <= job.limits.patience
         else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
@@ -64,13 +64,13 @@ extension FlightMachine {
         return actions + resume(resumption, after: max(delay, pause))
     }
 
-    /// Whether every byte that was asked for has come although the transfer ended badly.
+    /// True if every requested byte has arrived although the transfer failed.
     private func isWhole(_ fill: FillFacts) -> Bool {
         if case .span(_, let end?) = wanted { return fill.offset >= end }
         return fill.total.map { fill.offset >= $0 } ?? false
     }
 
-    /// How the transfer can be resumed; nil if it cannot be.
+    /// Returns how the transfer can be resumed; nil if it cannot.
     private func resumption(_ fill: FillFacts?) -> Resumption? {
         guard let fill else { return .again }
         return Resumption(
@@ -78,7 +78,7 @@ extension FlightMachine {
             isOpenText: isPlaylist || isSniffing, job)
     }
 
-    /// The time until the next attempt, or nil when the player has waited long enough.
+    /// Returns the time until the next attempt; nil if there must not be one.
     private mutating func nextDelay(
         hasBody: Bool, _ ending: Ending, _ actions: inout [Action]
     ) -> Interval? {
@@ -90,7 +90,7 @@ extension FlightMachine {
             jitter: ending.jitter)
     }
 
-    /// Asks again after some time.
+    /// Schedules the next request.
     mutating func resume(_ resumption: Resumption, after delay: Interval) -> [Action] {
         switch resumption {
         case .again:
@@ -105,7 +105,7 @@ extension FlightMachine {
         }
     }
 
-    /// What the transfer that has ended was to answer.
+    /// The question of the transfer that has ended.
     private var presentQuestion: Question {
         switch state {
         case .asking(let attempt), .holding(let attempt, _), .comparing(let attempt, _):
@@ -115,16 +115,16 @@ extension FlightMachine {
         }
     }
 
-    // MARK: Give up
+    // MARK: Giving up
 
-    /// Fails after all attempts: the same question asked again at once is tried once only.
+    /// Fails after all attempts; a repetition of the request soon after gets a single attempt.
     mutating func giveUp(_ failure: ProxyFailure, cause: any Error) -> [Action] {
         let isSpent = !budget.mayAsk
         let note: [Action] = job.revalidates || isAhead ? [] : [.noteGivenUp(isSpent: isSpent)]
         return note + fail(failure, cause: isSpent ? FillEnd.spent(failure) : cause)
     }
 
-    /// Fails because the origin was asked, or has sent, as much as one player request may cost.
+    /// Fails because the requests or bytes that one player request may cost are used up.
     mutating func failSpent() -> [Action] {
         let failure = spentFailure
         let note: [Action] = isAhead ? [] : [.noteGivenUp(isSpent: true)]
@@ -142,13 +142,13 @@ extension FlightMachine {
         return failure
     }
 
-    /// Fails where players have waited for an answer longer than any of them would: bytes that come
-    /// one by one are no answer yet.
+    /// Fails if players have waited longer for a response than any of them would; bytes that
+    /// trickle in are not a response yet.
     ///
     /// - Parameters:
     ///   - now: the time.
-    ///   - isHeldByOrigin: whether the origin may hold the request back.
-    /// - Returns: nil where there is time.
+    ///   - isHeldByOrigin: whether the origin may hold the request.
+    /// - Returns: nil while there is time.
     mutating func failOverdue(
         now: Monotonic, isHeldByOrigin: @autoclosure () -> Bool
     ) -> [Action]? {
@@ -156,7 +156,7 @@ extension FlightMachine {
         guard !isHandedOut, now - job.begunAt > limit, !waiters.isEmpty, !isAhead,
             !job.beganAhead, lane <= .playback, !hasEnded, !isHeldByOrigin()
         else { return nil }
-        // The time in the queue for a slot is not the origin's.
+        // The time in the queue for a slot is not the origin's fault.
         guard let asked = budget.with({ $0.firstAskedAt }), now - asked > limit else { return nil }
         var failure = ProxyFailure(
             .origin, .gatewayTimeout,
@@ -169,7 +169,7 @@ extension FlightMachine {
 
     // MARK: Ends
 
-    /// Ends the flight with a failure that everybody is told.
+    /// Ends the flight with a failure that all waiters get.
     mutating func fail(_ failure: ProxyFailure, cause: any Error) -> [Action] {
         guard !hasEnded else { return [] }
         enter(.ended)
@@ -179,7 +179,7 @@ extension FlightMachine {
         ]
     }
 
-    /// Ends the flight with an answer of the origin that is of no use.
+    /// Ends the flight because the origin's response is of no use.
     mutating func refuse(_ failure: ProxyFailure) -> [Action] {
         fail(failure, cause: FillEnd.refused(failure))
     }
@@ -189,7 +189,7 @@ extension FlightMachine {
             ProxyFailure(.origin, .badGateway, "\(job.subject): \(what)", originStatus: status))
     }
 
-    /// Ends the flight because nobody wants it; what has come is kept.
+    /// Ends the flight because it is not needed; what was received stays stored.
     mutating func abandon() -> [Action] {
         guard !hasEnded else { return [] }
         enter(.ended)
@@ -198,8 +198,8 @@ extension FlightMachine {
 
     /// Ends the flight without an object of its own.
     ///
-    /// The transfer of an answer without content is not cancelled: it ends by itself in a moment, and
-    /// leaves a connection that can be used again.
+    /// The transfer of a response without content is not cancelled: it ends by itself shortly, and
+    /// leaves a reusable connection.
     mutating func end(with answer: Answer) -> [Action] {
         guard !hasEnded else { return [] }
         enter(.ended)
@@ -208,9 +208,9 @@ extension FlightMachine {
         return [.close(cause: nil, cancels: cancels), .answer(takeWaiters(), answer)]
     }
 
-    /// Ends the flight for those who read the object; whoever wants the rest asks for it.
+    /// Ends the flight for readers of the object; those who need the rest request it.
     ///
-    /// Nobody may wait for an answer then.
+    /// There must be no waiters.
     mutating func close(cause: (any Error)?) -> [Action] {
         guard !hasEnded else { return [] }
         enter(.ended)

@@ -2,58 +2,58 @@ import HTTP
 import Model
 import Posix
 
-/// What the head of a response says, as far as a flight decides by it.
+/// The part of a response head that a flight decides by.
 struct ResponseFacts {
     var status: HTTPStatus
-    /// The length of the body, where the head tells it.
+    /// The length of the body, if the head states it.
     var contentLength: Int64?
     /// The text of Content-Length.
     var lengthText: String?
     /// Content-Range, of a 206 or a 416.
     var range: ContentRange?
-    /// When the origin wants to be asked again.
+    /// The origin's Retry-After.
     var retryAfter: Interval?
-    /// Whether a part is coded as the rest of the body is: a range counts bytes of the coded body
-    /// (RFC 9110 section 14.1), so that parts of one coding fit together and those of two never do.
+    /// True if a part has the content coding of the stored body: a range counts bytes of the
+    /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
     var isCodedAsKnown = true
 }
 
-/// What is stored of the resource when a head comes.
+/// What is stored of the resource when a head arrives.
 struct KnownFacts {
-    /// Whether the flight has an object, be it that its rest or its freshness is asked about.
+    /// True if the flight has an object, to fetch the rest of it or to revalidate it.
     var hasObject = false
-    /// The stored body that the response has to be compared with; nil where a strong validator
-    /// tells, or nothing need be told.
+    /// The stored body that the response must be compared with; nil if a strong validator suffices
+    /// or nothing has to be compared.
     var compared: StoredBody?
 }
 
-/// Where the bytes of a response belong.
+/// Where the bytes of a response are written in the object.
 struct Placement: Equatable {
-    /// Where the first byte that is taken goes.
+    /// The offset of the first byte that is written.
     var start: Int64
-    /// The end of what the response says it holds; nil for the end of the body.
+    /// The end of the bytes that the response states; nil for the end of the body.
     var end: Int64?
-    /// The length of the body, as far as the response tells it.
+    /// The length of the body, if the response states it.
     var total: Int64?
-    /// Where the response ends, as far as it says.
+    /// The end of the response's bytes, if it states it.
     var receivedEnd: Int64?
     var layout = FlightMachine.Layout.inPlace
-    /// True where the response was seen to go on behind stored bytes.
+    /// True if the response was verified to continue stored bytes.
     var isProvenRest = false
 
-    /// The end of the bytes as far as the response tells it.
+    /// The end of the bytes, if the response states it.
     var last: Int64? { end ?? total }
 }
 
 extension FlightMachine {
-    /// The head of a response has come.
+    /// Handles the head of a response.
     ///
     /// - Parameters:
-    ///   - head: what it says.
+    ///   - head: the facts of the head.
     ///   - known: what is stored of the resource.
-    ///   - fill: the fill that the response was to go on with; nil for none.
+    ///   - fill: the fill that the response was to continue; nil for none.
     ///   - now: the time.
-    /// - Returns: what is to be done.
+    /// - Returns: the actions.
     mutating func received(
         _ head: ResponseFacts, _ known: KnownFacts, _ fill: FillFacts?, now: Monotonic
     ) -> [Action] {
@@ -72,12 +72,12 @@ extension FlightMachine {
         }
     }
 
-    /// Under a mount every final status is an answer.
+    /// Handles a head under a mount, where every final status is a response for the client.
     private mutating func receivedUnderRules(
         _ head: ResponseFacts, _ known: KnownFacts, _ attempt: Attempt
     ) -> [Action] {
         if job.method == .head {
-            // The answer to a condition of ours, which the client knows nothing of.
+            // The 304 may answer a condition that Sluice added and the client did not send.
             return head.status == .notModified && job.revalidates ? [.renew] : [.compareHead]
         }
         switch head.status.rawValue {
@@ -85,12 +85,12 @@ extension FlightMachine {
         case 206: return receivedOpaquePart(head, known)
         case 304 where job.revalidates: return [.renew]
         case 304 where job.hasConditions: return end(with: .head)
-        // Nobody has asked whether anything has changed: there is no answer in this.
+        // The request had no condition, so a 304 is not a response to it.
         case 304: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
         case 416 where wanted != .whole && !job.hasConditions:
             return receivedUnsatisfiable(head, known, attempt)
         case 500...599 where job.revalidates && job.staleServes:
-            // As if the origin had not answered (RFC 9111 section 4.3.3).
+            // Handled as if the origin had not responded (RFC 9111 section 4.3.3).
             return comeBackLater(head, attempt)
         default: return receivedWhole(head, known, attempt)
         }
@@ -106,7 +106,7 @@ extension FlightMachine {
         _ head: ResponseFacts, _ known: KnownFacts, _ attempt: Attempt
     ) -> [Action] {
         let length = head.contentLength
-        // What is there now, and not what will have been there at the end.
+        // Nothing is known of the length that the body will have in the end.
         if job.resource.isGrowing { return [.begin(Placement(start: 0, end: length))] }
         let placement = Placement(start: 0, total: length, receivedEnd: length)
         if compares(placement, known, attempt) { return [] }
@@ -125,7 +125,8 @@ extension FlightMachine {
         guard case .satisfied(let first, let last, let total)? = head.range else {
             return refuseOrigin("a 206 without a readable Content-Range")
         }
-        // It would never come to its end, and what tells its place and its length cannot be trusted.
+        // The response would not end where it should, and its position and length cannot be
+        // trusted.
         if let length = head.contentLength, length > last - first + 1 {
             return refuseOrigin("a 206 that is longer than its Content-Range")
         }
@@ -146,15 +147,15 @@ extension FlightMachine {
         return [.begin(placement)]
     }
 
-    /// Passes a part on as it came: whoever asked may understand it, the store does not.
+    /// Passes a part on unchanged: the client may understand it, the store does not.
     private mutating func receivedOpaquePart(
         _ head: ResponseFacts, _ known: KnownFacts
     ) -> [Action] {
         guard fill == nil, !known.hasObject else {
             return refuseOrigin("the origin sent another range than asked for", head.status)
         }
-        // Its length is what it says of itself, however it ends: no other part of the body can be
-        // told to follow on it.
+        // Its length is what it states itself, however it ends: no other part of the body can be
+        // matched to its end.
         var length = head.contentLength
         if length == nil, case .satisfied(let first, let last, _)? = head.range {
             length = last - first + 1
@@ -167,9 +168,10 @@ extension FlightMachine {
     ) -> [Action] {
         var total: Int64?
         if case .unsatisfied(let length)? = head.range { total = length }
-        // A range from the first byte on cannot be had of an empty body only, and may be ours.
+        // A range from the first byte on is unsatisfiable only for an empty body, and the client
+        // may not have requested one.
         if !known.hasObject, case .span(0, _?) = wanted { return askForWhole() }
-        // The bytes before the wanted ones are not there any more.
+        // The bytes before the wanted ones no longer exist.
         guard attempt.before == 0 else { return isOtherVersion() }
         return [.learnEnd(total)]
             + refuse(
@@ -179,8 +181,8 @@ extension FlightMachine {
                     total: total))
     }
 
-    /// Refuses a part that is of no use to those who asked for one; those who joined them and want the
-    /// whole body are given that.
+    /// Rejects a useless part: waiters for a part get a failure; those that joined them for the
+    /// whole body get the whole body.
     private mutating func refusePart(_ known: KnownFacts, _ what: String) -> [Action] {
         guard fill == nil, !known.hasObject, waiters.contains(where: \.wantsWhole) else {
             return refuseOrigin(what)
@@ -189,14 +191,14 @@ extension FlightMachine {
         return [.answer(takeWaitersOfParts(), .failure(failure))] + askForWhole()
     }
 
-    /// Asks again, for the whole body in place of a part.
+    /// Sends another request, for the whole body instead of a part.
     private mutating func askForWhole() -> [Action] {
         wanted = .whole
         return [.drop, .count(.originRetries)] + becomeDue()
     }
 
-    /// Whether a part is the one asked for, and says the same of itself everywhere (RFC 9110 section
-    /// 15.3.7).
+    /// True if a part is the requested one, with consistent Content-Range and Content-Length (RFC
+    /// 9110 section 15.3.7).
     private func fits(_ head: ResponseFacts) -> Bool {
         guard case .satisfied(let first, let last, let total)? = head.range else { return false }
         let length = last - first + 1
@@ -211,19 +213,20 @@ extension FlightMachine {
         }
     }
 
-    /// Whether a response from its first byte on is worth waiting a moment for: its object is made
-    /// whole then, in one write.
+    /// True if the body of a response from its first byte on is short enough to wait for: its
+    /// object is then created complete, in one write.
     private func mayComeAtOnce(_ head: ResponseFacts, _ length: Int64, _ known: KnownFacts) -> Bool
     {
         !known.hasObject && fill == nil && !isPlaylist && head.status == .ok
             && (1...job.limits.shortBody).contains(length) && job.resource.live.growth == nil
     }
 
-    // MARK: Comparing
+    // MARK: Comparison
 
-    /// Compares what a response begins with, where it begins before the wanted bytes.
+    /// Starts comparing the beginning of a response with stored bytes, if it begins before the
+    /// wanted bytes.
     ///
-    /// - Returns: false where it does not, or there is nothing to compare.
+    /// - Returns: false if it does not, or if there is nothing to compare.
     private mutating func compares(
         _ placement: Placement, _ known: KnownFacts, _ attempt: Attempt
     ) -> Bool {
@@ -240,12 +243,12 @@ extension FlightMachine {
         return true
     }
 
-    /// The next bytes that are to be compared; nil where none are.
+    /// The progress of the comparison; nil if none is under way.
     var comparison: Comparison? {
         if case .comparing(_, let comparison) = state { comparison } else { nil }
     }
 
-    /// Bytes of the response were compared with the stored ones.
+    /// Handles the result of comparing bytes of the response with the stored ones.
     mutating func compared(_ count: Int64, areSame: Bool) -> [Action] {
         guard case .comparing(let attempt, var comparison) = state else { return [] }
         guard areSame else { return isOtherVersion() }
@@ -255,14 +258,14 @@ extension FlightMachine {
         return [.begin(comparison.placement)]
     }
 
-    /// The body of a held head is here, or the round is over.
+    /// Begins with a held head: its body has arrived, or the round is over.
     func releaseHeldHead() -> [Action] {
         guard case .holding(_, let placement) = state else { return [] }
         return [.begin(placement)]
     }
 
-    /// The origin has another version: what is stored is no good any more, and whoever has got nothing
-    /// of it yet gets the new one.
+    /// Handles a new version at the origin: the stored object is discarded, and waiters that have
+    /// received nothing of it get the new version.
     mutating func isOtherVersion() -> [Action] {
         let first: [Action] = [.drop, .noteOtherVersion, .discardObject]
         guard fill == nil, !waiters.isEmpty, !job.wantsRest else {
@@ -278,30 +281,30 @@ extension FlightMachine {
 
     // MARK: Filling
 
-    /// What became of a `begin`.
+    /// The result of a `begin`.
     struct Beginning {
         var placement: Placement
         /// The origin's status.
         var status: HTTPStatus
-        /// Whether the response goes on with the object that the flight had.
+        /// True if the response continues the object that the flight had.
         var goesOn = false
-        /// Whether the first bytes decide what the object is.
+        /// True if the first bytes decide the object's type.
         var sniffs = false
         var isStorable = true
-        /// Why a fetch ahead is of no use where the object is not kept.
+        /// The failure of an ahead fetch if the object is not stored.
         var unkept: ProxyFailure?
         var takesRanges = false
         var provesItsEnd = true
     }
 
-    /// Whether a response waits until another flight has filled the object that it may belong to:
-    /// what nobody waits for yet need not be passed on unproven.
+    /// True if an unproven response waits until another flight has filled the object that it may
+    /// belong to: no player waits for it, so it need not be passed on.
     var waitsForRivals: Bool { isAhead && mayAskAgain }
 
-    /// Whether nothing of a response has been passed on.
+    /// True if nothing of a response has been passed on.
     var mayAskAgain: Bool { fill == nil }
 
-    /// Whether the present response was asked for without stored bytes to compare it with.
+    /// True if the current response was requested without stored bytes to compare it with.
     var asksWithoutProof: Bool {
         switch state {
         case .asking(let attempt), .holding(let attempt, _):
@@ -310,22 +313,23 @@ extension FlightMachine {
         }
     }
 
-    /// Asks again once the other flights are done, or have come to where this one begins.
+    /// Waits, and sends another request once the other flights are done or have reached the
+    /// beginning of this one.
     mutating func waitForOthers() -> [Action] {
         enter(.waitingForOthers)
         return [.drop, .count(.originRetries), .watchOthers]
     }
 
-    /// What others have done meanwhile.
+    /// The state of the other flights.
     enum Others: Equatable {
-        /// Their object is no good any more.
+        /// Their object was discarded.
         case discarded
-        /// The first wanted byte is there.
+        /// The first wanted byte is stored.
         case filled
         case busy
-        /// Nobody fills the object, or there are bytes to compare with now.
+        /// No flight fills the object, or there are bytes to compare with now.
         case done
-        /// Nobody fills the object, and there are no bytes to compare with.
+        /// No flight fills the object, and there are no bytes to compare with.
         case gone
     }
 
@@ -337,7 +341,8 @@ extension FlightMachine {
         case .busy where isAhead: return [.watchOthers]
         case .discarded: return [.forgetObject] + backOff(for: .zero)
         case .gone where isAhead:
-            // Asking again would replace what is stored by a part that no player has asked for.
+            // Another request would replace the stored bytes by a part that no player has
+            // requested.
             return refuse(
                 ProxyFailure(
                     .origin, .badGateway,
@@ -347,7 +352,7 @@ extension FlightMachine {
         }
     }
 
-    /// The object is there and the response fills it.
+    /// Continues once the object exists and the response fills it.
     mutating func began(_ beginning: Beginning, now: Monotonic) -> [Action] {
         let placement = beginning.placement
         let attempt: Attempt
@@ -372,7 +377,7 @@ extension FlightMachine {
                     attempt: attempt, since: now, provesItsEnd: beginning.provesItsEnd,
                     sendsMore: sendsMore, sniffing: isOpen ? .open(prefix: []) : .settled,
                     accountedEnd: placement.start)))
-        // Of no use to a player that has not asked yet.
+        // Useless for a player that has not requested it yet.
         if isAhead, !isPlaylist, !beginning.isStorable {
             return refuse(beginning.unkept ?? .noRoom)
         }

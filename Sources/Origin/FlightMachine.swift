@@ -9,17 +9,17 @@
 //              │  └─ backingOff ◀────┘  the transfer broke and can be resumed
 //              └───────────┴──────────▶ ended
 //
-// The machine knows no store, event loop, transfer or file. `Flight` performs the actions and hands
-// in facts: what a head says (`ResponseFacts`), what is stored (`FillFacts`, `KnownFacts`), the time
-// and the random part of delays. Every call changes the state completely before it returns, so that
-// performing an action may lead to further events.
+// The machine has no access to store, event loop, transfer or file. `Flight` performs the actions
+// and passes in facts: the content of a head (`ResponseFacts`), what is stored (`FillFacts`,
+// `KnownFacts`), the time and the random part of delays. Every call completes its change of state
+// before it returns, so that performing an action may cause further events.
 //
-// - `FlightState.swift`: the states and what they carry.
-// - `FlightAction.swift`: the actions, and those who wait.
+// - `FlightState.swift`: the states and their contents.
+// - `FlightAction.swift`: the actions, and the waiters.
 // - `FlightMachine.swift`: requests, back-off, waiters and the budget.
-// - `FlightMachine+Head.swift`: what becomes of a response's head.
+// - `FlightMachine+Head.swift`: response heads.
 // - `FlightMachine+Body.swift`: the bytes of a body and their end.
-// - `FlightMachine+Failure.swift`: retry, resume and give up; every way a flight ends.
+// - `FlightMachine+Failure.swift`: retry, resume and give up; every end of a flight.
 // - `FlightRules.swift`: the rules that need no state.
 import HLS
 import Model
@@ -39,20 +39,22 @@ struct FlightMachine {
     var isPlaylist: Bool
     var ranges: RangeSupport = []
     var keeping = Keeping.possible
-    /// When somebody was last told of the object, whose bytes cannot be taken back from then on; nil
-    /// while nobody was.
+    /// When a waiter was last given the object, whose bytes cannot be taken back from then on; nil
+    /// before.
     private(set) var toldAt: Monotonic?
-    /// True while only fetches ahead of players want the object.
+    /// True while only ahead fetches need the object.
     private(set) var isAhead: Bool
-    /// True once the viewer has moved to another item: the flight may end as soon as nobody reads.
+    /// True once the viewer has moved to another item: the flight may end as soon as it has no
+    /// reader.
     var isLetGo = false
     /// True once a request was passed on that may have changed what this flight fetches.
     var isOutdated = false
-    /// What may still be asked and received for a player request: at first the one that began it.
+    /// The budget of the player request that pays for requests and bytes: at first the one that
+    /// started the flight.
     private(set) var budget: OriginBudget
 
-    /// Makes a flight that has asked for nothing yet; `isHandedOut` is true where readers may hold the
-    /// object already.
+    /// Makes a flight that has not sent a request yet; `isHandedOut` is true if readers may hold
+    /// the object already.
     init(_ job: FlightJob, wanted: Wanted, lane: Lane, budget: OriginBudget, isHandedOut: Bool) {
         self.job = job
         self.wanted = wanted
@@ -87,7 +89,7 @@ struct FlightMachine {
         if case .holding = state { true } else { false }
     }
 
-    /// The length of a short body whose head waits for it; nil for none.
+    /// The length of a short body that a held head waits for; nil for none.
     var heldLength: Int64? {
         if case .holding(_, let placement) = state { placement.total } else { nil }
     }
@@ -100,25 +102,25 @@ struct FlightMachine {
         if case .filling(let filling) = state { filling } else { nil }
     }
 
-    /// Whether an origin that was asked for a part has begun to send more.
+    /// True if an origin that was asked for a part sends more.
     var sendsMore: Bool {
         if case .filling(let filling) = state { filling.sendsMore } else { false }
     }
 
-    /// Since when the origin is held back because readers are far behind.
+    /// When the transfer was paused because readers are far behind; nil while it is not.
     var heldSince: Monotonic? {
         if case .filling(let filling) = state, case .held(let since) = filling.flow { return since }
         return nil
     }
 
-    /// The time that a player which was told of the object may take to begin to read it.
+    /// True if a waiter got the object less than `limit` ago and may still be about to read it.
     func wasToldLately(_ now: Monotonic, within limit: Interval) -> Bool {
         now - (toldAt ?? Monotonic(nanoseconds: 0)) < limit
     }
 
     // MARK: Requests
 
-    /// Begins: at once, or after the pause that an origin is left which refuses connections.
+    /// Starts immediately, or after the pause for an origin that refuses connections.
     mutating func start(after pause: Interval?) -> [Action] {
         guard case .due = state else { return [] }
         guard let pause else { return [.ask] }
@@ -126,13 +128,13 @@ struct FlightMachine {
         return [.schedule(pause)]
     }
 
-    /// Sends the request, once what is stored around the wanted bytes was looked at.
+    /// Sends the request, after the lookup of what is stored around the wanted bytes.
     ///
     /// - Parameters:
-    ///   - before: bytes before the wanted ones that are to be compared.
-    ///   - behind: bytes behind the wanted ones that are to be compared.
+    ///   - before: the number of bytes before the wanted ones to compare.
+    ///   - behind: the number of bytes after the wanted ones to compare.
     ///   - now: the time.
-    /// - Returns: what is to be done.
+    /// - Returns: the actions.
     mutating func looked(before: Int64, behind: Int64, now: Monotonic) -> [Action] {
         guard case .due(let question) = state else { return [] }
         var actions: [Action] = []
@@ -143,7 +145,7 @@ struct FlightMachine {
         return actions
     }
 
-    /// A redirect is about to be followed, which costs another request.
+    /// Draws another request from the budget before a redirect is followed.
     mutating func followsRedirect(now: Monotonic, isHeldByOrigin: Bool) -> [Action] {
         guard !hasEnded else { return [] }
         if let overdue = failOverdue(now: now, isHeldByOrigin: isHeldByOrigin) { return overdue }
@@ -158,23 +160,23 @@ struct FlightMachine {
         return [.ask]
     }
 
-    /// Waits before the next request.
+    /// Schedules the next request.
     mutating func backOff(_ question: Question = .content, for delay: Interval) -> [Action] {
         state = .backingOff(question)
         return [.schedule(delay)]
     }
 
-    /// What is known at the end of a back-off.
+    /// The circumstances at the end of a back-off.
     struct Turn {
-        /// Whether anybody still wants what the flight brings.
+        /// True if what the flight fetches is still needed.
         let isWanted: Bool
-        /// The time until the origin may be asked, where it refuses connections; nil for now.
+        /// The time until an origin that refuses connections may be contacted; nil for now.
         var pause: Interval?
-        /// Why the origin is not asked at all, where it is known to be down.
+        /// The failure to end with if the origin is known to be down.
         var refusal: ProxyFailure?
     }
 
-    /// The time of a back-off is over.
+    /// Handles the end of a back-off.
     mutating func backedOff(_ turn: Turn, now: Monotonic) -> [Action] {
         guard case .backingOff(let question) = state else { return [] }
         guard turn.isWanted else { return abandon() }
@@ -183,34 +185,34 @@ struct FlightMachine {
         return backOff(question, for: pause)
     }
 
-    /// Whether a flight to an origin that is down has no reason to wait on: a body that broke in the
-    /// middle waits for as long as its player does.
+    /// True if a flight to an origin that is down should not wait any longer: a body interrupted in
+    /// the middle is resumed for as long as its player has patience.
     func isHopeless(now: Monotonic) -> Bool {
         fill == nil || now - budget.lastProgress >= job.limits.patience
     }
 
-    // MARK: Waiting
+    // MARK: Waiters
 
-    /// Adds a waiter; one that comes after the head is answered at once.
+    /// Adds a waiter; after the head it is answered immediately.
     mutating func join(_ waiter: Waiter, lane: Lane, now: Monotonic) -> [Action] {
         guard !hasEnded else { return [] }
         waiters.append(waiter)
         var actions = raise(to: lane)
         if isFilling { actions += deliver(now: now) }
-        // Whoever waits for the whole body does not wait for readers that are far behind.
+        // A waiter for the whole body must not wait for slow readers.
         if !waiters.isEmpty, release() { actions.append(.release) }
         return actions
     }
 
-    /// Takes a waiter back.
+    /// Removes a waiter.
     ///
-    /// - Returns: true where nobody waits now.
+    /// - Returns: true if no waiter is left.
     mutating func leave(_ id: FetchID) -> Bool {
         waiters.removeAll { $0.id == id }
         return waiters.isEmpty
     }
 
-    /// Makes a flight that began for nobody a player's.
+    /// Turns an ahead flight into one for a player.
     mutating func takeForPlayback(_ lane: Lane) -> [Action]? {
         guard isAhead, !hasEnded else { return nil }
         isAhead = false
@@ -223,10 +225,10 @@ struct FlightMachine {
         return [.raise]
     }
 
-    /// Readers may hold the object although nobody was told of it here.
+    /// Notes that readers may hold the object although this flight gave it to no waiter.
     mutating func noteReaders() { toldAt = toldAt ?? Monotonic(nanoseconds: 0) }
 
-    /// Answers those who want no more than a head, once the body is known not to be a playlist.
+    /// Answers waiters for the head, once the body is known not to be a playlist.
     mutating func deliver(now: Monotonic) -> [Action] {
         guard case .filling(let filling) = state, filling.sniffing == .settled, !isPlaylist else {
             return []
@@ -238,21 +240,21 @@ struct FlightMachine {
         return [.deliver(ready)]
     }
 
-    /// All waiters, who are answered now.
+    /// Removes and returns all waiters, to be answered now.
     mutating func takeWaiters() -> [Waiter] {
         let all = waiters
         waiters = []
         return all
     }
 
-    /// The waiters who want a part of the body, who are answered now.
+    /// Removes and returns the waiters for a part of the body, to be answered now.
     mutating func takeWaitersOfParts() -> [Waiter] {
         let parts = waiters.filter { !$0.wantsWhole }
         waiters.removeAll { !$0.wantsWhole }
         return parts
     }
 
-    /// All waiters, who are told of the object now that its body is whole.
+    /// Gives all waiters the object once its body is complete.
     mutating func deliverComplete(now: Monotonic) -> [Action] {
         guard !waiters.isEmpty else { return [] }
         toldAt = now
@@ -261,15 +263,16 @@ struct FlightMachine {
 
     // MARK: Budget
 
-    /// Takes one request out of the budget of somebody who waits; false where none may ask.
+    /// Draws one request from the budget, or from that of another waiter; returns false if all are
+    /// spent.
     private mutating func takesRequest(_ now: Monotonic, _ actions: inout [Action]) -> Bool {
         if budget.with({ $0.takeRequest(now: now) }) { return true }
         return borrows(&actions) && budget.with { $0.takeRequest(now: now) }
     }
 
-    /// Goes on with the budget of a request that joined, and tells those that have spent theirs.
+    /// Switches to the budget of another waiter, and fails the waiters whose budget is spent.
     ///
-    /// - Returns: false, and nothing changes, where nobody who waits may ask.
+    /// - Returns: false, with no change, if no waiter's budget allows a request.
     mutating func borrows(_ actions: inout [Action]) -> Bool {
         guard let next = waiters.lazy.compactMap(\.budget).first(where: \.mayAsk) else {
             return false
@@ -282,11 +285,11 @@ struct FlightMachine {
         return true
     }
 
-    // MARK: Changes of state, for the other files of this type
+    // MARK: State changes for the other files of this type
 
     mutating func enter(_ next: State) { state = next }
 
-    /// Changes what is known of the response that fills the object.
+    /// Changes the state of the response that fills the object.
     mutating func change(_ change: (inout Filling) -> Void) {
         guard case .filling(var filling) = state else { return }
         change(&filling)

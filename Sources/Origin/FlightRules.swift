@@ -5,88 +5,88 @@ import Posix
 import Store
 import URISyntax
 
-/// What a flight was begun for; nothing of it changes.
+/// The constant parameters of a flight.
 struct FlightJob {
     let resource: Resource
     let limits: FlightLimits
     let begunAt: Monotonic
     var revalidates = false
     var method = HTTPMethod.get
-    /// Whether the origin judges conditions of the client.
+    /// True if the origin evaluates conditions of the client.
     var hasConditions = false
-    /// Whether the list that is wanted is one that answers delivery directives.
+    /// True if the list must satisfy delivery directives.
     var isDelivery = false
-    /// Whether a stale response serves where the origin answers with a 5xx.
+    /// True if a stale response is served should the origin respond with a 5xx.
     var staleServes = false
-    /// Whether the rest of another object is wanted.
+    /// True if the rest of another object is fetched.
     var wantsRest = false
-    /// Whether a failed attempt may be repeated: not so soon after all attempts have failed.
+    /// True if a failed attempt may be repeated; false soon after all attempts have failed.
     var mayRepeat = true
-    /// Whether it was begun for no player: it may have been paused, and its time says nothing of the
-    /// line.
+    /// True if it was started as an ahead fetch: it may have been paused, so its duration does not
+    /// measure the line.
     var beganAhead = false
 
-    /// Whether HTTP's rules lead and not playlist semantics: under a mount.
+    /// True if HTTP's rules apply instead of playlist semantics: under a mount.
     var followsHTTP: Bool { resource.kind != nil }
 
     /// The resource, in messages.
     var subject: String { resource.url.redacted }
 }
 
-/// The settings that flights decide by.
+/// The settings for the decisions of flights.
 struct FlightLimits {
-    /// Attempts in a row that may fail.
+    /// Attempts that may fail in a row.
     var retries: Int
     /// The longest time without a new byte.
     var patience: Interval
-    /// The longest time until an answer.
+    /// The longest time until a response.
     var answer: Interval
-    /// The distance to the next byte up to which a request waits for a flight.
+    /// The distance to the next byte up to which a request joins a flight.
     var joinDistance: Int64
-    /// The longest body that is written with its head.
+    /// The longest body that is written together with its head.
     var shortBody = Int64(StoredObject.shortLimit)
 
-    /// The time until the next attempt.
+    /// Returns the time until the next attempt.
     ///
-    /// Exponential from 100 ms with up to half of it added at random, so that flights that broke
-    /// together do not come back together.
+    /// Exponential from 100 ms with up to half of it added at random, so that flights that failed
+    /// together do not retry together.
     ///
     /// - Parameters:
     ///   - failures: attempts that have failed in a row.
-    ///   - hasBody: whether the body has begun: without, an origin is asked twice more at most.
+    ///   - hasBody: whether the body has begun: before that, at most two more requests are sent.
     ///   - waited: the time since the last new byte.
     ///   - jitter: the random part, from 0 to 1.
-    /// - Returns: nil when the player has waited long enough.
+    /// - Returns: nil if there must not be another attempt.
     func delay(
         afterFailures failures: Int, hasBody: Bool, waited: Interval, jitter: Double
     ) -> Interval? {
         guard failures <= (hasBody ? retries : min(2, retries)) else { return nil }
         let base = Int64(100_000_000) << Int64(max(0, min(failures - 1, 6)))
         let delay = Interval(nanoseconds: base + Int64(Double(base / 2) * jitter))
-        // A stall is noticed late; the player that sat through it must not be cut off untried.
+        // A stall is detected late; its player must get at least one retry.
         if hasBody, failures == 1 { return delay }
         guard waited.nanoseconds + delay.nanoseconds <= patience.nanoseconds else { return nil }
         return delay
     }
 }
 
-/// How a broken transfer can be resumed.
+/// How a failed transfer can be resumed.
 enum Resumption: Equatable {
     case again
     case from(Int64, to: Int64?)
-    /// Nobody has seen the bytes yet: forget them and start over.
+    /// No bytes were handed out yet: discard them and start over.
     case afresh
 
-    /// Nil where the transfer cannot be resumed: bytes that were handed out came from a representation
-    /// that could not be told from another one.
+    /// Nil if the transfer cannot be resumed: the bytes that were handed out came from a
+    /// representation that cannot be distinguished from another one.
     ///
     /// - Parameters:
-    ///   - fill: what has come.
-    ///   - wanted: what was wanted of the transfer.
-    ///   - isOpaque: whether the bytes stand in no known place of the body.
+    ///   - fill: the state of the body.
+    ///   - wanted: the bytes that the transfer was to fetch.
+    ///   - isOpaque: whether the position of the bytes in the body is unknown.
     ///   - isHandedOut: whether readers may have seen bytes.
     ///   - isOpenText: whether the body is a playlist, or may be one.
-    ///   - job: what the flight is for.
+    ///   - job: the parameters of the flight.
     init?(
         _ fill: FillFacts, of wanted: Wanted, isOpaque: Bool, isHandedOut: Bool, isOpenText: Bool,
         _ job: FlightJob
@@ -108,32 +108,32 @@ enum Resumption: Equatable {
 }
 
 extension FlightJob {
-    /// Whether a later response can be known to hold the rest of what has come of this one.
+    /// True if a later response can be recognised as the rest of this body.
     ///
-    /// Under HTTP's rules by a strong validator or not at all (RFC 9111 section 3.4); a playlist's
-    /// media also by its length. An end that is not known cannot be checked by anything else.
+    /// Under HTTP's rules only a strong validator proves that (RFC 9111 section 3.4); for media of
+    /// a playlist a known length suffices too.
     func canBeJoined(_ fill: FillFacts) -> Bool {
         if resource.live.growth != nil { return true }
         return fill.hasStrongValidator || (fill.total != nil && !followsHTTP)
     }
 }
 
-/// A stored body that a response is compared with.
+/// A stored body for comparison with a response.
 struct StoredBody: Equatable {
-    /// Bytes that are compared, at most.
+    /// The most bytes that are compared.
     static let mostCompared = Wanted.overlapLimit
 
     let spans: SpanSet
     var total: Int64?
 
-    /// How many bytes before the wanted ones are asked for again.
+    /// Returns how many bytes before the wanted ones are requested again for comparison.
     func before(_ wanted: Wanted) -> Int64 {
         guard case .span(let start, _) = wanted, start > 0 else { return 0 }
         let before = spans.ranges.last { $0.lowerBound < start && $0.upperBound >= start }
         return before.map { min(Self.mostCompared, start - $0.lowerBound) } ?? 0
     }
 
-    /// How many bytes behind the wanted ones are asked for, to be compared.
+    /// Returns how many bytes after the wanted ones are requested for comparison.
     func behind(_ wanted: Wanted) -> Int64 {
         guard case .span(let start, let end?) = wanted,
             let stored = spans.ranges.first(where: { $0.upperBound > start }),
@@ -142,10 +142,11 @@ struct StoredBody: Equatable {
         return min(Self.mostCompared, stored.upperBound - end)
     }
 
-    /// The end of the bytes at the beginning of a response that are compared: those just before the
-    /// wanted ones, or what is stored from the first byte of the response on.
+    /// Returns the end of the bytes at the beginning of a response that are compared: those just
+    /// before the wanted ones or, if they are not all stored, those stored from the first byte of
+    /// the response on.
     ///
-    /// - Returns: nil where the response does not begin before the wanted bytes, or there is nothing
+    /// - Returns: nil if the response does not begin before the wanted bytes, or there is nothing
     ///   to compare.
     func provenStart(of response: Placement, wanted start: Int64) -> Int64? {
         let first = response.start
@@ -160,26 +161,26 @@ struct StoredBody: Equatable {
     }
 }
 
-/// What a request has in common with a flight that it may wait for.
+/// What a request has in common with a flight that it may join.
 struct JoinFacts {
-    /// Whether resource, delivery directives and terms let one response answer both.
+    /// True if resource, delivery directives and terms let one response serve both.
     var isSameQuestion: Bool
-    /// Whether either has to have a response of its own.
+    /// True if either needs a response of its own.
     var isAlone = false
-    /// Whether the request is for the object of the flight, or for whatever the origin has.
+    /// True if the request is for the object of the flight, or for any representation.
     var isSameObject = true
     var wanted: Wanted
-    /// Where the next byte of the flight goes, as far as known.
+    /// The offset of the flight's next byte, if known.
     var position: Int64?
     /// Whether the flight has an object.
     var hasObject: Bool
-    /// Whether readers have the wanted byte: what lies behind the end of what is written may be gone
-    /// again, since a body that is not kept is punched out.
+    /// True if readers can get the requested byte; bytes before the write position may be gone
+    /// again, since a body that is not stored is punched out.
     var isAtHand: Bool
 }
 
 extension FlightMachine {
-    /// Whether a request is served by waiting for this flight.
+    /// True if a request can be served by joining this flight.
     func covers(_ request: JoinFacts) -> Bool {
         guard !hasEnded, !isOpaque, !isOutdated, request.isSameQuestion, !request.isAlone,
             request.isSameObject
@@ -189,7 +190,7 @@ extension FlightMachine {
         guard case .span(let first, let end) = wanted, let position = request.position else {
             return false
         }
-        // What a response will say of this range says nothing of one that begins before it.
+        // The response to this range says nothing about a range that begins before it.
         guard start >= first else { return false }
         let isWithin = isWithin(start, position, end)
         if !request.hasObject || isPlaylist { return start == first || isWithin }
@@ -198,7 +199,7 @@ extension FlightMachine {
 
     private func isWithin(_ start: Int64, _ position: Int64, _ end: Int64?) -> Bool {
         if let end, start >= end { return false }
-        // Another request would be answered with the whole body too.
+        // Another request would get the whole body too.
         if ranges.contains(.ignored) { return true }
         return start - position <= job.limits.joinDistance
     }
@@ -206,25 +207,25 @@ extension FlightMachine {
 
 // MARK: Abandonment
 
-/// How far a flight has come, and how fast.
+/// The progress and speed of a flight.
 struct FlightProgress: Equatable {
-    /// Where its first byte went.
+    /// The offset of its first byte.
     var first: Int64
     var position: Int64
-    /// Where it ends.
+    /// The end of its bytes.
     var end: Int64
-    /// The time since bytes of this response may have come.
+    /// The time since the response began.
     var elapsed: Interval
 
-    /// Whether the rest will have come before it would pay to stop.
+    /// True if the rest will arrive sooner than stopping the transfer would pay.
     func isAboutToEnd(within limit: Interval) -> Bool {
-        // The first bytes come in one burst, which says nothing of the pace.
+        // The first bytes arrive in one burst, which does not show the speed.
         let elapsed = max(limit.nanoseconds, elapsed.nanoseconds)
         let perNanosecond = Double(position - first) / Double(elapsed)
         return Double(end - position) <= perNanosecond * Double(limit.nanoseconds)
     }
 
-    /// Whether little is left, or half of it is done and not too much is left.
+    /// True if little is left, or if at least half is done and not too much is left.
     func isMostlyDone(remainder: Int64, half: Int64) -> Bool {
         let left = end - position
         return left <= remainder || (position - first >= (end - first) / 2 && left <= half)
@@ -232,7 +233,7 @@ struct FlightProgress: Equatable {
 }
 
 extension FlightMachine {
-    /// How far the flight has come; nil while no body comes, or where its end is not known.
+    /// Returns the progress of the flight; nil while no body is received, or if its end is unknown.
     func progress(at position: Int64, total: Int64?, now: Monotonic) -> FlightProgress? {
         guard case .filling(let filling) = state, let first = fill?.firstOffset else { return nil }
         var end = total
@@ -242,21 +243,21 @@ extension FlightMachine {
             first: first, position: position, end: end, elapsed: now - filling.since)
     }
 
-    /// Whether the flight goes on for a grace time once nobody waits for it.
+    /// True if the flight continues for a grace period after the last waiter left.
     ///
-    /// A player that hangs up before the head often asks again at once, and would have the origin
-    /// asked twice; but what has not got to the origin yet costs nothing to ask again.
+    /// A player that hangs up before the head often repeats the request, which would send it to the
+    /// origin twice; a request that was not sent yet can be repeated at no cost.
     func hasGrace(isWithOrigin: Bool) -> Bool {
         isHandedOut || (isWithOrigin && (phase == .asking || phase == .filling))
     }
 
-    /// Whether anybody waits for what the flight brings.
+    /// True if something waits for what the flight fetches.
     ///
     /// - Parameters:
-    ///   - isRead: whether a reader wants what comes next.
+    ///   - isRead: whether a reader needs the next bytes.
     ///   - now: the time.
-    ///   - wayToReader: the time in which a player that was told of an object begins to read it.
-    /// - Returns: false where the flight may end.
+    ///   - wayToReader: the time within which a player that was given an object begins to read it.
+    /// - Returns: false if the flight may end.
     func isNeeded(
         isRead: @autoclosure () -> Bool, now: Monotonic, wayToReader: Interval
     ) -> Bool {

@@ -1,31 +1,31 @@
-// What a flight can be in: each state carries what belongs to it.
+// The states of a flight; each state carries its own data.
 import HTTP
 import Model
 import Posix
 
 extension FlightMachine {
-    /// What a request to the origin is for.
+    /// The purpose of a request to the origin.
     enum Question: Equatable {
         case content
-        /// Whether the body goes on after its last byte: the only way to tell the end of a body that
-        /// ends with its connection from a cut (RFC 9112 section 8).
+        /// Whether the body continues after its last byte: the only way to distinguish the end of a
+        /// body that is delimited by its connection from a truncated one (RFC 9112 section 8).
         case end
     }
 
     /// One request to the origin.
     struct Attempt: Equatable {
         var question = Question.content
-        /// The bytes that are to be fetched.
+        /// The bytes to fetch.
         var wanted: Wanted
-        /// Bytes before the wanted ones that are asked for, to be compared.
+        /// Bytes before the wanted ones that are requested for comparison.
         var before: Int64 = 0
-        /// Bytes behind the wanted ones that are asked for, to be compared.
+        /// Bytes after the wanted ones that are requested for comparison.
         var behind: Int64 = 0
 
-        /// The range that was asked for; nil for the whole body.
+        /// The requested range without the compared bytes; nil for the whole body.
         var askedRange: Wanted? { wanted == .whole ? nil : wanted }
 
-        /// The value of the Range field: the wanted bytes with those that are compared.
+        /// The value of the Range field: the wanted bytes and the compared ones.
         var rangeField: String? {
             guard before + behind > 0, case .span(let start, let end) = wanted else {
                 return wanted.rangeField
@@ -35,110 +35,110 @@ extension FlightMachine {
         }
     }
 
-    /// An answer such as 503, whose body is not read.
+    /// A response such as 503, whose body is not read.
     struct Refusal: Equatable {
         let status: HTTPStatus
         let retryAfter: Interval?
     }
 
-    /// A response that is being compared with what is stored before anything of it is taken.
+    /// A response that is compared with stored bytes before any of it is written.
     struct Comparison: Equatable {
-        /// Where the next byte of the response belongs.
+        /// The offset of the response's next byte.
         var position: Int64
-        /// Where the bytes begin that have not been compared.
+        /// The offset of the first byte that is not compared.
         let start: Int64
         let placement: Placement
     }
 
-    /// Whether the first bytes of a body have told what it is.
+    /// Whether the first bytes of a body have decided its type.
     enum Sniffing: Equatable {
         case settled
-        /// The first bytes, while they do not tell.
+        /// The first bytes, while they are not sufficient.
         case open(prefix: [UInt8])
     }
 
-    /// Whether the origin may send.
+    /// Whether the transfer may deliver bytes.
     enum Flow: Equatable {
         case open
-        /// Readers are far behind, or nobody reads.
+        /// Paused: readers are far behind, or there are none.
         case held(since: Monotonic)
     }
 
-    /// What is done about the body.
+    /// The stage of the body.
     enum Stage: Equatable {
         case receiving
-        /// The body is here; lists are read elsewhere before its end is decided about.
+        /// The body is complete; lists are parsed on another thread before its end is decided.
         case readingLists
     }
 
     /// A response that fills the object.
     struct Filling: Equatable {
         let attempt: Attempt
-        /// Since when bytes of this response may come.
+        /// When this response began.
         let since: Monotonic
-        /// False where the end of the body would only be the end of the connection.
+        /// False if only closing the connection delimits the body.
         let provesItsEnd: Bool
-        /// True once an origin that was asked for a part has begun to send more.
+        /// True if the origin sends more than the requested part.
         let sendsMore: Bool
         var stage = Stage.receiving
         var sniffing: Sniffing
         var flow = Flow.open
-        /// The end of what the budget knows of the bytes of this transfer.
+        /// The end of this transfer's bytes that are counted in the budget.
         var accountedEnd: Int64
     }
 
     enum State: Equatable {
-        /// A request is to be sent: it waits only for what is stored to be looked at.
+        /// A request is due; only the lookup of what is stored precedes it.
         case due(Question)
-        /// A request is on its way, or in the queue for a slot; no head has come.
+        /// A request was sent, or waits for a slot; no head has arrived.
         case asking(Attempt)
-        /// The head says that the origin cannot answer now; the transfer is about to end.
+        /// The head says that the origin cannot serve this now; the transfer is about to end.
         case refused(Refusal, Question)
-        /// The head of a short body waits for that body.
+        /// The head of a short body is held until the body has arrived.
         case holding(Attempt, Placement)
         case comparing(Attempt, Comparison)
         case filling(Filling)
         case backingOff(Question)
-        /// Other flights fill what a fetch ahead of players wants.
+        /// Other flights fill what an ahead fetch wants.
         case waitingForOthers
         case ended
     }
 
-    /// What a flight does, for those who look at it from outside.
+    /// What a flight is doing, for other types.
     enum Phase {
         case asking, filling, backingOff, ended
     }
 
-    /// How the bytes of a body lie in the object.
+    /// How the bytes of a body are placed in the object.
     enum Layout: Equatable {
         case inPlace
-        /// A part that is passed on without being understood: its bytes stand from the start of the
-        /// object on, whatever their place in the body.
+        /// A part that is passed on uninterpreted: its bytes are written from the start of the
+        /// object on, whatever their position in the body.
         case opaque
     }
 
-    /// The object that this flight has begun to fill; it survives a broken transfer.
+    /// The object that this flight has begun to fill; it survives a failed transfer.
     struct Fill: Equatable {
-        /// Where the first byte went.
+        /// The offset of the first byte.
         let firstOffset: Int64
         let layout: Layout
     }
 
-    /// What the origin has shown about range requests.
+    /// What the origin has shown of its support for range requests.
     struct RangeSupport: OptionSet {
         let rawValue: UInt8
-        /// The latest response said, or showed, that it answers range requests.
+        /// The latest response stated or proved support for range requests.
         static let taken = Self(rawValue: 1)
         /// A range was answered with the whole body.
         static let ignored = Self(rawValue: 2)
     }
 
-    /// What has become of keeping the object.
+    /// Whether the object can be stored.
     enum Keeping: Equatable {
         case possible
         /// The loss of the object's name was counted.
         case lost
-        /// Storing failed before anybody was told of the object: the body is passed on only.
+        /// Storing failed before any waiter got the object: the body is only passed on.
         case impossible
         case impossibleAndLost
     }

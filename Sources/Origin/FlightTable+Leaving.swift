@@ -5,14 +5,14 @@ import Routing
 import Store
 import Upstream
 
-/// When a fetch ends because nobody wants it any more (decision 6).
+/// The end of fetches that are not needed any more (decision 6).
 extension FlightTable {
-    /// Looks, after a grace time, whether anybody still wants what an object's flights bring.
+    /// Checks, after a grace period, whether an object's flights are still needed.
     func readerLeft(_ key: ObjectKey) {
         for flight in flights(of: key) { leave(flight) }
     }
 
-    /// The last request that waited for a flight was taken back.
+    /// Handles that the last waiter of a flight has left.
     func waitersLeft(_ flight: Flight) {
         let isWithOrigin = flight.transfer?.state == .running
         guard flight.machine.hasGrace(isWithOrigin: isWithOrigin) else { return flight.abandon() }
@@ -21,12 +21,12 @@ extension FlightTable {
 
     private func leave(_ flight: Flight) {
         leaving[ObjectIdentifier(flight)] = flight
-        // Which tells whether somebody waits.
+        // Settling reports whether a player waits for a slot.
         client.setNeedsSettle()
         checkAbandoned(flight)
     }
 
-    /// Abandons a flight that nobody waits for, unless it is nearly done.
+    /// Abandons a flight that is not needed, after its grace period, unless it is nearly done.
     func checkAbandoned(_ flight: Flight) {
         let grace = flight.machine.isLetGo ? Interval.zero : settings.abandonGrace
         loop.schedule(after: grace) { [weak self, weak flight] _ in
@@ -36,8 +36,8 @@ extension FlightTable {
         }
     }
 
-    /// Ends what is in its grace time, since a player waits for a slot: with one connection to a host
-    /// the next channel would have to wait for the former one.
+    /// Cuts grace periods short when a player waits for a slot: with one connection to a host, the
+    /// next channel would have to wait for the former one.
     func giveWay() {
         var isEarly = false
         for flight in leaving.values {
@@ -55,7 +55,7 @@ extension FlightTable {
         }
     }
 
-    /// In this time a player that was told of an object has begun to read it.
+    /// The time within which a player that was given an object begins to read it.
     static let wayToReader = Interval.milliseconds(50)
 
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
@@ -63,35 +63,35 @@ extension FlightTable {
         guard flight.machine.isHandedOut, let object = flight.object,
             isWorthFinishing(flight, object, isUrgent: isUrgent)
         else { return flight.abandon() }
-        // A player that waits for a slot may still take this one's.
+        // It still ends early if a player waits for a slot.
         leaving[ObjectIdentifier(flight)] = flight
         let limit = isUrgent ? AheadTask.finishWithin : Self.finishWithin
         loop.schedule(after: limit) { [weak self, weak flight] _ in
             guard let self, let flight, leaving[ObjectIdentifier(flight)] != nil,
                 !isNeeded(flight)
             else { return }
-            // It did not end as soon as its pace promised.
+            // It was slower than its speed had promised.
             flight.abandon()
         }
     }
 
-    /// An abandoned transfer is finished only where that takes no longer.
+    /// An abandoned transfer is finished only if that takes no longer than this.
     private static let finishWithin = Interval.seconds(2 as Int64)
 
-    /// Whether anybody waits for what a flight brings.
+    /// True if something waits for what a flight fetches.
     func isNeeded(_ flight: Flight) -> Bool {
         flight.machine.isNeeded(
             isRead: hasReader(flight), now: loop.now, wayToReader: Self.wayToReader)
             && (flight.hasWaiters || flight.object != nil || flight.phase == .ended)
     }
 
-    /// Whether a reader wants what a flight brings next.
+    /// True if a reader needs the next bytes of a flight.
     func hasReader(_ flight: Flight) -> Bool {
         flight.object.map { isWanted(flight, $0) } ?? false
     }
 
-    /// Whether a broken transfer is worth taking up: a reader that is far ahead of an origin which
-    /// knows no ranges has nothing else to wait for.
+    /// True if a failed transfer is worth resuming: a reader far ahead of an origin without range
+    /// support has no other source.
     func isWorthResuming(_ flight: Flight) -> Bool {
         if isNeeded(flight) { return true }
         guard !flight.machine.ranges.contains(.taken), let object = flight.object else {
@@ -100,19 +100,19 @@ extension FlightTable {
         return readers.count(object.generation) > 0
     }
 
-    /// Whether a reader is near enough to live on this flight; one that sought far ahead is not.
+    /// True if a reader is near enough to depend on this flight; one that sought far ahead is not.
     private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
         guard let position = flight.position else {
             return readers.count(object.generation) > 0
         }
-        // Where the origin ignores ranges there is nothing nearer to come.
+        // If the origin ignores ranges, no other flight could be nearer.
         let isNearest = flight.machine.ranges.contains(.ignored)
         let distance = isNearest ? 1 << 60 : settings.joinDistance + Readers.step
         return readers.isWanted(object.generation, at: position, within: distance)
     }
 
-    /// A transfer that is half done, or has little left, is finished where its pace so far lets it
-    /// end soon: the player will be back.
+    /// True if a transfer that is half done, or has little left, will end soon at its present
+    /// speed: the player will be back.
     private func isWorthFinishing(
         _ flight: Flight, _ object: StoredObject, isUrgent: Bool
     ) -> Bool {
@@ -124,8 +124,8 @@ extension FlightTable {
             remainder: settings.finishRemainder, half: settings.finishHalf)
     }
 
-    /// The viewer of a session is known to have gone on: what its player still had on its way ends as
-    /// soon as nobody reads it.
+    /// Reports that the viewer of a session has moved to another item: its flights end as soon as
+    /// they have no reader.
     func letGo(ofSession number: UInt64) {
         for flight in allFlights where flight.resource.session.id.number == number {
             flight.machine.isLetGo = true

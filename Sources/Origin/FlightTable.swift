@@ -1,4 +1,4 @@
-// All flights, by what they fetch; lives on the upstream loop.
+// All flights by cache key; lives on the upstream loop.
 import CachePolicy
 import HLS
 import HTTP
@@ -11,7 +11,7 @@ import Store
 import Upstream
 import URISyntax
 
-/// Starts flights, lets requests join them, and knows the sessions' cookies.
+/// Starts flights, lets requests join them, and holds the sessions' cookies.
 final class FlightTable {
     let loop: EventLoop
     let client: UpstreamClient
@@ -24,15 +24,15 @@ final class FlightTable {
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
     let texts: TextWorker
-    /// How far stored lists have come, by their generation.
+    /// The positions of stored lists, by generation.
     var positions = RecentMap<UInt64, LivePosition?>(capacity: 1_024)
-    /// Wishes that are decided about when a list has been read elsewhere.
+    /// Fetches that wait for a list to be parsed on another thread.
     var reading: [FetchID: TextWorker.Request] = [:]
-    /// The one of them that is being decided about.
+    /// The one whose list was parsed and that is being handled now.
     var readFirst: Set<FetchID> = []
     let health: OriginHealth
     let lines: LineSpeeds
-    /// Told of what was fetched and no player has asked for.
+    /// Called for finished ahead fetches that no player has requested.
     let tellAhead: @Sendable (AheadFetch) -> Void
     let log: Logger
     /// Made with the first failure or request.
@@ -41,24 +41,24 @@ final class FlightTable {
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
-    /// Writes large pieces; nil where the system had no room for another thread.
+    /// Writes large pieces; nil if the system had no resources for another thread.
     let bodies = try? BodyWriter()
     private var buffersAreUsed = false
     private var bufferTimer: TimerID?
     private var flightOfFetch: [FetchID: Flight] = [:]
-    /// Nil until a request has to be passed through.
+    /// Nil until a request is passed through.
     private(set) var openPassthroughs: PassthroughTable?
-    /// What was given up after all attempts, and when.
+    /// Resources that were given up after all attempts, and when.
     private var givenUp = RecentMap<ObjectKey, (at: Monotonic, isSpent: Bool)>(
         capacity: 1_024)
-    /// Those that may end soon, since somebody left them.
+    /// Flights that may end soon, since a waiter or reader has left.
     var leaving: [ObjectIdentifier: Flight] = [:]
-    /// True while they are to be looked at again.
+    /// True while a check of `leaving` is scheduled.
     var willGiveWay = false
     private var jars: [SessionID: CookieJar] = [:]
     private var jarOrder: [SessionID] = []
 
-    /// The most sessions whose cookies are kept; the oldest go first.
+    /// The most sessions whose cookies are kept; the oldest are dropped first.
     private static let mostJars = 4_096
 
     init(loop: EventLoop, client: UpstreamClient, core: FlightCore) {
@@ -85,7 +85,7 @@ final class FlightTable {
 
     // MARK: Buffers
 
-    /// A buffer to gather a round's bytes in: flights hold one only while they have bytes.
+    /// Returns a buffer to collect a round's bytes in; flights hold one only while they have bytes.
     func takeBuffer() -> [UInt8] {
         let capacity = Flight.gatherLimit + (16 << 10)
         buffersAreUsed = true
@@ -96,13 +96,13 @@ final class FlightTable {
         return made
     }
 
-    /// Empties a buffer and takes it back; a few are kept, if they have room for a whole piece.
+    /// Empties a buffer and takes it back; a few are kept, if they can hold a whole piece.
     func giveBack(_ buffer: inout [UInt8]) {
         guard let bodies, buffer.capacity >= Flight.gatherLimit else { return buffer = [] }
         bodies.giveBack(&buffer)
     }
 
-    /// Lets go of the spare ones once none has been asked for during a fifth of a second.
+    /// Frees the spare buffers once none has been taken for 200 ms.
     private func watchBuffers() {
         guard bufferTimer == nil else { return }
         bufferTimer = loop.schedule(after: .milliseconds(200)) { [weak self] _ in
@@ -114,7 +114,7 @@ final class FlightTable {
         }
     }
 
-    // MARK: Wishes
+    // MARK: Requests
 
     /// Joins a flight that serves the request, or starts one.
     func fetch(
@@ -162,8 +162,8 @@ final class FlightTable {
         }
     }
 
-    /// What came in while the request was on its way here from another thread: asking for it again
-    /// would fetch the same bytes twice.
+    /// Returns an object that was stored while the request was on its way from another thread:
+    /// another request would fetch the same bytes twice.
     private func stored(for request: FetchRequest) -> StoredObject? {
         let resource = request.resource
         guard !request.revalidates, !request.terms.isDelivery,
@@ -173,12 +173,12 @@ final class FlightTable {
             !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
         if request.object == nil, facts.head.isPlaylist || !resource.holdsWhileKept {
-            // The store may have failed to open what is stale when the request looked.
+            // The store may have failed to open a stale object when the request looked it up.
             let age = loop.wallNow - facts.head.responseTime
             guard age >= .zero, age < Self.longestWay else { return nil }
         }
         if request.object == nil, !object.isComplete {
-            // Nobody could say that the rest belongs to it (RFC 9111 section 3.4).
+            // Nothing would prove that the rest belongs to it (RFC 9111 section 3.4).
             let isOpen = object.isFilling(from: start) || facts.head.strongValidator != nil
             if resource.kind != nil, !isOpen { return nil }
             if facts.head.isPlaylist || resource.role == .playlist { return nil }
@@ -190,33 +190,33 @@ final class FlightTable {
         return nil
     }
 
-    /// How long a request may be on its way from a server loop.
+    /// The longest time that a request may be on its way from a server loop.
     private static let longestWay = Interval.seconds(2 as Int64)
 
-    /// Those that run now.
+    /// The running flights.
     var allFlights: some Sequence<Flight> { flights.values.lazy.joined() }
 
-    /// Those that fetch a key's resource.
+    /// Returns the flights that fetch a key's resource.
     func flights(of key: ObjectKey) -> [Flight] { flights[key] ?? [] }
 
-    /// The one that a request waits for.
+    /// Returns the flight that a request waits for.
     func flight(of id: FetchID) -> Flight? { flightOfFetch[id] }
 
-    /// Forgets a request that was answered.
+    /// Removes a request that was answered.
     func forget(_ id: FetchID) {
         flightOfFetch[id] = nil
     }
 
-    /// Takes a request back.
+    /// Cancels a request.
     func cancel(_ id: FetchID) {
         if let waiting = reading.removeValue(forKey: id) { texts.cancel(waiting) }
         flightOfFetch.removeValue(forKey: id)?.remove(id)
     }
 
-    /// Forgets a flight that has ended.
+    /// Removes a flight that has ended.
     func remove(_ flight: Flight) {
         let key = flight.resource.key
-        // A flight that failed with its body whole is removed twice.
+        // A flight that failed with its body complete is removed twice.
         if flight.machine.isAhead, flights[key]?.contains(where: { $0 === flight }) == true {
             tellAhead(AheadFetch(flight, now: loop.now))
         }
@@ -226,7 +226,7 @@ final class FlightTable {
         ahead.setNeedsSettle(self)
     }
 
-    /// Lets nothing be kept of what is fetched under these keys, in any variant.
+    /// Keeps what is fetched under these keys, in any variant, from being stored.
     func invalidate(_ keys: Set<CacheKey>) {
         for flight in flights.values.joined()
         where keys.contains(flight.resource.cacheKey.primary) {
@@ -234,8 +234,8 @@ final class FlightTable {
         }
     }
 
-    /// The object that a response belongs to, if it is one that is known: the flight's own, one
-    /// that another flight of the key fills, or the stored one.
+    /// Returns the known object that a response belongs to: the flight's own, one that another
+    /// flight of the key fills, or the stored one; nil if none matches.
     func object(
         for flight: Flight, matching head: StoredHead, _ placement: Placement
     ) -> StoredObject? {
@@ -243,7 +243,7 @@ final class FlightTable {
         guard !flight.machine.job.revalidates else { return nil }
         if placement.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
         let key = flight.resource.key
-        // What may not be stored is not shared beyond its own flight either.
+        // What must not be stored must not be shared beyond its flight either.
         let siblings = (flights[key] ?? []).compactMap(\.object).filter {
             $0.isStorable && !$0.isDiscarded
         }
@@ -256,17 +256,18 @@ final class FlightTable {
         }
     }
 
-    // MARK: What failed lately
+    // MARK: Recent failures
 
-    /// So long a resource whose attempts have all failed is tried once for each player request.
+    /// For this long, a resource whose attempts have all failed gets one attempt for each player
+    /// request.
     private static let failureMemory = Interval.seconds(5 as Int64)
 
     /// Notes that all attempts for a resource have failed, or that a request has spent its budget.
     func noteGivenUp(_ key: ObjectKey, isSpent: Bool = false) { givenUp[key] = (loop.now, isSpent) }
 
-    /// Whether all attempts for a resource failed a moment ago.
+    /// True if all attempts for a resource failed recently.
     ///
-    /// A spent budget is one request's: those that were under way then have their own.
+    /// A spent budget concerns one request only: requests that had begun by then have their own.
     func gaveUpLately(on key: ObjectKey, for budget: OriginBudget?) -> Bool {
         guard let (time, isSpent) = givenUp[key], loop.now - time < Self.failureMemory else {
             return false
@@ -277,9 +278,9 @@ final class FlightTable {
     /// Notes that a resource was fetched.
     func forgetGivenUp(_ key: ObjectKey) { givenUp[key] = nil }
 
-    // MARK: Requests that are passed through
+    // MARK: Pass-through
 
-    /// Their table, made when it is first needed.
+    /// Returns the table of passed-through requests, created on first use.
     func passthroughs() throws(UpstreamError) -> PassthroughTable {
         if let openPassthroughs { return openPassthroughs }
         let made = try PassthroughTable(
@@ -298,7 +299,7 @@ final class FlightTable {
 
     // MARK: Cookies
 
-    /// Takes in what a hop set.
+    /// Stores the cookies that a hop set.
     func take(_ cookies: [ReceivedCookie], of session: Session) {
         guard !cookies.isEmpty else { return }
         if jars[session.id] == nil {
@@ -311,13 +312,14 @@ final class FlightTable {
         }
     }
 
-    /// The Cookie field for a request of a session: those given at entry, then the jar's.
+    /// Returns the Cookie field for a request of a session: the cookies given at entry, then the
+    /// jar's.
     ///
     /// - Parameters:
-    ///   - url: What is about to be asked for.
-    ///   - session: Whose request it is.
-    ///   - isRedirected: True where a redirect led to another origin: what was given for the
-    ///     playlist's own origins is not for that one (RFC 9110 section 15.4).
+    ///   - url: The URL of the request.
+    ///   - session: The session of the request.
+    ///   - isRedirected: True if a redirect led to another origin: the cookies given at entry are
+    ///     not meant for that one (RFC 9110 section 15.4).
     /// - Returns: The field's value; nil for no cookie.
     func cookieField(
         for url: AbsoluteURL, session: Session, isRedirected: Bool = false

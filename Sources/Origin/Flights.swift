@@ -1,4 +1,4 @@
-// The upstream loop as the threads of the server see it: its start, its end, requests sent to it.
+// The interface of the upstream loop for server threads: start, stop, and requests.
 package import CachePolicy
 import HTTP
 package import Logging
@@ -27,7 +27,8 @@ package struct FlightCore: Sendable {
     package let ahead: AheadGauge
     package let concurrency: ConcurrencyReport
     package let lines: LineSpeeds
-    /// Told, on the upstream loop, of each fetch that ended before any player asked for it.
+    /// Called on the upstream loop for each ahead fetch that ended before a player requested its
+    /// resource.
     package let tellAhead: @Sendable (AheadFetch) -> Void
 
     package init(
@@ -55,7 +56,7 @@ package struct FlightCore: Sendable {
     }
 }
 
-/// The flights as other threads see them.
+/// The flights, for other threads.
 package final class Flights: Sendable {
     private let thread: LoopThread
     private let table: Mutex<LoopBound<FlightTable>?>
@@ -120,13 +121,13 @@ package final class Flights: Sendable {
         enqueue { $0.fetch(request, id: id, reply: reply) }
     }
 
-    /// Asks origins whether they answer; `reply` is called once, on the upstream loop.
+    /// Checks whether origins answer; `reply` is called once, on the upstream loop.
     package func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
         enqueue { $0.inquiries.ask(urls, reply: reply) }
     }
 
-    /// Opens connections to origins that a player will probably need; those that do not answer are
-    /// left to their probes.
+    /// Opens connections to origins that a player will probably need, except to those that do not
+    /// answer.
     package func connectEarly(to origins: [Origin]) {
         enqueue { table in
             for origin in origins where table.health.mark(of: origin) == nil {
@@ -135,44 +136,45 @@ package final class Flights: Sendable {
         }
     }
 
-    /// Takes a request back; its reply may still be on its way.
+    /// Cancels a request; its reply may still be on its way.
     package func cancel(_ id: FetchID) {
         enqueue { $0.cancel(id) }
     }
 
-    /// Lets nothing be kept of what is being fetched under these keys, in any variant.
+    /// Keeps what is being fetched under these keys, in any variant, from being stored.
     package func invalidate(_ keys: Set<CacheKey>) {
         enqueue { $0.invalidate(keys) }
     }
 
-    /// Takes up the limit of transfers that is remembered of the network; nil where none is.
+    /// Restores the limit of transfers that was measured on this network; nil for an unknown
+    /// network.
     package func follow(network: NetworkMemory.Network?) {
         enqueue { $0.concurrency.follow(network: network) }
     }
 
-    /// Tells how busy the machine is and what it lives on.
+    /// Reports load, power source and link type of the machine.
     package func follow(_ surroundings: Surroundings) {
         enqueue { $0.concurrency.follow(surroundings) }
     }
 
-    /// Asks all origins that are down at once: there may be another network.
+    /// Probes all origins that are down immediately: the network may have changed.
     package func hurryProbes() {
         enqueue { $0.probes.hurryAll() }
     }
 
-    /// Tells that a reader of an object that is not complete has gone.
+    /// Reports that a reader of an incomplete object has left.
     package func readerLeft(_ key: ObjectKey) {
         enqueue { $0.readerLeft(key) }
     }
 
-    /// Asks for the upstream figures; `reply` is called on the upstream loop.
+    /// Fetches the upstream figures; `reply` is called on the upstream loop.
     package func statistics(
         _ reply: @escaping @Sendable (UpstreamStatistics, TransferFigures) -> Void
     ) {
         enqueue { reply($0.client.statistics(), $0.client.figures) }
     }
 
-    /// Cancels all transfers and ends the loop; blocks.
+    /// Cancels all transfers and stops the loop; blocks.
     package func stop() {
         enqueue { $0.shutdown() }
         thread.stopAndJoin()

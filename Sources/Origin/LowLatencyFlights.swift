@@ -6,12 +6,12 @@ import Reactor
 import Store
 
 /// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
-/// one list for all who ask for what it has (8216bis 6.2.5.2).
+/// one list for all requests that it satisfies (8216bis 6.2.5.2).
 extension FlightTable {
-    /// How far a stored list has come; nil for one that cannot be read, and for a long one that has not
-    /// been read elsewhere.
+    /// Returns the position of a stored list; nil for one that cannot be parsed, and for a long one
+    /// that another thread has not parsed yet.
     ///
-    /// Blocks for the page cache only: a list is read when it has just come.
+    /// Blocks for the page cache only: a list is read just after it was received.
     func position(of object: StoredObject, _ resource: Resource) -> LivePosition? {
         if let known = positions[object.generation] { return known }
         guard object.total ?? 0 < TextWorker.longText, let reading = reading(of: object, resource)
@@ -21,13 +21,13 @@ extension FlightTable {
         return made
     }
 
-    /// Has a long list read elsewhere, if that was not done yet.
+    /// Has a long list parsed on another thread, unless that was done.
     ///
     /// - Parameters:
     ///   - object: the list.
-    ///   - resource: what it was asked for as.
-    ///   - then: called on this loop when `position(of:_:)` knows.
-    /// - Returns: what to withdraw this by; nil where there is nothing to wait for.
+    ///   - resource: the resource that it was requested as.
+    ///   - then: called on this loop when `position(of:_:)` can answer.
+    /// - Returns: the request, for withdrawing; nil if there is nothing to wait for.
     func readPosition(
         of object: StoredObject, _ resource: Resource,
         then: @escaping (FlightTable) -> Void
@@ -53,9 +53,9 @@ extension FlightTable {
         return PositionReading(object: object, limits: settings.playlistLimits)
     }
 
-    /// Reads how far a list has come before a request for it is decided about, where that takes long.
+    /// Has the position of a long list parsed before a request for it is handled.
     ///
-    /// - Returns: true where `fetch` is called again.
+    /// - Returns: true if `fetch` will be called again.
     func reads(
         _ list: CurrentList, firstFor request: FetchRequest, id: FetchID,
         reply: @escaping @Sendable (FetchReply) -> Void
@@ -71,10 +71,10 @@ extension FlightTable {
         return waiting != nil
     }
 
-    /// Whether a stored list answers a request although nobody asked the origin for it now.
+    /// True if a stored list answers a request without contacting the origin.
     ///
-    /// It does where it has what the directives ask for, and the origin is known to have nothing
-    /// newer: it came just now, or a request for the very next part is being held.
+    /// It does if it satisfies the directives and the origin is known to have nothing newer: the
+    /// list was just received, or a request for the very next part is being held.
     func answers(_ list: CurrentList, _ request: FetchRequest) -> Bool {
         let resource = request.resource
         guard let position = position(of: list.object, resource) else { return false }
@@ -88,11 +88,11 @@ extension FlightTable {
     struct CurrentList {
         let object: StoredObject
         let facts: ObjectFacts
-        /// Of the requests for it that run.
+        /// The directives of running requests for it.
         let pending: [DeliveryDirectives]
     }
 
-    /// The stored list that may answer a request; nil for one that is not about a list.
+    /// Returns the stored list that may answer a request; nil if the request is not for a list.
     func currentList(for request: FetchRequest) -> CurrentList? {
         let resource = request.resource
         let isReload = request.revalidates && resource.role == .playlist && resource.kind == nil
@@ -108,12 +108,12 @@ extension FlightTable {
     }
 }
 
-/// A list that is to be read for how far it has come; any thread may do that.
+/// Parses the position of a list; any thread may do that.
 private struct PositionReading: Sendable {
     let object: StoredObject
     let limits: PlaylistLimits
 
-    /// Nil for a list that cannot be read; blocks for the page cache.
+    /// Nil for a list that cannot be parsed; blocks for the page cache.
     var position: LivePosition? {
         guard let total = object.total, let text = try? readBody(of: object, count: Int(total))
         else { return nil }
@@ -122,7 +122,7 @@ private struct PositionReading: Sendable {
 }
 
 extension Flight {
-    /// How long the origin may hold this request; nil for one that it has no reason to hold.
+    /// How long the origin may hold this request; nil if it has no reason to.
     var longestHold: Interval? {
         if terms.isDelivery, resource.live.delivery?.sequence != nil {
             return table.live.longestHold(of: resource.listKey)
@@ -130,8 +130,8 @@ extension Flight {
         return resource.live.longestHold
     }
 
-    /// Has long lists read elsewhere before the end of a blocking reload is decided about: the one that
-    /// came, and the one that is stored.
+    /// Has long lists parsed on another thread before the end of a blocking reload is decided: the
+    /// received one, and the stored one.
     func readLists() {
         guard let object, let writer else { return }
         if object.total == nil { object.markBodyEnd(writer.offset) }
@@ -147,7 +147,7 @@ extension Flight {
         if unread.count == 0 { listsAreRead() }
     }
 
-    /// How many lists are still being read.
+    /// The number of lists still being parsed.
     private final class Unread {
         var count = 0
     }
@@ -157,7 +157,7 @@ extension Flight {
         perform(machine.listsRead(earlyList, facts, ending))
     }
 
-    /// The list that came, if it came before its time.
+    /// The received list, if it does not satisfy the directives yet.
     private var earlyList: FlightMachine.EarlyList? {
         guard let object, let directives = resource.live.delivery, directives.sequence != nil,
             let position = table.position(of: object, resource), !position.satisfies(directives)
@@ -165,14 +165,13 @@ extension Flight {
         return FlightMachine.EarlyList(pause: position.pause, lastRepeat: position.lastRepeat)
     }
 
-    /// Whether what came is an older state of a list than what is stored: answers may overtake
-    /// each other.
+    /// True if the received list is older than the stored one: responses may overtake each other.
     var isBehindStored: Bool {
         guard terms.isDelivery, let object, let stored = table.store.peek(resource.key),
             stored !== object, let new = table.position(of: object, resource),
             let old = table.position(of: stored, resource)
         else { return false }
-        // Far behind is a list that counts anew.
+        // A list that is far behind was restarted.
         return new.next <= old.next && old.next - new.next < 2
             && (new.next, new.parts) < (old.next, old.parts)
     }

@@ -1,8 +1,8 @@
-// Asks origins whether they answer before a list that names something of theirs is served as it is:
-// a player cannot take back what it was told of a title.
+// Checks whether origins answer before a list is served that refers to them: a player cannot be
+// told later that part of a title is missing.
 //
-// What an inquiry finds out is noted in `OriginHealth` like any other answer or failure. Inquiries
-// that come while one is under way share it.
+// The result of an inquiry is recorded in `OriginHealth` like any other answer or failure.
+// Inquiries that arrive while one is under way share it.
 import Model
 import Posix
 import Reactor
@@ -11,16 +11,17 @@ import URISyntax
 
 /// Inquiries under way; lives on the upstream loop.
 final class OriginInquiries {
-    /// The waiting time for an origin that answered `lately`: it hardly went away since, and a
-    /// player's start must not wait for a slow one.
+    /// The time to wait for an origin that answered `lately`: it has hardly gone away since, and a
+    /// slow origin must not delay a player's start.
     private static let shortWait = Interval.milliseconds(50)
     private static let lately = Interval.seconds(10 as Int64)
-    /// After a refusal, until the second one must have confirmed it.
+    /// The time after a refusal until a second one must have confirmed it.
     private static let confirmationWait = Interval.milliseconds(500)
-    /// Inquiries under way over all origins; more are answered as if the origins were up.
+    /// The most inquiries under way, over all origins; further ones are answered as if the origins
+    /// were up.
     private static let most = 64
 
-    /// One origin that is being asked.
+    /// The inquiry of one origin.
     private final class Inquiry {
         let root: AbsoluteURL
         var asking: OriginProbes.Asking?
@@ -31,7 +32,7 @@ final class OriginInquiries {
         init(_ root: AbsoluteURL) { self.root = root }
     }
 
-    /// Who waits for some origins.
+    /// A caller that waits for some origins.
     private final class Waiter {
         var missing: Int
         var timer: TimerID?
@@ -42,7 +43,7 @@ final class OriginInquiries {
             self.reply = reply
         }
 
-        /// Replies, unless that was done.
+        /// Replies, unless it has replied already.
         func finish(_ loop: EventLoop) {
             if let timer { loop.cancel(timer) }
             timer = nil
@@ -61,11 +62,11 @@ final class OriginInquiries {
 
     private var loop: EventLoop { table.loop }
 
-    /// Asks the origins of some URLs, at the same time.
+    /// Contacts the origins of some URLs concurrently.
     ///
     /// - Parameters:
     ///   - urls: one for each origin.
-    ///   - reply: called once, when all have answered or failed, or the time for that is over.
+    ///   - reply: called once, when all have answered or failed, or the time limit has passed.
     func ask(_ urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
         let unsure = urls.filter { table.health.state(of: $0.origin) < .down }
         guard !unsure.isEmpty, inquiries.count + unsure.count <= Self.most else { return reply() }
@@ -74,7 +75,7 @@ final class OriginInquiries {
         for url in unsure {
             let answer = table.health.lastAnswer(of: url.origin)
             if answer.map({ loop.now - $0 > Self.lately }) ?? true {
-                // A little longer, so that the transfer's own time is over first.
+                // 200 ms longer than the transfer's own timeout, so that the latter expires first.
                 let connect = table.settings.timeouts.connect.nanoseconds
                 wait = Interval(nanoseconds: connect + 200_000_000)
             }
@@ -83,7 +84,7 @@ final class OriginInquiries {
         limit(waiter, to: wait)
     }
 
-    /// Ends all; nobody is told.
+    /// Cancels all inquiries without replies.
     func shutdown() {
         for inquiry in inquiries.values {
             if let timer = inquiry.timer { loop.cancel(timer) }
@@ -148,7 +149,7 @@ final class OriginInquiries {
         for waiter in inquiry.waiting { settled(waiter) }
     }
 
-    /// Asks once more, when a second refusal counts.
+    /// Sends another request, once a second refusal counts.
     private func confirm(_ inquiry: Inquiry) {
         inquiry.hasFailed = true
         for waiter in inquiry.waiting { limit(waiter, to: Self.confirmationWait) }

@@ -1,5 +1,5 @@
-// Asks origins that do not answer whether they do again: in the background, one request at a time
-// for each origin, ever more seldom, and at once when somebody wants something of it.
+// Probes origins that do not answer, in the background: one request at a time for each origin, at
+// growing intervals, and immediately when something is requested from it.
 import CachePolicy
 import HTTP
 import Logging
@@ -9,9 +9,9 @@ import Reactor
 import Upstream
 import URISyntax
 
-/// Watches over the health of origins; lives on the upstream loop.
+/// Maintains the health of origins; lives on the upstream loop.
 final class OriginProbes {
-    /// One origin that is being asked.
+    /// The probing of one origin.
     private final class Probe {
         let origin: Origin
         let url: AbsoluteURL
@@ -28,7 +28,7 @@ final class OriginProbes {
         }
     }
 
-    /// Hears what became of one request.
+    /// The delegate of one probe request.
     final class Asking: TransferDelegate {
         private let done: (TransferHead?, UpstreamError?) -> Void
         private var head: TransferHead?
@@ -54,27 +54,28 @@ final class OriginProbes {
         }
     }
 
-    /// After the tries of the request that failed first.
+    /// The first delay of a probe, after the attempts of the request that failed first.
     fileprivate static let firstDelay = Interval.milliseconds(500)
-    /// Players should see the origin again within seconds of its return.
+    /// The longest delay: players should see the origin again within seconds of its return.
     private static let longestDelay = Interval.seconds(4 as Int64)
-    /// Wishes do not hurry probes on more often than this.
+    /// The shortest time between probes that requests trigger.
     private static let shortestPause = Interval.seconds(1 as Int64)
-    /// Nobody has wanted anything for so long: the next who does pays one more first failure.
+    /// An origin from which nothing was requested for this long is forgotten; the next request pays
+    /// for one more first failure.
     private static let idleLimit = Interval.seconds(600 as Int64)
-    /// Probes under way over all origins: they hold slots while they wait.
+    /// The most probes under way, over all origins: they hold slots while they wait.
     private static let mostAtOnce = 4
 
-    /// Between two requests to an origin that refuses connections.
+    /// The time between two requests to an origin that is down and refuses connections.
     private static let turnWhileDown = Interval.milliseconds(500)
-    /// As soon as a second failure counts.
+    /// The time between two requests to a suspected origin: as soon as a second failure counts.
     private static let turnWhileSuspected = Interval.milliseconds(200)
     private static let shortestTurn = Interval.milliseconds(20)
 
     private let health: OriginHealth
     private unowned let table: FlightTable
     private var probes: [Origin: Probe] = [:]
-    /// When origins that do not answer were asked last.
+    /// When origins that do not answer were last contacted.
     private var tries = RecentMap<Origin, Monotonic>(capacity: 256)
 
     init(_ health: OriginHealth, table: FlightTable) {
@@ -84,9 +85,9 @@ final class OriginProbes {
 
     private var now: Monotonic { table.loop.now }
 
-    // MARK: What flights tell
+    // MARK: Reports from flights
 
-    /// An origin has answered, whatever it said.
+    /// Records an answer of an origin, whatever its status.
     func answered(_ origin: Origin) {
         guard let mark = health.answered(origin, now: now) else { return }
         if let probe = probes.removeValue(forKey: origin) {
@@ -101,9 +102,9 @@ final class OriginProbes {
             ])
     }
 
-    /// A request has failed.
+    /// Records a failed request.
     ///
-    /// - Returns: true where its origin counts as down, so that trying again is of no use.
+    /// - Returns: true if its origin counts as down, so that a retry is useless.
     func failed(
         _ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic, isProbe: Bool = false
     ) -> Bool {
@@ -119,7 +120,7 @@ final class OriginProbes {
         if probes[origin] == nil, let root = Self.root(of: url) {
             let probe = Probe(origin, root, now: now)
             probes[origin] = probe
-            // One that takes connections and is silent is asked at once whether it is there.
+            // An origin that accepts connections but stays silent is probed immediately.
             if error.kind == .firstByteTimeout || error.kind == .stalled { probe.delay = .zero }
             schedule(probe)
         }
@@ -133,18 +134,18 @@ final class OriginProbes {
         return after == .down
     }
 
-    /// What becomes of a request to an origin.
+    /// When a request to an origin may be sent.
     enum Turn {
         case now
-        /// Another request has just failed; what becomes of this one is decided after that time.
+        /// Another request has just failed; this one is decided after the given time.
         case later(Interval)
         case refused(ProxyFailure)
     }
 
-    /// Whether a request may go to its origin now.
+    /// Decides when a request may be sent to its origin.
     ///
-    /// Where failing costs nothing, requests of players are as good as probes; but one of them at a
-    /// time is enough.
+    /// If failures are quick, players' requests serve as probes; but one of them at a time is
+    /// enough.
     func turn(of request: FetchRequest) -> Turn {
         let origin = request.resource.url.origin
         guard let mark = health.mark(of: origin) else { return .now }
@@ -156,7 +157,8 @@ final class OriginProbes {
         return .refused(mark.refusal(of: request.resource.url, now: now))
     }
 
-    /// The time until a refusing origin may be asked again; nil for now, which takes the turn.
+    /// Returns the time until an origin that refuses connections may be contacted again; nil for
+    /// now, which takes the turn.
     func pause(before origin: Origin) -> Interval? {
         guard let mark = health.mark(of: origin), mark.isQuick else { return nil }
         let gap = mark.state == .down ? Self.turnWhileDown : Self.turnWhileSuspected
@@ -168,15 +170,16 @@ final class OriginProbes {
         return nil
     }
 
-    /// The failure of a request whose turn did not come although it has waited for it; nil where it
-    /// may wait on.
+    /// Returns the failure of a request that has waited for its turn in vain; nil if it may wait
+    /// longer.
     func refusal(afterWaiting url: AbsoluteURL) -> ProxyFailure? {
         guard let mark = health.mark(of: url.origin), mark.state == .down else { return nil }
         hurry(url.origin)
         return mark.refusal(of: url, now: now)
     }
 
-    /// The failure of a transfer that is sent on to an origin that is down; nil where it may go on.
+    /// Returns the failure of a transfer that is redirected to an origin that is down; nil if it
+    /// may continue.
     func refusal(ofHopTo url: AbsoluteURL, _ resource: Resource) -> ProxyFailure? {
         guard let mark = health.mark(of: url.origin), mark.state == .down, !mark.isQuick else {
             return nil
@@ -186,7 +189,7 @@ final class OriginProbes {
         return mark.refusal(of: resource.url, at: url, now: now)
     }
 
-    /// Asks all again: the machine's network has changed.
+    /// Probes all marked origins now: the machine's network has changed.
     func hurryAll() {
         for origin in probes.keys { hurry(origin) }
     }
@@ -200,9 +203,9 @@ final class OriginProbes {
         probes = [:]
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// The request that asks an origin whether it is there: for its root, with nothing of a session.
+    /// Returns the request that probes an origin: HEAD for its root, without anything of a session.
     static func question(to root: AbsoluteURL, lane: Lane) -> TransferRequest {
         var request = TransferRequest(url: root, lane: lane)
         request.method = .head
@@ -276,14 +279,14 @@ final class OriginProbes {
 }
 
 extension FlightTable {
-    /// Whether a flight waits for the first word of an origin.
+    /// True if a flight waits for the first response of an origin.
     func isAsking(_ origin: Origin) -> Bool {
         allFlights.contains { $0.phase == .asking && $0.resource.url.origin == origin }
     }
 
-    /// Tells everybody who waits for the first word of an origin that none will come.
+    /// Fails all flights that wait for the first response of an origin.
     ///
-    /// Bodies that broke in the middle are still taken up again, for as long as their players have
+    /// Bodies interrupted in the middle are still resumed, for as long as their players have
     /// patience.
     func giveUp(on origin: Origin, failure: ProxyFailure) {
         let hopeless = allFlights.filter { flight in

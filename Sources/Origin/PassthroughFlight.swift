@@ -1,14 +1,14 @@
-// The upstream half of a request that is passed through.
+// The upstream half of a passed-through request.
 package import HTTP
 package import Model
 import Reactor
 package import Upstream
 
-/// What the server loop hears of it: any number of interim heads, then one of the others.
+/// What the server loop is sent: any number of interim heads, then a head or a failure.
 package enum PassthroughEvent: Sendable {
     case interim(ResponseHead)
     case head(TransferHead)
-    /// Before a head; after it a failure is seen in the pipe.
+    /// Only before a head; after it, the pipe reports the failure.
     case failed(UpstreamError)
 }
 
@@ -23,7 +23,7 @@ final class PassthroughFlight: TransferDelegate {
     private let ended: (PassthroughFlight) -> Void
     private var transfer: Transfer?
     private var hasHead = false
-    /// Bytes still to come; nil where only the end tells.
+    /// Bytes still to come; nil if only the end of the transfer delimits the body.
     private var remaining: Int64?
 
     init(
@@ -67,7 +67,7 @@ final class PassthroughFlight: TransferDelegate {
         if !hasRoom { transfer.pause() }
         guard let left = remaining.map({ $0 - Int64(bytes.count) }) else { return .consumed }
         remaining = left
-        // The origin may answer in full before it has the whole request.
+        // The origin may respond in full before it has the whole request.
         if left <= 0 { pipe.end(isWhole: true) }
         return .consumed
     }
@@ -86,19 +86,20 @@ final class PassthroughFlight: TransferDelegate {
     }
 }
 
-/// All of them, with a client of their own: however slowly clients send and read, they hold no slot
-/// that playback waits for.
+/// All passed-through requests, with a separate client: however slowly clients send and read, they
+/// hold no slot that playback waits for.
 ///
 /// Lives on the upstream loop.
+/// Lives on the upstream loop.
 final class PassthroughTable {
-    /// Requests at once; more wait.
+    /// The most concurrent requests; further ones wait.
     package static let slots = 128
 
     package let client: UpstreamClient
     private let counters: Counters
     private var flights: [FetchID: PassthroughFlight] = [:]
 
-    /// Shares settings, figures and TLS sessions with `other`, and neither slots nor connections.
+    /// Shares settings, figures and TLS sessions with `other`, but neither slots nor connections.
     ///
     /// - Throws: `UpstreamError` when libcurl cannot start.
     init(loop: EventLoop, like other: UpstreamClient, counters: Counters) throws(UpstreamError) {
@@ -140,7 +141,7 @@ extension Flights {
         }
     }
 
-    /// Ends what `passThrough` began; one that has ended is left alone.
+    /// Cancels a passed-through request unless it has ended.
     package func cancelPassthrough(_ id: FetchID) {
         onLoop { $0.openPassthroughs?.cancel(id) }
     }

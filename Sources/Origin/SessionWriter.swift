@@ -4,13 +4,13 @@ import Posix
 import Reactor
 import Upstream
 
-/// Reads and writes the file of TLS sessions that outlive the daemon, away from the upstream loop.
+/// Reads and writes the file of persistent TLS sessions, off the upstream loop.
 final class SessionWriter: Sendable {
     private let path: String
     private let thread: LoopThread
     private let log: Logger
 
-    /// Nil where the system has no thread left.
+    /// Nil if the system cannot create another thread.
     init?(_ path: String, log: Logger) {
         guard let thread = try? LoopThread(name: "tls-sessions", { _ in }) else { return nil }
         self.path = path
@@ -18,7 +18,7 @@ final class SessionWriter: Sendable {
         self.log = log
     }
 
-    /// The file's text; nil for none that can be read.
+    /// Returns the file's text; nil if it is absent or unreadable.
     ///
     /// Blocks on the disk.
     func read() -> String? {
@@ -37,7 +37,7 @@ final class SessionWriter: Sendable {
         thread.handle.enqueue { [path, log] _ in
             let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
             do throws(SystemError) {
-                // A session lets its holder take its daemon's place.
+                // Mode 0600: a session lets whoever has it impersonate the daemon.
                 try replaceFile(path, with: Array(text.utf8), in: folder, mode: 0o600)
             } catch {
                 log.warning("TLS sessions could not be kept: \(error)")
