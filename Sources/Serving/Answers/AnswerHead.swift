@@ -1,4 +1,4 @@
-// Response heads towards players.
+// Heads of responses to players.
 import CachePolicy
 import HLS
 import HTTP
@@ -6,16 +6,16 @@ import Model
 import Posix
 import URISyntax
 
-/// The fields that browsers need on every answer of a proxy that stands between origins.
+/// The CORS fields that browsers need on every response of a proxy for several origins.
 enum CrossOrigin {
     static let exposed =
         "Accept-Ranges, Age, Cache-Status, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
 
-    /// Adds them.
+    /// Adds the CORS fields.
     ///
     /// Never `*` together with credentials (Fetch standard, CORS protocol).
     ///
-    /// A document is readable for origins that were named with `--cors-origin` alone.
+    /// A document is readable only for origins that were named with `--cors-origin`.
     static func append(
         to fields: inout Fields, for request: RequestHead, settings: ProxySettings,
         isDocument: Bool = false
@@ -34,13 +34,13 @@ enum CrossOrigin {
         if !isDocument { appendPublic(to: &fields) }
     }
 
-    /// What an answer carries that any page may read.
+    /// Adds the fields of a response that any page may read.
     static func appendPublic(to fields: inout Fields) {
         fields.append(.accessControlAllowOrigin, "*")
         fields.append(.accessControlExposeHeaders, exposed)
     }
 
-    /// The answer to a preflight (Fetch standard; Private Network Access).
+    /// Returns the response to a preflight (Fetch standard; Private Network Access).
     static func preflight(_ request: RequestHead, settings: ProxySettings) -> ResponseHead {
         var fields = Fields()
         append(to: &fields, for: request, settings: settings)
@@ -58,7 +58,7 @@ enum CrossOrigin {
     }
 }
 
-/// Builds the heads of answers from stored heads.
+/// Builds the heads of responses from stored heads.
 struct AnswerHead {
     let request: RequestHead
     let resource: Resource
@@ -67,12 +67,12 @@ struct AnswerHead {
 
     private var settings: ProxySettings { core.settings }
 
-    /// The same for another time.
+    /// Returns the same builder for another time.
     func at(_ time: WallTime) -> AnswerHead {
         AnswerHead(request: request, resource: resource, core: core, now: time)
     }
 
-    /// The head of an answer with stored content.
+    /// Returns the head of a response with stored content.
     func head(
         _ facts: ObjectFacts, _ status: HTTPStatus, _ how: OriginExchange.Serving,
         contentRange: String? = nil
@@ -98,7 +98,7 @@ struct AnswerHead {
         return head
     }
 
-    /// Those fields, written; nil where one of the origin's is ill-formed.
+    /// Returns the constant fields in written form; nil if one of the origin's is malformed.
     private func lastingLines(_ facts: ObjectFacts) -> WrittenFields? {
         guard !resource.isMounted, !facts.isDocument,
             core.settings.credentialedOrigins.isEmpty
@@ -110,7 +110,7 @@ struct AnswerHead {
         return lines
     }
 
-    /// Lasting lines with those that change from answer to answer.
+    /// Appends the lines that change between responses to the constant ones.
     private func aged(
         _ lines: WrittenFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
     ) throws(ResponseHeadError) -> WrittenFields {
@@ -126,8 +126,8 @@ struct AnswerHead {
         return lines
     }
 
-    /// What `ownFields` gives for a playback URL, written at once: every hit on what is not open
-    /// comes through here.
+    /// Writes what `ownFields` returns for a playback URL directly, without a `Fields` value: every
+    /// hit that is not a document uses this.
     private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> WrittenFields {
         let stored = facts.head.fields
         var lines = WrittenFields(reserving: 512)
@@ -146,7 +146,7 @@ struct AnswerHead {
         return lines
     }
 
-    /// The fields that stay the same for as long as the response is stored, whoever asks.
+    /// Returns the fields that stay the same while the response is stored, whoever requests it.
     private func lastingFields(_ facts: ObjectFacts) -> Fields {
         var fields = ownFields(facts)
         fields.append(contentsOf: Self.fixedFields(isMounted: resource.isMounted))
@@ -164,21 +164,21 @@ struct AnswerHead {
         return fields
     }
 
-    /// What all answers to playback URLs have in common, where no origin is given more than others.
+    /// The lines common to all responses to playback URLs if no origin has special CORS rights.
     private static let fixedLines: WrittenFields? = {
         var fields = fixedFields(isMounted: false)
         CrossOrigin.appendPublic(to: &fields)
         return try? WrittenFields(fields)
     }()
 
-    /// What is said of nearly every hit.
+    /// The Cache-Status line of nearly every hit.
     private static let plainHitLine: WrittenFields? = {
         var lines = WrittenFields(reserving: 32)
         let status = Disposition.hit.cacheStatus(ttl: nil, status: nil)
         return (try? status.append(to: &lines)).map { lines }
     }()
 
-    /// The fields that differ from response to response.
+    /// Returns the fields that differ between stored responses.
     private func ownFields(_ facts: ObjectFacts) -> Fields {
         var fields = Fields()
         fields.reserve(lines: 12, bytes: 512)
@@ -203,9 +203,9 @@ struct AnswerHead {
         return fields
     }
 
-    /// The stored fields as the origin gave them, with what a cache adds.
+    /// Returns the stored fields as the origin sent them, with those that a cache adds.
     ///
-    /// Fields that `no-cache` names are sent only with the origin's word (RFC 9111 section
+    /// Fields named by `no-cache` are sent only after successful revalidation (RFC 9111 section
     /// 5.2.2.4).
     private func fieldsUnderRules(
         _ facts: ObjectFacts, _ how: OriginExchange.Serving
@@ -216,8 +216,8 @@ struct AnswerHead {
             for name in facts.rules.withheld { fields.remove(name) }
         }
         let age = facts.rules.age(at: now)
-        // What comes straight from an origin keeps the Age that it came with; without one, it gets
-        // one where it was long on its way.
+        // A response straight from an origin keeps its Age field; without one, it gets one only if
+        // its age is above 0.
         if disposition.isFirstHand {
             if age > 0, !fields.contains(.age) { fields.append(.age, String(age)) }
         } else {
@@ -228,7 +228,7 @@ struct AnswerHead {
         return fields
     }
 
-    /// The fields of an answer that is passed on and not stored.
+    /// Returns the fields of a response that is passed on and not stored.
     func passedOn(_ head: StoredHead, _ reason: Freshness.StaleReason?) -> Fields {
         var fields = head.fields
         var status = CacheStatus(cache: "sluice", forward: reason?.forwardReason ?? .uriMiss)
@@ -239,7 +239,7 @@ struct AnswerHead {
         return fields
     }
 
-    /// The head of an answer with a rewritten playlist or JSON text.
+    /// Returns the head of a response with a rewritten playlist or JSON text.
     func textHead(
         _ facts: ObjectFacts, isCompressed: Bool, _ how: OriginExchange.Serving
     ) -> ResponseHead {
@@ -266,7 +266,7 @@ struct AnswerHead {
         "content-type", "etag", "last-modified", "age", "date", "accept-ranges",
     ]
 
-    /// The answer to a failure: one line of text that says whose fault it is.
+    /// Returns the response to a failure: one line of text that says who caused it.
     static func failure(
         _ failure: ProxyFailure, request: RequestHead, settings: ProxySettings
     ) -> (ResponseHead, [UInt8]) {

@@ -7,8 +7,8 @@ import URISyntax
 
 /// Links to the entries of a channel list that have request headers of their own.
 ///
-/// Each set of headers is a session, which begins at the list and has the headers of the list's session as
-/// well.
+/// Each set of headers makes a session, which starts at the list and also has the headers of the
+/// list's session.
 struct ChannelLinks {
     private let headers: ChannelHeaders
     private let resource: Resource
@@ -17,10 +17,10 @@ struct ChannelLinks {
     private var writers: [[Entry.Header]: LinkWriter] = [:]
 
     /// - Parameters:
-    ///   - headers: those of the list.
+    ///   - headers: the headers in the list.
     ///   - resource: the list.
     ///   - base: the list's URL after redirects.
-    ///   - core: knows sessions and signs links.
+    ///   - core: provides sessions and the signer.
     init(_ headers: ChannelHeaders, of resource: Resource, base: AbsoluteURL, _ core: ProxyCore) {
         self.headers = headers
         self.resource = resource
@@ -33,7 +33,7 @@ struct ChannelLinks {
         }
     }
 
-    /// The writer of an entry's link; nil for one without headers of its own.
+    /// Returns the writer of an entry's link; nil for an entry without headers of its own.
     mutating func links(of reference: ResourceReference, prefix: String) -> LinkWriter? {
         guard reference.tag == .inf, let own = headers.byLine[reference.line] else { return nil }
         if let known = writers[own] { return known }

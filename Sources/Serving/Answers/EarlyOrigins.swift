@@ -1,19 +1,19 @@
 import Model
 import URISyntax
 
-/// The origins that a playlist names first, to connect to while the playlist is on its way.
+/// The first origins that a playlist names, to connect to while the playlist is being sent.
 struct EarlyOrigins {
     private(set) var origins: [Origin] = []
     private let settings: ProxySettings
-    /// Whether the playlist itself comes from an origin that may have a private address.
+    /// True if the playlist itself comes from an origin that may have a private address.
     private let isPrivate: Bool
     private var isFull: Bool
 
-    /// The most of one playlist.
+    /// The most origins of one playlist.
     private static let most = 2
 
     /// - Parameters:
-    ///   - settings: whether any are wanted, and which hosts may be private.
+    ///   - settings: whether early connections are enabled, and which hosts may be private.
     ///   - list: the playlist's URL.
     init(_ settings: ProxySettings, list: AbsoluteURL) {
         self.settings = settings
@@ -21,10 +21,10 @@ struct EarlyOrigins {
         isFull = !settings.connectsEarly
     }
 
-    /// Takes the origin of a URL that the playlist names.
+    /// Adds the origin of a URL in the playlist.
     ///
-    /// A page of another site may have opened the playlist, as its own origin is public: then its names
-    /// must not lead into a private network.
+    /// A page of another site may have opened a playlist of a public origin: its URLs must not
+    /// cause connections into a private network.
     mutating func add(_ url: AbsoluteURL) {
         guard !isFull, isPrivate || !settings.mayBePrivate(url.asciiHost) else { return }
         let origin = url.origin

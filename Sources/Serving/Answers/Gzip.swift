@@ -1,14 +1,14 @@
 import CZlib
 
-/// Gzip for playlists and JSON on their way to players (RFC 1952), on zlib.
+/// Gzip compression of playlists and JSON for players (RFC 1952), on zlib.
 enum Gzip {
-    /// Shorter bodies leave as they are: they fit one packet either way.
+    /// Shorter bodies are sent uncompressed: they fit one packet either way.
     static let worthwhile = 1_400
 
-    /// The gzip form of `bytes`; nil if zlib has no memory.
+    /// Returns the gzip form of `bytes`; nil if zlib has no memory.
     static func compress(_ bytes: [UInt8]) -> [UInt8]? {
         var stream = z_stream()
-        // The fastest level: playlists repeat themselves so much that others gain little.
+        // The fastest level: playlists are so repetitive that slower levels gain little.
         guard sluice_gzip_init(&stream, Z_BEST_SPEED) == Z_OK else { return nil }
         defer { deflateEnd(&stream) }
         var output = [UInt8](repeating: 0, count: Int(deflateBound(&stream, uLong(bytes.count))))

@@ -5,17 +5,17 @@ import Origin
 import Store
 import URISyntax
 
-/// What an unsafe request makes untrue: stored responses of its URL and of those that its answer
-/// names (RFC 9111 section 4.4).
+/// Invalidation after unsafe requests: stored responses of the target URL and of those that the
+/// response names (RFC 9111 section 4.4).
 extension ProxyCore {
-    /// Invalidates after an answer to `method`, where that is unsafe and the answer no error; may
-    /// block on the disk.
+    /// Invalidates after a response to `method`, if that is unsafe and the response is not an
+    /// error; may block on the disk.
     ///
     /// - Parameters:
     ///   - method: the method of the request; unknown ones count as unsafe.
-    ///   - status: the status of the answer.
-    ///   - fields: the fields of the answer, as the origin sent them.
-    ///   - url: what was asked for, at the origin.
+    ///   - status: the status of the response.
+    ///   - fields: the fields of the response, as the origin sent them.
+    ///   - url: the target URL at the origin.
     func invalidate(
         after method: HTTPMethod, _ status: HTTPStatus, _ fields: Fields, url: AbsoluteURL
     ) {
@@ -24,15 +24,15 @@ extension ProxyCore {
         for name: FieldName in [.location, .contentLocation] {
             guard let text = fields.first(name),
                 let named = try? URLResolver(base: url.withoutUserinfo).resolve(text),
-                // Nobody speaks for another origin's responses.
+                // Responses of another origin must not be invalidated.
                 named.origin == url.origin, named.text != url.text
             else { continue }
             invalidate(named)
         }
     }
 
-    /// Takes out of the store what is kept for a mounted URL, all variants; what is being sent is
-    /// sent to its end, and what is being fetched is not kept.
+    /// Removes all variants of a mounted URL from the store; bodies being sent are completed, and
+    /// responses being fetched are not stored.
     func invalidate(_ url: AbsoluteURL) {
         let key = CacheKey(url: keys.key(of: url, in: KeyPlace(isMounted: true)).text)
         store.remove(ObjectKey(key))

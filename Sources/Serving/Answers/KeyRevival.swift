@@ -1,11 +1,12 @@
-// Finds playback URLs again whose token has died: the playlist that named them is asked for anew,
-// and what stands there now in their place is where they are.
+// Replaces playback URLs whose token has expired: fetches the playlist that named them again and
+// uses the URL that it now has in their place.
 //
-// In order: a child answers 401, 403 or 410 · its successor is known already from an earlier death
-// of the same list · else the list is found among those that the session has played, or that the
-// store keeps for it, or is the nearest one that the store has evicted · it is fetched past the cache, once for all who wait · each former child is
-// paired with its successor · the request starts over there. A list whose own token is dead is
-// found through its own list in the same way.
+// In order: a child answers 401, 403 or 410 · its successor may be known from an earlier expiry in
+// the same list · otherwise the list is looked for among those that the session has played, those
+// that the store keeps for it, and the nearest one that the store has evicted · the list is fetched
+// past the cache, once for all waiting requests · each former child is paired with its successor ·
+// the request starts over at that URL. A list whose own token has expired is found through its
+// parent list in the same way.
 import CachePolicy
 import HLS
 import HTTP
@@ -22,7 +23,7 @@ import Upstream
 import URISyntax
 
 extension AbsoluteURL {
-    /// The URL without delivery directives, and these directives as they stand in it.
+    /// The URL without delivery directives, and the directives as they are written in it.
     fileprivate var splitDirectives: (url: AbsoluteURL, directives: [String]) {
         guard let query, query.contains("_HLS_") else { return (self, []) }
         let items = query.split(separator: "&", omittingEmptySubsequences: false).map(String.init)
@@ -41,7 +42,7 @@ extension AbsoluteURL {
     }
 }
 
-/// One attempt of one exchange to find its resource again.
+/// One attempt of one exchange to find the current URL of its resource.
 ///
 /// Bound to the exchange's loop.
 final class RevivalAttempt {
@@ -52,7 +53,7 @@ final class RevivalAttempt {
         self.exchange = exchange
     }
 
-    /// Whether a failure means that a token may have died under a resource that a list names.
+    /// True if a failure may mean that the token of a resource from a list has expired.
     static func fits(_ failure: ProxyFailure, _ resource: Resource) -> Bool {
         guard let status = failure.originStatus?.rawValue, [401, 403, 410].contains(status) else {
             return false
@@ -60,8 +61,8 @@ final class RevivalAttempt {
         return !resource.isMounted && resource.role != nil && resource.policy != .offline
     }
 
-    /// Looks for the resource, and tells `done` its URL of now, or nil where it is not found;
-    /// perhaps at once.
+    /// Finds the current URL of a resource and passes it to `done`, possibly before returning; nil
+    /// if it is not found.
     func find(_ resource: Resource, depth: Int = 0, _ done: @escaping (AbsoluteURL?) -> Void) {
         let (url, directives) = resource.url.splitDirectives
         let role = resource.role ?? .media
@@ -72,7 +73,7 @@ final class RevivalAttempt {
             sources: core.sources, example: exchange.resource, session: resource.session, url: url,
             role: role)
         let (name, session) = (resource.key, resource.session.id)
-        // Up to 32 lists are read, however long they are.
+        // Up to 32 lists are parsed, however long they are.
         exchange.makeElsewhere(
             .revival(name, session: session), of: nil, { search.look() }, orElse: { done(nil) }
         ) { [self] _, found in
@@ -93,7 +94,7 @@ final class RevivalAttempt {
         }
     }
 
-    /// Asks for a list past the cache; all who ask at once share one request.
+    /// Fetches a list past the cache; concurrent requests share one fetch.
     private func refresh(
         _ list: Resource, depth: Int,
         _ done: @escaping ((object: StoredObject, list: Resource)?) -> Void
@@ -117,7 +118,7 @@ final class RevivalAttempt {
 }
 
 extension OriginExchange {
-    /// Looks for the URL that replaced a dead one, and starts over there if it is found.
+    /// Looks for the URL that replaced an expired one, and starts over there if it is found.
     func findSuccessor(_ decision: Decision) {
         revivals += 1
         RevivalAttempt(self).find(resource) { [self] url in
@@ -135,7 +136,7 @@ extension OriginExchange {
         }
     }
 
-    /// Starts over at the URL that replaced a dead one.
+    /// Starts over at the URL that replaced an expired one.
     func move(to url: AbsoluteURL) {
         resource = core.names.resource(resource, movedTo: url)
         fallback = nil
@@ -144,7 +145,7 @@ extension OriginExchange {
         start()
     }
 
-    /// Asks the flights for something beside this exchange's own resource.
+    /// Fetches something other than this exchange's own resource.
     func ask(_ request: FetchRequest, _ then: @escaping (FetchReply) -> Void) {
         let id = FetchID()
         let bound = LoopBound((self, then), to: exchange.loop)

@@ -1,24 +1,24 @@
-// Several ranges in one answer: `multipart/byteranges` (RFC 9110 section 14.6).
+// Several ranges in one response: `multipart/byteranges` (RFC 9110 section 14.6).
 import HTTP
 import HTTPServer
 import Reactor
 
-/// The parts of an answer and what stands between them.
+/// The parts of a response and the text between them.
 struct Multipart {
     let ranges: [ResolvedRange]
     private let boundary: String
     private let heads: [[UInt8]]
     private let end: [UInt8]
 
-    /// Parts of a body.
+    /// Makes the parts of a body.
     ///
     /// - Parameters:
     ///   - ranges: two or more, each within the body.
     ///   - total: the length of the whole body in bytes.
-    ///   - contentType: the type of the whole, repeated for each part; nil for none.
+    ///   - contentType: the type of the whole body, repeated for each part; nil for none.
     init(_ ranges: [ResolvedRange], total: Int64, contentType: String?) {
         self.ranges = ranges
-        // Random, so that no body can be made to hold it.
+        // Random, so that no body can be crafted to contain it.
         let boundary = "sluice-" + String(UInt64.random(in: .min ... .max), radix: 36)
         self.boundary = boundary
         let type = contentType.map { "Content-Type: \($0)\r\n" } ?? ""
@@ -33,18 +33,18 @@ struct Multipart {
 
     var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 
-    /// The length of the whole answer's content.
+    /// The length of the response's content.
     var length: Int64 {
         heads.reduce(Int64(end.count)) { $0 + Int64($1.count) }
             + ranges.reduce(Int64(0)) { $0 + $1.length }
     }
 
-    /// What stands before a part; after the last one, what ends the content.
+    /// Returns the text before a part; after the last one, the end of the content.
     fileprivate func text(before part: Int) -> [UInt8] { part < heads.count ? heads[part] : end }
 
-    /// The ranges to answer: those that lie in the body, overlapping and touching ones as one.
+    /// Returns the ranges to send: the satisfiable ones, with overlapping and adjacent ones merged.
     ///
-    /// They stay in the order asked for, as far as that leaves one.
+    /// They keep the requested order, as far as merging allows.
     static func combined(_ specs: [ByteRangeSpec], total: Int64) -> [ResolvedRange] {
         var kept: [ResolvedRange] = []
         for range in specs.compactMap({ $0.resolve(total: total) }) {
@@ -69,7 +69,7 @@ struct Multipart {
 final class MultipartSource: BodySource {
     private let multipart: Multipart
     private let open: (ResolvedRange) -> Reader
-    /// The part that comes next, or is being read.
+    /// The index of the next part, or of the one being read.
     private var part = 0
     private var text: ArraySlice<UInt8>
     private var reader: Reader?
@@ -78,7 +78,7 @@ final class MultipartSource: BodySource {
         didSet { if let wake { reader?.wake = wake } }
     }
 
-    /// A source of parts that `open` makes readers for, one at a time.
+    /// Makes a source of parts; `open` makes their readers, one at a time.
     init(_ multipart: Multipart, open: @escaping (ResolvedRange) -> Reader) {
         self.multipart = multipart
         self.open = open

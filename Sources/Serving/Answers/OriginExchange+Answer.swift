@@ -8,9 +8,9 @@ import Reactor
 import Store
 import URISyntax
 
-/// Answers of one exchange: from a stored object, whole or in part, or a failure.
+/// The responses of an exchange: from a stored object, whole or in part, or a failure.
 extension OriginExchange {
-    /// How an answer came about.
+    /// How a response was obtained.
     struct Serving {
         var disposition: Disposition
         var ttl: Int64?
@@ -29,7 +29,7 @@ extension OriginExchange {
             "reason": "\(failure.message)",
         ]
         if let status = failure.originStatus { facts["origin-status"] = "\(status.rawValue)" }
-        // What a client asks for wrongly is answered, and is nothing that its operator has to mend.
+        // A client error is answered, but needs no action by the operator.
         if failure.fault == .client {
             core.log.info("request refused", metadata: facts)
         } else {
@@ -39,7 +39,8 @@ extension OriginExchange {
         exchange.respond(head, body: .bytes(body))
     }
 
-    /// What a failure is about: all that an origin does not answer is one matter.
+    /// Returns the subject under which failures are grouped in the log: all that fail on the way to
+    /// one origin share one.
     private func subject(of failure: ProxyFailure) -> String {
         guard let error = failure.proxyError, failure.originStatus == nil else {
             return failure.message
@@ -122,13 +123,13 @@ extension OriginExchange {
         }
     }
 
-    /// What of an object is sent, and as what.
+    /// The stretch of an object to send, and its status.
     private struct Stretch {
         let status: HTTPStatus
         var start: Int64 = 0
         let end: Int64?
         var contentRange: String?
-        /// The range that is answered, where one byte tells whether it can be satisfied.
+        /// The requested range, if only its first byte shows whether it is satisfiable.
         var awaited: ResolvedRange?
     }
 
@@ -177,8 +178,8 @@ extension OriginExchange {
         deliver(object, head, from: start, to: end, how)
     }
 
-    /// Waits for the first byte of a range of a body whose length nobody knows: only with that byte,
-    /// or with the end of the body, is it known whether the range can be satisfied.
+    /// Waits for the first byte of a range of a body of unknown length: only that byte or the end
+    /// of the body shows whether the range is satisfiable.
     private func awaitFirst(_ first: Int64, of object: StoredObject, _ how: Serving) {
         let reader = Reader(
             object, of: resource, range: (first, first + 1), core: core, exchange: exchange)
@@ -192,7 +193,8 @@ extension OriginExchange {
         exchange.onCancel = nil
         let object = reader.object
         let isThere = if case .hole = object.state(at: first) { false } else { true }
-        // The answer's own reader first, so that what it wants does not end meanwhile.
+        // Cancelled only after the response's own reader exists, so that its flight does not end in
+        // between.
         defer { reader.cancel() }
         guard exchange.isAlive else { return }
         guard isThere || reader.isAtEnd, let facts = ObjectFacts.of(object) else {
@@ -212,13 +214,14 @@ extension OriginExchange {
     ) {
         exchange.accessRecord?.note(object, from: start)
         countBytes(how)
-        // The reader first: what was fetched ahead for it must not end before it is known.
+        // The reader is created first, so that an ahead fetch for it does not end before it is
+        // registered.
         let body = body(of: object, from: start, to: end)
         core.lookahead.read(resource, from: start, exchange)
         exchange.respond(head, body: body)
     }
 
-    /// Counts the bytes of an answer once it is out.
+    /// Counts the bytes of a response once it is sent.
     func countBytes(_ how: Serving) {
         let isHit = if case .hit = how.disposition { true } else { false }
         let told = core.lookahead.isOn ? (resource, exchange) : nil
@@ -229,7 +232,7 @@ extension OriginExchange {
         }
     }
 
-    /// Sends several ranges; holes in them are filled as they are come to.
+    /// Sends several ranges; holes are filled when the reader gets there.
     private func send(
         _ object: StoredObject, _ facts: ObjectFacts, _ multipart: Multipart,
         _ builder: AnswerHead, _ how: Serving
@@ -250,7 +253,7 @@ extension OriginExchange {
         var head = builder.head(facts, .partialContent, how)
         head.fields.set(.contentType, multipart.contentType)
         head.fields.append(contentsOf: onlyHere)
-        // Each part may be a hole, to be asked for by itself.
+        // Each part may be a hole that needs a request.
         budget.with { $0.allow(requests: multipart.ranges.count) }
         let source = MultipartSource(multipart) { [resource, core, exchange, budget] range in
             let reader = Reader(
@@ -263,7 +266,7 @@ extension OriginExchange {
         exchange.respond(head, body: .source(source, length: multipart.length))
     }
 
-    /// Asks for the first byte, and what follows it up to the end of the hole.
+    /// Fetches the first byte and what follows it, up to the end of the hole.
     private func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
         isPartlyStored = object.presentBytes > 0
         fetch(

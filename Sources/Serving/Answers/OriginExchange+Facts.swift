@@ -9,11 +9,11 @@ import Reactor
 import Store
 import URISyntax
 
-/// Looks up what a plan depends on.
+/// Lookup of the facts that a plan depends on.
 extension OriginExchange {
     /// Looks up a fact.
     ///
-    /// - Returns: false where it comes later; the decision goes on then.
+    /// - Returns: false if it arrives later; the decision then continues by itself.
     func learn(_ fact: RequestPlan.Fact, for decision: inout Decision) -> Bool {
         if case .stored = fact {
             lookUp(for: &decision)
@@ -56,7 +56,7 @@ extension OriginExchange {
         decision.take(object, facts)
     }
 
-    /// Finds the response that the request selects among the variants.
+    /// Finds the variant that the request selects.
     private func select(for decision: inout Decision) {
         switch core.store.select(resource) {
         case .object(let object, let facts, let selected):
@@ -93,7 +93,7 @@ extension OriginExchange {
         let entry = resource.entryText(object, stored)
         decision.facts.entry = entry
         if case .text = entry {
-            // From here on as JSON that a playlist names.
+            // From here on it is treated as JSON named by a playlist.
             resource = resource.changing { $0.role = .json }
             decision.facts.resource = resource
         }
@@ -124,7 +124,7 @@ extension OriginExchange {
         return false
     }
 
-    /// Whether a playlist may lack something whose origin nobody has asked lately.
+    /// True if a playlist may lack something whose origin was not checked recently.
     func mayLack(_ stored: ObjectFacts, _ playlist: PlaylistFacts) -> Bool {
         guard !playlist.isLive else { return false }
         let losses = core.store.losses
@@ -141,7 +141,7 @@ extension OriginExchange {
         if mayShare { adopt(object, outcome, for: &decision) }
     }
 
-    /// Takes the place that a response under HTTP's rules was stored in.
+    /// Adopts the key that a response under HTTP's rules was stored under.
     func adopt(_ object: StoredObject, _ outcome: FetchOutcome, for decision: inout Decision) {
         if outcome.notStored == nil { resource = resource.stored(as: object) }
         decision.facts.resource = resource
@@ -150,8 +150,8 @@ extension OriginExchange {
 
     // MARK: Repeated hits
 
-    /// How fresh a response is that was served before in answer to the same request; nil where it
-    /// would not be served now as it was then.
+    /// Returns how fresh a response is that was served before to the same request; nil if it would
+    /// be served differently now.
     func freshnessAgain(
         _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?
     ) -> Freshness? {
@@ -176,7 +176,7 @@ extension OriginExchange {
 }
 
 extension RequestFacts {
-    /// Takes in a text as it is served.
+    /// Takes the facts of a text in its served form.
     mutating func take(_ playlist: PreparedPlaylist, mayLack: Bool) {
         text = .readable(playlist.facts, isShifted: playlist.form.timeShift != 0)
         self.mayLack = mayLack
@@ -194,7 +194,7 @@ extension OfflineForm {
 }
 
 extension ProxyCore {
-    /// The URL that replaced the resource's, where its token is known to have died.
+    /// Returns the URL that replaced the resource's; nil unless its token is known to have expired.
     func successor(of resource: Resource) -> AbsoluteURL? {
         guard resource.role != nil, !resource.isMounted,
             let url = revival.successor(of: resource.url), url != resource.url
@@ -204,7 +204,7 @@ extension ProxyCore {
 }
 
 extension LiveMemory {
-    /// Whether what is asked for can be had no more: the origin has given its name to another.
+    /// True if the requested content is no longer available: the origin has reused its name.
     func isGivenAway(_ resource: Resource) -> Bool {
         resource.kind == nil && resource.role != .playlist
             && resource.epoch < epoch(of: resource.nameKey)

@@ -9,9 +9,9 @@ import Reactor
 import Store
 import Upstream
 
-/// Asks the flights, and hears their replies.
+/// The fetches of an exchange, and their replies.
 extension OriginExchange {
-    // MARK: Asking
+    // MARK: Fetches
 
     func fetch(_ wanted: FetchRequest) {
         let id = FetchID()
@@ -29,13 +29,13 @@ extension OriginExchange {
         }
     }
 
-    /// Asks whether what is stored is still right.
+    /// Revalidates the stored response.
     func revalidate(_ decision: Decision, _ reason: Freshness.StaleReason) {
         guard let object = decision.object, let stored = decision.facts.response else { return }
         fallback = object
         staleReason = reason
         let isText = decision.playlist != nil
-        // Where another origin is down, the list was found to be right as it is.
+        // Another origin is down, and the list was found to be playable unchanged.
         if isText, decision.facts.hasDown, offline == nil { offline = .whole }
         var request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
@@ -51,7 +51,7 @@ extension OriginExchange {
         fetch(request)
     }
 
-    /// Asks the origin about a response that is served meanwhile (RFC 5861 section 3).
+    /// Revalidates a response that is served meanwhile (RFC 5861 section 3).
     func renewBehind(_ object: StoredObject) {
         let request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
@@ -59,8 +59,8 @@ extension OriginExchange {
         core.flights.fetch(request, id: FetchID()) { _ in }
     }
 
-    /// Asks for what is not stored; under HTTP's rules with the client's conditions for the origin
-    /// to judge.
+    /// Fetches what is not stored; under HTTP's rules with the client's conditions, for the origin
+    /// to evaluate.
     func fetchMissing(
         _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
     ) {
@@ -79,7 +79,7 @@ extension OriginExchange {
         fetch(missing)
     }
 
-    /// Asks for the rest of what may be a JSON text of HLS.
+    /// Fetches the rest of what may be an HLS JSON text.
     func fetchRest(_ decision: Decision) {
         hasAwaitedText = true
         fetch(
@@ -88,7 +88,7 @@ extension OriginExchange {
                 delivery: .completion, lane: .express))
     }
 
-    // MARK: Hearing
+    // MARK: Replies
 
     private func hear(_ reply: FetchReply) {
         exchange.onCancel = nil
@@ -139,7 +139,8 @@ extension OriginExchange {
         decide(decision)
     }
 
-    /// The decision once the origin did not work: what is stored may serve, within its bounds.
+    /// Returns the decision after the origin has failed: a stored response may be served within its
+    /// limits.
     func decisionAfter(_ failure: ProxyFailure) -> Decision {
         var decision = newDecision()
         decision.failure = failure

@@ -5,9 +5,9 @@ import Reactor
 import Store
 import Upstream
 
-/// What an exchange does about live lists: blocking reloads, growing resources.
+/// Live lists in an exchange: blocking reloads and growing resources.
 extension OriginExchange {
-    /// Takes the length of a resource that has grown by parts from the list that names it.
+    /// Sets the length of a resource that has grown by parts, from the list that names it.
     func learnLength(of object: StoredObject) {
         guard let growth = resource.live.growth, growth.isWhole, object.total == nil else { return }
         _ = object.learnTotal(growth.end)
@@ -15,7 +15,7 @@ extension OriginExchange {
 
     // MARK: Blocking reloads
 
-    /// Asks the flights for a list that is given when it has come so far, or in another form.
+    /// Fetches a list that the origin delivers once it has advanced far enough, or a delta update.
     func awaitReload() {
         var request = FetchRequest(
             resource: resource, wanted: .whole, delivery: .completion, lane: .express)
@@ -24,8 +24,8 @@ extension OriginExchange {
         fetch(request)
     }
 
-    /// Serves an old list instead of one that the origin did not give, when a player would ask for
-    /// the next one: players do as soon as they have this one.
+    /// Serves the old list in place of one that the origin did not deliver, but only when a player
+    /// would reload: players request the next list as soon as they have this one.
     func serveLater(_ decision: Decision) {
         guard let object = decision.object, let stored = decision.stored,
             let list = decision.playlist

@@ -8,9 +8,9 @@ import Reactor
 import Store
 import URISyntax
 
-/// What playlists are while an origin does not answer, or nobody may be asked.
+/// Playlists while an origin does not answer, or while the policy forbids requests.
 extension OriginExchange {
-    /// Looks up the form that a list has without the network, or has it made.
+    /// Looks up the offline form of a list, or has it made.
     func learnOfflineForm(_ object: StoredObject, for decision: inout Decision) -> Bool {
         if decision.facts.origin == .down, decision.facts.playlist?.isLive ?? false {
             noteMissing()
@@ -40,7 +40,7 @@ extension OriginExchange {
         next.facts.entry = decision.facts.entry
         next.facts.isAnothers = decision.facts.isAnothers
         next.object = decision.object
-        // The list that may stay as it is is asked for anew, even after a failure.
+        // A list that may stay unchanged is revalidated again, even after a failure.
         if case .whole = form {
             next.playlist = decision.playlist
             next.facts.text = decision.facts.text
@@ -55,10 +55,10 @@ extension OriginExchange {
             variables: core.playlistMemory.variables(of: resource.session.id))
     }
 
-    // MARK: Lists of which something is missing
+    // MARK: Incomplete lists
 
-    /// Finds out whether the origins of what a stored list lacks answer, then goes on; at once where
-    /// it lacks nothing.
+    /// Checks whether the origins of what a stored list lacks answer, then continues; if it lacks
+    /// nothing, no origin is contacted.
     func learnOriginsWord(
         _ object: StoredObject, _ stored: ObjectFacts, _ decision: Decision
     ) {
@@ -87,7 +87,7 @@ extension OriginExchange {
         }
     }
 
-    /// Remembers for a moment that all origins of what a list lacks answer, if they do.
+    /// Records, for half a second, that all origins of what a list lacks answer, if they do.
     private func noteAnswers(of urls: [AbsoluteURL], _ facts: ObjectFacts, losses: Int) {
         let now = Monotonic.now()
         let haveAnswered = urls.allSatisfy { url in

@@ -11,9 +11,10 @@ import Store
 import TimeShifting
 import URISyntax
 
-/// Playlists and the JSON texts of HLS: read back from the store, rewritten for the session, answered from memory.
+/// Playlists and HLS JSON texts: read from the store, rewritten for the session, served from
+/// memory.
 extension OriginExchange {
-    /// What stands before each written URL: a base path, or scheme, host and base path.
+    /// The prefix of each written URL: a base path, or scheme, host and base path.
     private var linkPrefix: String { linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs) }
 
     func linkPrefix(isAbsolute: Bool) -> String {
@@ -43,29 +44,29 @@ extension OriginExchange {
     }
 
     private var rewriteKey: ObjectFacts.RewriteKey {
-        // The JSON texts hold absolute URLs in any case.
+        // JSON texts always contain absolute URLs.
         let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : linkPrefix
-        // What was asked for names the list in paths, wherever it was found to be.
+        // Link paths name the list that was requested, wherever it was found.
         let list = asked.listKey
         return ObjectFacts.RewriteKey(
             session: resource.session.id, prefix: prefix,
             list: list == resource.listKey ? nil : list)
     }
 
-    /// Whether a playlist was fetched by another session and is not to be shared.
+    /// True if a playlist was fetched by another session and must not be shared.
     ///
-    /// `private` and `no-store` are how origins mark playlists made for one viewer, with
-    /// advertisements for example; the segments that they name are everybody's. What this session
-    /// has got already is its own.
+    /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
+    /// or `no-store`; the segments that they name are shared. A playlist that this session has
+    /// already received is its own.
     func isAnothers(_ facts: ObjectFacts) -> Bool {
         facts.head.isPlaylist && facts.isOneViewers
             && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
     }
 
-    // MARK: Preparing
+    // MARK: Preparation
 
-    /// Hands the rewritten form of a stored text to `then`: at once from memory or where it is short, else
-    /// once a thread for long texts has made it, if the client is still there.
+    /// Passes the rewritten form of a stored text to `then`: immediately if it is in memory or
+    /// short, otherwise once a thread for long texts has made it, if the client is still connected.
     func prepare(
         _ object: StoredObject, _ facts: ObjectFacts,
         then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
@@ -84,7 +85,7 @@ extension OriginExchange {
         take(preparation(of: object, facts).make(key), then)
     }
 
-    /// Whether the form of a text is known without a look into the text.
+    /// True if the form of a text is known without reading the text.
     private func knowsForm(of object: StoredObject) -> Bool {
         guard resource.session.isShifted, resource.kind == nil else { return true }
         let list = core.timeShift.known(resource.url, of: resource.session.id)
@@ -103,7 +104,7 @@ extension OriginExchange {
         _ object: StoredObject, _ facts: ObjectFacts,
         _ then: @escaping (Result<PreparedPlaylist, ProxyFailure>) -> Void
     ) {
-        // One request may need the text several times: to be asked about, then to be served.
+        // One request may need the text several times: for a decision, then to be served.
         if let prepared, prepared.generation == object.generation, prepared.cut === cut,
             prepared.resource === resource
         {
@@ -137,15 +138,15 @@ extension OriginExchange {
         }
     }
 
-    /// Has a thread for long texts make something of a stored one; `then` is called on this loop, if
-    /// the client is still there.
+    /// Has a thread for long texts process a stored text; calls `then` on this loop, if the client
+    /// is still connected.
     ///
     /// - Parameters:
-    ///   - product: what is made.
-    ///   - object: the text; nil where one has to be looked for.
-    ///   - make: makes it.
-    ///   - orElse: called instead where too many texts wait; nil answers that with a failure.
-    ///   - then: takes it.
+    ///   - product: the kind of result.
+    ///   - object: the text; nil if it must be searched for.
+    ///   - make: makes the result.
+    ///   - orElse: called instead if too many texts wait; nil fails the request then.
+    ///   - then: receives the result.
     func makeElsewhere<Value: Sendable>(
         _ product: TextWorker.Key.Product, of object: StoredObject?,
         _ make: @escaping @Sendable () -> Value, orElse: (() -> Void)? = nil,
@@ -165,7 +166,7 @@ extension OriginExchange {
 
     // MARK: Sending
 
-    /// Sends a rewritten playlist or JSON text: always whole, whatever range was asked for.
+    /// Sends a rewritten playlist or JSON text: always whole, whatever range was requested.
     func servePlaylist(
         _ playlist: PreparedPlaylist, of object: StoredObject, _ facts: ObjectFacts, _ how: Serving
     ) {
@@ -216,7 +217,7 @@ extension OriginExchange {
 }
 
 extension PreparedPlaylist {
-    /// The gzip form; nil where zlib has no memory.
+    /// The gzip form; nil if zlib has no memory.
     fileprivate var compressed: PreparedPlaylist? {
         Gzip.compress(bytes).map {
             PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host)

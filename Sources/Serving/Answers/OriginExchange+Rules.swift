@@ -5,10 +5,10 @@ import Model
 import Reactor
 import Store
 
-/// Requests where HTTP's rules lead, under a mount: selection among variants, the client's
-/// directives and conditions, what may be shared (RFC 9111 sections 4 and 5.2.1).
+/// Requests under HTTP's rules, for mounts: variant selection, the client's directives and
+/// conditions, and sharing (RFC 9111 sections 4 and 5.2.1).
 extension OriginExchange {
-    /// Whether what is asked for is there, or on its way in the answer that brought the rest.
+    /// True if the requested bytes are stored, or arriving in the response that delivered the rest.
     func holdsAsked(_ object: StoredObject) -> Bool {
         if object.isFilling(from: 0) || request.method == .head { return true }
         guard case .ranges(let specs) = range, let total = object.total else { return false }
@@ -17,14 +17,14 @@ extension OriginExchange {
         }
     }
 
-    // MARK: Asking
+    // MARK: Fetches
 
-    /// Adds what HTTP's rules ask of a request for what is not stored.
+    /// Adds the terms of HTTP's rules to a fetch of what is not stored.
     ///
     /// - Parameters:
-    ///   - missing: the request.
+    ///   - missing: the fetch.
     ///   - reason: why it is made.
-    ///   - index: stored variants that the origin may point to.
+    ///   - index: stored variants that the origin may select.
     func addTerms(
         to missing: inout FetchRequest, _ reason: RequestPlan.FetchReason, _ index: VariantIndex?
     ) {
@@ -36,7 +36,7 @@ extension OriginExchange {
             mustBeFresh || reason == .notShared || isConditional || request.method == .head
         guard let index, !mustBeFresh, !isConditional, request.method == .get else { return }
         missing.terms.tags = index.variants.filter { !$0.tag.isEmpty }
-        // A part cannot be asked for on a condition that speaks of the whole.
+        // A part cannot be requested with a condition that applies to the whole.
         guard !missing.terms.tags.isEmpty else { return }
         missing = FetchRequest(
             resource: missing.resource, wanted: .whole, revalidates: true,
@@ -53,10 +53,10 @@ extension OriginExchange {
         return conditions
     }
 
-    // MARK: Hearing
+    // MARK: Replies
 
-    /// Whether what another request brought may answer this one: kept, selected by it and fresh for
-    /// it (RFC 9111 section 4).
+    /// True if the response to another request may serve this one: stored, selected by it and fresh
+    /// for it (RFC 9111 section 4).
     func mayShare(_ object: StoredObject, _ facts: ObjectFacts, _ outcome: FetchOutcome) -> Bool {
         guard outcome.notStored == nil, resource.selects(facts.head, in: object) else {
             return false
@@ -68,7 +68,7 @@ extension OriginExchange {
         return facts.head.isPlaylist
     }
 
-    /// Passes on an answer without content.
+    /// Passes on a response without content.
     func answer(_ head: StoredHead, length: String?) {
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)

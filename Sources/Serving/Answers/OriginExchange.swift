@@ -1,5 +1,5 @@
-// One request for an origin's resource, from lookup to answer: `RequestFacts.plan` decides, this acts.
-// `learn` looks up what the plan depends on, `carryOut` does what it says.
+// One request for an origin's resource, from lookup to response: `RequestFacts.plan` decides, this
+// type acts. `learn` looks up the facts that the plan depends on, `carryOut` performs it.
 import Ahead
 import CachePolicy
 import HTTP
@@ -12,44 +12,45 @@ import Reactor
 import Store
 import URISyntax
 
-/// Conducts one exchange.
+/// One request and its response.
 ///
-/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that accesses
-/// cannot overlap.
+/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that
+/// accesses cannot overlap.
 ///
 /// Bound to its server loop.
 final class OriginExchange {
     let core: ProxyCore
     let exchange: Exchange
-    /// Changes where a playlist turns out to be its viewer's own, and where a dead URL was replaced.
+    /// Changes when a playlist turns out to be specific to its viewer, and when an expired URL was
+    /// replaced.
     @exclusivity(unchecked) var resource: Resource
-    /// What the request itself asks for.
+    /// The resource that the request names.
     let asked: Resource
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
-    /// What is stored and may serve if the origin does not work.
+    /// The stored object that may be served if the origin fails.
     @exclusivity(unchecked) var fallback: StoredObject?
     @exclusivity(unchecked) var staleReason: Freshness.StaleReason?
     @exclusivity(unchecked) var isPartlyStored = false
-    /// What the playlist is without the network, once that was asked for.
+    /// The offline form of the playlist, once it was looked up.
     var offline: OfflineForm?
-    /// Whether the origins of what a list lacks were asked if they answer.
+    /// True once the origins of what a list lacks were checked.
     var hasOriginsWord = false
-    /// What look-ahead learns of a playlist, where one was rewritten for this exchange, with the
-    /// generation of its object.
+    /// The list as look-ahead needs it, if one was rewritten for this exchange, with the generation
+    /// of its object.
     var drawn: (generation: UInt64, list: DrawnList)?
-    /// The long text that was made last for this exchange.
+    /// The last long text that was made for this exchange.
     var prepared: Prepared?
-    /// Whether the end of what may be JSON of HLS has been waited for.
+    /// True once the end of what may be HLS JSON was waited for.
     var hasAwaitedText = false
-    /// How often the resource was looked for because its token had died.
+    /// How often the resource was searched for because its token had expired.
     var revivals = 0
-    /// True where the first bytes are fetched to learn the type, before the range that is wanted.
+    /// True if the first bytes are fetched to learn the type, before the requested range.
     var learnsTypeFirst = false
-    /// Waits for a byte that decides what the answer is.
+    /// Waits for a byte that decides the kind of response.
     var waitingReader: Reader?
-    /// Fields of the answer that were not kept.
+    /// Fields of the response that were not stored.
     var onlyHere = Fields()
-    /// What this request may still cost its origins.
+    /// The budget of this request for its origins, created on first use.
     var budget: OriginBudget {
         if let spent { return spent }
         let made = OriginBudget(now: exchange.loop.now)
@@ -57,9 +58,9 @@ final class OriginExchange {
         if exchange.record != nil { exchange.note { made.trace } }
         return made
     }
-    /// That budget, once an origin was asked.
+    /// The budget, once it was created.
     private(set) var spent: OriginBudget?
-    /// Kept alive by the fetch's reply and the exchange's callbacks.
+    /// The request head; kept alive by the fetch's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
 
     init(core: ProxyCore, exchange: Exchange, resource: Resource) {
@@ -69,35 +70,35 @@ final class OriginExchange {
         asked = resource
     }
 
-    /// A decision under way: the facts it is made from, and what they are facts of.
+    /// A decision in progress: its facts, and the values that they describe.
     struct Decision {
         var facts: RequestFacts
         var object: StoredObject?
-        /// The stored text as it is served.
+        /// The stored text in its served form.
         var playlist: PreparedPlaylist?
-        /// What is told where the plan passes a failure on.
+        /// The failure to respond with if the plan passes one on.
         var failure: ProxyFailure?
-        /// How the origin's reply was come by.
+        /// How the origin's reply was obtained.
         var outcome: FetchOutcome?
-        /// The origin's status, where it was asked.
+        /// The origin's status, if it was contacted.
         var status: HTTPStatus?
-        /// Stored variants that the origin may point to.
+        /// Stored variants that the origin may select.
         var variants: VariantIndex?
-        /// The URL that replaced a dead one.
+        /// The URL that replaced an expired one.
         var successor: AbsoluteURL?
 
         var stored: ObjectFacts? {
             if case .response(let response)? = facts.stored { response.facts } else { nil }
         }
 
-        /// Takes in what is stored.
+        /// Takes the stored object and its facts.
         mutating func take(_ object: StoredObject, _ stored: ObjectFacts) {
             self.object = object
             facts.stored = .response(RequestFacts.Response(object, stored))
         }
     }
 
-    /// A decision of which nothing is known but the request and the circumstances.
+    /// Makes a decision that knows only the request and the circumstances.
     func newDecision() -> Decision {
         var facts = RequestFacts(resource, circumstances, request.method, range)
         facts.origin = core.health.state(of: resource.url.origin)
@@ -107,17 +108,17 @@ final class OriginExchange {
         return Decision(facts: facts)
     }
 
-    /// What decisions are made from beside the stored response.
+    /// The input of decisions besides the stored response.
     var circumstances: Asked {
         Asked(
             fields: request.fields, now: exchange.loop.wallNow, steadyNow: exchange.loop.now,
             isShared: core.isShared)
     }
 
-    /// Answers from the store if that may be, else asks the flights.
+    /// Serves from the store if possible, otherwise fetches.
     func start() { decide(newDecision()) }
 
-    /// Makes the plan, with what it depends on looked up, and carries it out; perhaps later.
+    /// Computes the plan, looking up facts as needed, and performs it; possibly after this returns.
     func decide(_ given: Decision) {
         var decision = given
         while true {
@@ -151,9 +152,10 @@ final class OriginExchange {
         serve(object, stored, playlist: decision.playlist, as: how)
     }
 
-    /// Starts over under a key of the session's own.
+    /// Starts over under a key of this session alone.
     ///
-    /// What others were given may serve when the origin is gone, if there are no others.
+    /// A copy of another session may be served if the origin fails and the daemon has one user
+    /// only.
     private func startForSession(_ decision: Decision) {
         if !core.isShared { fallback = decision.object }
         resource = resource.kept(for: resource.session)
@@ -166,12 +168,12 @@ final class OriginExchange {
         fail(refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now))
     }
 
-    /// Somebody wants something of an origin that does not answer: it is asked for longer.
+    /// Keeps an origin that does not answer under probing, since something is requested from it.
     func noteMissing() { core.health.want(resource.url.origin, now: exchange.loop.now) }
 }
 
 extension OriginExchange {
-    /// A text that was made for an exchange, and what it was made of.
+    /// A text that was made for an exchange, and its inputs.
     struct Prepared {
         let generation: UInt64
         let resource: Resource

@@ -7,9 +7,9 @@ import Reactor
 import URISyntax
 
 extension ProxyCore {
-    /// The rate at which a stored body may go out, in bytes a second; nil for no limit.
+    /// Returns the rate limit of a stored body in bytes a second; nil for no limit.
     ///
-    /// Playlists, keys and initialization sections tell a player nothing about its line.
+    /// Playlists, keys and initialization sections do not affect a player's estimate of its line.
     func pace(of resource: Resource) -> Double? {
         let pace = settings.pace
         if case .off = pace { return nil }
@@ -24,7 +24,7 @@ extension ProxyCore {
     }
 }
 
-/// A body that goes out no faster than a rate.
+/// A body that is sent no faster than a given rate.
 ///
 /// Bound to its server loop.
 final class PacedSource: BodySource {
@@ -35,7 +35,7 @@ final class PacedSource: BodySource {
     private var isOver = false
 
     /// - Parameters:
-    ///   - source: what is sent.
+    ///   - source: the body.
     ///   - rate: bytes a second, above 0.
     ///   - loop: the server loop that sends it.
     init(_ source: any BodySource, rate: Double, on loop: EventLoop) {

@@ -9,13 +9,14 @@ import Store
 import Upstream
 import URISyntax
 
-/// A body whose object takes no more bytes: the rest comes through a file that is not kept.
+/// Reading on when the object cannot store more bytes: the rest is written to an object that is not
+/// stored.
 extension Reader {
-    /// Twice, since the first file that is not kept may lie on the disk that has just filled up; by
-    /// then the store knows, and the next one lies elsewhere.
+    /// Two, since the first unstored file may be on the disk that has just become full; by then the
+    /// store knows, and places the next one elsewhere.
     private static let mostDetours = 2
 
-    /// Stored bytes cannot be read: they count as missing, and are fetched again.
+    /// Marks unreadable stored bytes as missing, so that they are fetched again.
     func recover(fromReadError code: CInt) -> Bool {
         let error = SystemError("sendfile", code: code == 0 ? EIO : code)
         core.log.warning(
@@ -27,7 +28,7 @@ extension Reader {
         return true
     }
 
-    /// The object takes no more bytes: fetch the rest into a file that is not kept.
+    /// Fetches the rest into an object that is not stored, because this one takes no more bytes.
     func goOnElsewhere() {
         let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
         guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
@@ -62,8 +63,8 @@ extension Reader {
         }
     }
 
-    /// Goes on in another object; false if it holds another representation, whose rest must never
-    /// stand behind the start of this one.
+    /// Continues in another object; returns false if it holds another representation, whose rest
+    /// must never follow the start of this one.
     func moves(to other: StoredObject, isProven: Bool = false) -> Bool {
         guard let head = ObjectFacts.of(other)?.head,
             isProven || ObjectFacts.isSame(object, as: head, total: other.total)

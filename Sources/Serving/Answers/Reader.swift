@@ -1,7 +1,8 @@
-// One response body: an offset that walks through an object which may still be growing.
+// One response body: an offset that advances through an object, which may still be growing.
 //
-// Present bytes leave by sendfile. At a hole the reader waits for a flight that is near, or asks
-// for one of its own; when that fails for good, the player is made to see a broken body.
+// Present bytes are sent by sendfile. At a hole the reader waits for a flight that is near, or
+// starts one; if that fails permanently, the response is aborted so that the player sees an
+// incomplete body.
 import HLS
 import HTTPServer
 import Logging
@@ -13,7 +14,7 @@ import Store
 import Upstream
 import URISyntax
 
-/// Reads `start..<end` of an object, or up to its end.
+/// The source of bytes `start..<end` of an object, or up to its end.
 ///
 /// Bound to its server loop.
 final class Reader: BodySource {
@@ -23,33 +24,33 @@ final class Reader: BodySource {
     private let loop: EventLoop
     var offset: Int64
     let end: Int64?
-    /// The file that is read from, beside the object's own; held while it is sent.
+    /// The file being read, if the body lies in several; held while it is sent.
     private var part: SharedDescriptor?
     private var waiterID: UInt64?
     private var pendingFetch: FetchID?
     private var isBroken = false
-    /// Set when the origin said that the body, whose length nobody knew, ends where this reader is.
+    /// True once the origin responded that the body of unknown length ends at this reader's offset.
     private(set) var isAtEnd = false
     var isOver = false
     private var isWaiting = false
-    /// The budget of its request; nil until an origin was asked.
+    /// The budget of its request; nil until an origin is contacted.
     var budget: OriginBudget?
-    /// Set when the object's storage failed: the rest comes through a file that is not kept.
+    /// Set when storing the object failed: the resource under which the rest is fetched into an
+    /// object that is not stored.
     var detour: Resource?
     var detours = 0
-    /// The number of ended fills when this reader last asked for a flight, and where it then was.
+    /// The number of ended fills when this reader last requested a flight, and its offset then.
     var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
     private var didTellOfWaiting = false
-    /// Nil while flights need not know: nothing is missing of the object.
+    /// Nil while the object is complete and flights need not know of the reader.
     var readerID: Readers.ID?
-    /// The offset that `core.readers` knows of.
+    /// The offset last reported to `core.readers`.
     private var toldOffset: Int64
-    /// Where reading of this object began, for what retention is told.
+    /// Where reading of this object began, for the report to retention.
     private var firstOffset: Int64
     private let receivedAt: Monotonic
-    /// True for the rest of a resource that grows: its end is where a transfer ends that was to bring all
-    /// of it.
+    /// True for the rest of a growing resource: it ends where a transfer for all of it ended.
     var endsWithFill = false
     private let start: Int64
     private let failuresBefore: UInt64
@@ -90,25 +91,27 @@ final class Reader: BodySource {
                 descriptor: object.descriptor.number, offset: object.bodyOffset + offset,
                 count: Int(wanted))
         case .end:
-            // An end before the promised one is a broken promise.
+            // The end is before the promised one.
             return end == nil ? .end : .broken
         case .hole(let hole):
             return endOfGrowth(hole) ?? .wait
         }
     }
 
-    /// How the rest of a resource that grows ends here; nil where it goes on, and for other bodies.
+    /// Returns how the rest of a growing resource ends here; nil if it continues, and for other
+    /// bodies.
     ///
-    /// What a transfer brought that was cut, or was asked for less, ends at no end: the rest is asked for.
+    /// A truncated transfer, or one for a shorter range, does not end the body: the rest is
+    /// fetched.
     private func endOfGrowth(_ hole: Hole) -> BodyStep? {
         guard endsWithFill, hole.fill == nil else { return nil }
         if (object.lastFailure?.endedFills ?? 0) > failuresBefore { return .broken }
         return object.growthEnd == offset && offset > start ? .end : nil
     }
 
-    /// What comes next of a body that lies in several files.
+    /// Returns the next step for a body that lies in several files.
     private func spreadStep(_ count: Int64) -> BodyStep {
-        // Bytes that have just been given back to the disk are a hole by now.
+        // The bytes may just have been punched out.
         guard let stretch = object.stretch(at: offset, count: count) else { return .wait }
         part = stretch.file
         return .file(
@@ -123,7 +126,7 @@ final class Reader: BodySource {
         offset += Int64(count)
         if offset - toldOffset >= Readers.step { tellOffset() }
         if !object.isStorable, let least = core.readers.least(object.generation) {
-            // A reader that is alone need not tell of each step.
+            // A single reader need not report each step.
             let isAlone = core.readers.count(object.generation) == 1
             object.punch(upTo: max(0, (isAlone ? offset : least) - Wanted.overlapLimit))
         }
@@ -176,7 +179,7 @@ final class Reader: BodySource {
         }
     }
 
-    /// Asks for a flight where none is near; false where there is nothing to wait for.
+    /// Requests a flight if none is near; returns false if there is nothing to wait for.
     private func seesTo(_ hole: Hole) -> Bool {
         if object.isDiscarded, hole.fill == nil {
             goOnElsewhere()
@@ -197,13 +200,14 @@ final class Reader: BodySource {
         return true
     }
 
-    /// Whether a transfer ended because another request has spent its budget, and this one may ask.
+    /// True if a transfer ended because another request's budget is spent, and this reader's allows
+    /// a request.
     private func mayGoOn(after error: any Error) -> Bool {
         guard case FillEnd.spent = error else { return false }
         return budget?.mayAsk ?? true
     }
 
-    /// What was fetched ahead is playback from now on.
+    /// Turns an ahead flight into playback.
     private func tellOfWaiting() {
         guard !didTellOfWaiting, core.ahead.isRunning else { return }
         didTellOfWaiting = true
@@ -218,7 +222,7 @@ final class Reader: BodySource {
         wakeNow()
     }
 
-    /// Lets the connection come back for more, from a fresh turn of the loop.
+    /// Makes the connection call again for more, in a fresh turn of the loop.
     private func wakeNow() {
         let wake = self.wake
         self.wake = nil
@@ -230,7 +234,7 @@ final class Reader: BodySource {
         lastAsked = (hole.endedFills, offset)
         var stop = end
         if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
-        // To the end of a body whose length is known: the range may stay open.
+        // Up to the end of a body of known length the range may stay open.
         if stop == object.total { stop = nil }
         let request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
@@ -238,7 +242,7 @@ final class Reader: BodySource {
         ask(request) { reader, reply in reader.hear(reply) }
     }
 
-    /// Asks for a flight; what a former fetch would still bring is not wanted any more.
+    /// Requests a flight; cancels an earlier request.
     func ask(
         _ request: FetchRequest, _ hear: @escaping @Sendable (Reader, FetchReply) -> Void
     ) {
@@ -266,8 +270,8 @@ final class Reader: BodySource {
             guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
         case .notModified, .head: breakOff(FillEnd.representationChanged)
         case .object:
-            // The bytes may have come here before this word of them: the reader then waits at the
-            // next hole, for which it could not ask while a fetch was open.
+            // The bytes may have arrived before this reply: the reader then waits at the next hole,
+            // for which it could not request a flight while a fetch was open.
             guard isWaiting, lastAsked?.offset != offset,
                 case .hole(let hole) = object.state(at: offset)
             else { return }
@@ -279,8 +283,8 @@ final class Reader: BodySource {
         }
     }
 
-    /// Whether a refusal says that there is nothing after the bytes that were read (RFC 9110
-    /// section 15.5.17): so ends a body of unknown length whose first transfer could not be kept.
+    /// True if a 416 means that nothing follows the bytes read so far (RFC 9110 section 15.5.17),
+    /// which ends a body of unknown length whose first transfer could not be stored.
     func endsHere(_ failure: ProxyFailure) -> Bool {
         end == nil && object.total == nil && offset > 0 && failure.total == offset
     }
@@ -313,7 +317,7 @@ final class Reader: BodySource {
         isWaiting = false
     }
 
-    /// The lane of a fetch: what playback stands still for goes by the express lane.
+    /// Returns the lane of a fetch: express for what would stall playback.
     static func lane(_ resource: Resource, from start: Int64, to end: Int64?) -> Lane {
         if resource.role?.isExpress ?? (resource.nameExtension.hasPrefix("m3u")) { return .express }
         if let end, end - start < 1_024 { return .express }

@@ -1,35 +1,35 @@
-// What was asked for lately on one loop: players ask for one URL again and again.
+// Recent requests on one loop: players request the same URL again and again.
 import HTTP
 import Model
 import URISyntax
 
 /// Request targets and the resources that they led to.
 ///
-/// Reading a target, making its session and hashing its key cost more than all the rest of a small
-/// hit; the same target from the same kind of player leads to the same resource every time. The
-/// first time only a mark is made: most segments are asked for once, and to keep what they led to
-/// would cost memory, and time to let it go.
+/// Parsing a target, making its session and hashing its key cost more than the rest of a small hit;
+/// the same target from the same kind of player leads to the same resource every time. The first
+/// time only a mark is made: most segments are requested once, and keeping their resources would
+/// cost memory, and time to free it.
 ///
-/// `RepeatedHit` serves heads that come again byte for byte; this serves heads that differ, as those of
-/// a player that seeks do. Without it such a hit takes 53 per cent more instructions (`new-hit` of
-/// `make instructions`).
+/// `RepeatedHit` serves repeated heads that are identical byte for byte; this serves heads that
+/// differ, as those of a player that seeks do. Without it such a hit takes 53 per cent more
+/// instructions (`new-hit` of `make instructions`).
 struct RecentResources {
     private struct Known {
         let target: String
         let resource: Resource
     }
 
-    /// The most targets that are known; one more, and all are forgotten.
+    /// The most targets that are remembered; when exceeded, all are dropped.
     private static let most = 512
 
     /// By the targets' hashes.
     private var table: [Int: Known] = [:]
-    /// Hashes of targets that came before, each in a place that it chooses itself.
+    /// Hashes of earlier targets, each at an index derived from the hash.
     private var marks = [UInt32](repeating: 0, count: 2_048)
-    /// The version of the key rules that the resources' keys were made by.
+    /// The version of the key rules that the resources' keys depend on.
     private var version: UInt64 = 0
 
-    /// The resource of a request; nil for one that has to be read.
+    /// Returns the resource of a request; nil if its target must be parsed.
     mutating func resource(for request: RequestHead, keys current: UInt64) -> Resource? {
         if version != current {
             table.removeAll(keepingCapacity: true)
@@ -43,7 +43,7 @@ struct RecentResources {
         return known.resource
     }
 
-    /// Notes where a request led, if its target came before.
+    /// Remembers the resource of a request, if its target has occurred before.
     mutating func remember(_ resource: Resource, for request: RequestHead) {
         let hash = Self.hash(request.target)
         let place = hash & (marks.count - 1)
@@ -57,7 +57,8 @@ struct RecentResources {
         table[hash] = Known(target: request.target, resource: resource)
     }
 
-    /// Whoever finds collisions gains that targets are read, as they are without this table.
+    /// Hashes a target. An attacker who finds collisions only causes targets to be parsed, as
+    /// without this table.
     private static func hash(_ target: String) -> Int {
         let bytes = target.utf8.span
         var hash = UInt64(truncatingIfNeeded: bytes.count)
@@ -77,7 +78,7 @@ struct RecentResources {
         return Int(truncatingIfNeeded: hash)
     }
 
-    /// Whether nothing but target and User-Agent decides what goes to the origin.
+    /// True if only the target and User-Agent determine what is sent to the origin.
     private static func isPlain(_ request: RequestHead) -> Bool {
         !request.fields.contains(.cdnLoop)
     }

@@ -1,5 +1,5 @@
-// Hits that come again and again, by the same bytes of a request head: what the first of them found
-// out is kept, and the next ones look only at what may have changed since.
+// Hits that repeat with an identical request head: the result of the first is kept, and later ones
+// check only what may have changed since.
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -8,15 +8,15 @@ import Posix
 import Reactor
 import Store
 
-/// What a hit was answered with.
+/// The response to a hit, for repetition.
 ///
-/// The answer follows from the bytes of the head, the rules of keys and policies, the stored
-/// response, the form it is served in and the time. The first are the same whenever this is asked;
-/// `answer` looks at the others, and leaves the request to the usual way where one has changed.
+/// The response depends on the bytes of the head, the rules of keys and policies, the stored
+/// response, its served form and the time. The head is the same for every repetition; `answer`
+/// checks the others, and leaves the request to normal processing if one has changed.
 ///
 /// Bound to its server loop.
 final class RepeatedHit {
-    /// What follows the head.
+    /// The content after the head.
     enum Content {
         case none
         case text([UInt8])
@@ -31,15 +31,15 @@ final class RepeatedHit {
     private let playlist: PreparedPlaylist?
     private let content: Content
     private let makeHead: (WallTime, OriginExchange.Serving) -> ResponseHead
-    /// The head as of a second: nothing in it changes faster.
+    /// The head for the current second: nothing in it changes faster.
     @exclusivity(unchecked) private var head: ResponseHead?
     @exclusivity(unchecked) private var second: Int64 = 0
 
     /// - Parameters:
-    ///   - answered: the exchange whose answer is kept.
-    ///   - facts: those of the stored response that was used.
-    ///   - playlist: its form, if it is a playlist.
-    ///   - content: what followed the head.
+    ///   - answered: the exchange whose response is kept.
+    ///   - facts: the facts of the stored response.
+    ///   - playlist: its rewritten form, if it is a playlist.
+    ///   - content: the content after the head.
     ///   - makeHead: makes the head for a time.
     init(
         _ answered: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
@@ -57,7 +57,7 @@ final class RepeatedHit {
 
     /// Answers a request with the same head.
     ///
-    /// - Returns: false, with nothing done, where something has changed.
+    /// - Returns: false, with nothing done, if something has changed.
     func answer(_ exchange: Exchange) -> Bool {
         guard core.keys.version == rules, let object = core.store.peek(resource.key),
             object.attachment === facts, object.isComplete
@@ -85,7 +85,7 @@ final class RepeatedHit {
     private func head(_ now: WallTime, _ how: OriginExchange.Serving) -> ResponseHead {
         if let head, second == now.seconds { return head }
         var made = makeHead(now, how)
-        // One that cannot be written is refused where it is sent.
+        // A head that cannot be written is rejected where it is sent.
         try? made.writeFields()
         head = made
         second = now.seconds
@@ -94,14 +94,14 @@ final class RepeatedHit {
 }
 
 extension OriginExchange {
-    /// Keeps what a hit was answered with beside the head, if that is one that comes again.
+    /// Keeps the response to a hit with the request head, if that may repeat.
     func keepForRepetition(
         _ facts: ObjectFacts, _ how: Serving, playlist: PreparedPlaylist? = nil,
         content: RepeatedHit.Content,
         makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
     ) {
-        // Only what the request itself leads to: HTTP's rules choose among variants, and what stands
-        // for something else may have to give way to it.
+        // Only for the resource of the request itself: HTTP's rules choose among variants, and a
+        // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
             resource === asked, resource.kind == nil, !core.logsAnswers
         else { return }
@@ -111,8 +111,8 @@ extension OriginExchange {
 }
 
 extension OriginExchange {
-    /// The body of an answer with a stretch of an object: a short one that is there is read at once,
-    /// which costs less than a reader and goes out in one piece with the head.
+    /// Returns a body with a stretch of an object. A short one in memory is returned as bytes,
+    /// which costs less than a reader and is sent in one piece with the head.
     func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
         let isComplete = object.isComplete
         let pace = isComplete ? core.pace(of: resource) : nil

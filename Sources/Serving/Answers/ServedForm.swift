@@ -1,5 +1,5 @@
-// The one place where a playlist becomes another one before its URIs are rewritten: origin's text,
-// then time shift, then what can be played without the network.
+// The changes to a playlist before its URIs are rewritten: the origin's text, then time shift, then
+// the offline form.
 import HTTPServer
 import Model
 import Playlists
@@ -8,22 +8,22 @@ import Reactor
 import Store
 
 extension OriginExchange {
-    /// The form in which a stored playlist is served now; asked for with every request, so it must
-    /// cost no more than a look into a table.
+    /// Returns the form in which a stored playlist is served now; called for every request, so it
+    /// must cost no more than a table lookup.
     func form(of object: StoredObject, _ facts: ObjectFacts) -> PlaylistForm {
         core.form(of: object, facts, resource, cut: cut, now: exchange.loop.now)
     }
 
-    /// The offline form, if it is the one to serve.
+    /// The offline form, if it is to be served.
     var cut: OfflineText? {
         if case .cut(let text)? = offline { text } else { nil }
     }
 }
 
 extension ProxyCore {
-    /// The form in which a stored playlist is served.
+    /// Returns the form in which a stored playlist is served.
     ///
-    /// Takes the window of a live list in first where time shift wants it.
+    /// First merges the window of a live list if time shift needs it.
     func form(
         of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, cut: OfflineText?,
         now: Monotonic

@@ -8,11 +8,11 @@ import Synchronization
 import TimeShifting
 import URISyntax
 
-/// Time shift where a playlist is answered: what comes in is merged, what goes out is extended.
+/// Time shift when a playlist is served: received windows are merged, the served one is extended.
 extension ProxyCore {
-    /// The version of the longer window that this playlist is answered with; 0 for the origin's text.
+    /// Returns the version of the extended window for this playlist; 0 for the origin's text.
     ///
-    /// Takes the window in first, if it is a new one.
+    /// First merges the playlist's window, if it is a new one.
     func shiftVersion(
         of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, now: Monotonic
     ) -> UInt64 {
@@ -30,7 +30,7 @@ extension ProxyCore {
         return version
     }
 
-    /// - Returns: false where the playlist cannot be read, or has no window.
+    /// - Returns: false if the playlist cannot be parsed, or has no window.
     private func merge(
         _ object: StoredObject, _ facts: ObjectFacts, _ resource: Resource,
         into list: ShiftedList
@@ -47,8 +47,8 @@ extension ProxyCore {
         return outcome?.isShifted ?? false
     }
 
-    /// Whether the form of a session's playlist takes a loop too long to find, or to make: its longer
-    /// window is long, or is not in memory, so that its file has to be read.
+    /// True if the form of a session's playlist takes too long for a loop: its extended window is
+    /// long, or is not in memory, so that its file must be read.
     func isShiftLong(_ resource: Resource) -> Bool {
         guard resource.session.isShifted, resource.kind == nil else { return false }
         let list = timeShift.known(resource.url, of: resource.session.id)
@@ -57,7 +57,7 @@ extension ProxyCore {
 }
 
 extension OriginExchange {
-    /// Says where a longer window was wished for and there is nothing to extend.
+    /// Adds a notice if an extended window was requested but the playlist is complete.
     func noteCompleteness(in fields: inout Fields) {
         guard resource.session.shift.window != nil,
             let list = core.timeShift.known(resource.url, of: resource.session.id),
@@ -68,10 +68,10 @@ extension OriginExchange {
 }
 
 extension CachingProxy {
-    /// Answers for a segment that is not kept with an empty body.
+    /// Answers for a segment that is not stored with an empty body.
     ///
-    /// Players that know EXT-X-GAP do not ask; of the others GStreamer gives up on a 404 and VLC asks
-    /// for ever, while all of them play on behind a segment with nothing in it.
+    /// Players that support EXT-X-GAP do not request it; of the others, GStreamer gives up on a 404
+    /// and VLC repeats the request forever, while all of them continue after an empty segment.
     func answerGap(_ exchange: Exchange) {
         var fields = Fields()
         let fragments = [".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa"]

@@ -1,5 +1,5 @@
-// The making of one rewritten text: everything that it depends on, read from the exchange, so that any
-// thread can make it.
+// Making one rewritten text: all inputs are taken from the exchange, so that any thread can make
+// it.
 import Ahead
 import CachePolicy
 import HLS
@@ -13,40 +13,40 @@ import Store
 import TimeShifting
 import URISyntax
 
-/// A stored playlist or JSON text that is to be rewritten for one session.
+/// The inputs for rewriting a stored playlist or JSON text for one session.
 struct TextPreparation: Sendable {
     let core: ProxyCore
     let resource: Resource
-    /// The list that the player asked for, which the paths of links name.
+    /// The list that the player requested, which link paths name.
     let asked: ObjectKey
     let object: StoredObject
     let facts: ObjectFacts
-    /// What the text is kept under, without its form.
+    /// The key that the text is kept under, without its form.
     let key: ObjectFacts.RewriteKey
-    /// What stands before each written URL: a base path, or scheme, host and base path.
+    /// The prefix of each written URL: a base path, or scheme, host and base path.
     let prefix: String
     /// Scheme, host and base path, for the URLs that must be absolute.
     let host: String
-    /// The offline form, if it is the one to serve.
+    /// The offline form, if it is to be served.
     let cut: OfflineText?
-    /// Whether look-ahead wants to know what the list names.
+    /// True if look-ahead needs the list's resources.
     let draws: Bool
     let now: Monotonic
 
-    /// What was made.
+    /// The result.
     struct Product: Sendable {
         let playlist: PreparedPlaylist
-        /// What look-ahead learns of it, with the generation of the object; nil where the text was
-        /// in memory, and where nobody asked.
+        /// The list as look-ahead needs it, with the generation of the object; nil if the text was
+        /// in memory or look-ahead did not need it.
         var drawn: (generation: UInt64, list: DrawnList)?
-        /// Where a player will probably go next: origins to connect to early.
+        /// Origins that a player will probably need next, to connect to early.
         var origins: [Origin] = []
     }
 
     typealias Outcome = Result<Product, ProxyFailure>
 
-    /// The text in its form of now, from memory if it is there; blocks on the disk, and merges the
-    /// window of a live list that is watched with time shift.
+    /// Makes the text in its current form, or takes it from memory; blocks on the disk, and merges
+    /// the window of a live list that is watched with time shift.
     func make() -> Outcome {
         var key = key
         key.form = core.form(of: object, facts, resource, cut: cut, now: now)
@@ -56,8 +56,8 @@ struct TextPreparation: Sendable {
         return make(key)
     }
 
-    /// The text for a key, which is not in memory; blocks for the page cache only, since the object was
-    /// just written or is read often.
+    /// Makes the text for a key that is not in memory; blocks for the page cache only, since the
+    /// object was just written or is read often.
     func make(_ key: ObjectFacts.RewriteKey) -> Outcome {
         let body: [UInt8]
         let base: AbsoluteURL
@@ -88,7 +88,7 @@ struct TextPreparation: Sendable {
         }
     }
 
-    /// The text of a playlist in the form that is served; URIs stay the origin's.
+    /// Returns the text of a playlist in its served form; URIs stay the origin's.
     private func transformed(_ text: [UInt8], to form: PlaylistForm) -> [UInt8] {
         guard form != .origin else { return text }
         if form.offline != 0, let cut { return cut.bytes }
@@ -96,7 +96,7 @@ struct TextPreparation: Sendable {
         return text
     }
 
-    /// The playlist with its longer window; URIs are the origin's.
+    /// The playlist with its extended window; URIs are the origin's.
     private var shifted: [UInt8]? {
         let list = core.timeShift.known(resource.url, of: resource.session.id)
         let ending = resource.policy == .offline ? TimeShift.Ending.ended : .live
@@ -110,7 +110,7 @@ struct TextPreparation: Sendable {
             handle: core.names.handle(for:session:epoch:))
     }
 
-    /// What a player is told of a playlist that cannot be passed on.
+    /// Returns the failure for a playlist that cannot be passed on.
     private func refusal(_ error: PlaylistError, originStatus: HTTPStatus) -> ProxyFailure {
         if case .missingQueryParameter(_, let name) = error,
             SessionTable.starts(resource.session, at: resource.url)
@@ -139,19 +139,19 @@ struct TextPreparation: Sendable {
         let names = core.live.names(
             in: resource.listKey, named: asked, isShifted: shift != nil)
         var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
-        // Lists name one host a thousand times in a row: it is judged once.
+        // Lists name one host a thousand times in a row: it is checked once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
         var early = EarlyOrigins(core.settings, list: base)
-        // And one folder, which is nobody's that leads to us.
+        // The last folder whose host is not this daemon; also checked once.
         var others: URLFolder?
         // Other forms than the origin's have other segments.
         var sketch = draws && form == .origin ? MediaPicture.Sketch() : nil
         var options = PlaylistRewriter.Options(known)
-        // Links hold no quotes and no control bytes: their prefix is a checked host and path.
+        // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
         options.writesOffsets = names != nil
-        // Handed over where it stands, so that what it remembers need not be checked for overlapping
-        // accesses a thousand times.
+        // Passed as a closure literal, so that accesses to captured variables are not checked for
+        // overlap a thousand times.
         let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
             (reference, output) -> Bool in
             sketch?.add(reference)
@@ -167,7 +167,7 @@ struct TextPreparation: Sendable {
                 }
                 others = isOwn ? nil : reference.place.folder
             }
-            // What leads to us already is left alone: a second handle around it would loop.
+            // Links to this daemon stay unchanged: a second handle around one would loop.
             if isOwn { return false }
             if reference.hasMap { hasMap = true }
             let epoch =
@@ -180,7 +180,7 @@ struct TextPreparation: Sendable {
             switch head?.link(of: reference) ?? .kept {
             case .origins: output.append(contentsOf: reference.url.bytes)
             case .kept where reference.tag == .dateRange:
-                // Players resolve nothing in date ranges (8216bis, appendix D).
+                // Players do not resolve URLs in date ranges (8216bis, appendix D).
                 let writer = absoluteLinks ?? linkWriter(prefix: host)
                 absoluteLinks = writer
                 writer.append(reference, in: epoch, to: &output)
@@ -202,7 +202,7 @@ struct TextPreparation: Sendable {
             known.keepsLines = true
             let shorter = OfflinePlaylist.cut(
                 try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
-            // The lines of the shorter list are others.
+            // The line numbers of the shorter list differ.
             return try rewrite(shorter, base: base, to: key, known, nil)
         }
         core.counters.add(.playlistsRewritten)
@@ -227,14 +227,14 @@ struct TextPreparation: Sendable {
             origins: resource.policy == .offline ? [] : early.origins)
     }
 
-    /// What the names of the served list stood for when their segments were new; nil where those
-    /// of the origin's last window tell.
+    /// Returns the window that recorded the epochs of the served list's names; nil if those of the
+    /// origin's last window apply.
     private func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
         guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
         return core.timeShift.list(resource.url, of: resource.session).shift
     }
 
-    /// The epoch of a name in a longer window.
+    /// Returns the epoch of a name in an extended window.
     private func epoch(of reference: ResourceReference, in shift: TimeShift) -> Epoch {
         guard let marks = shift.marks(number: reference.mediaSequence) else { return .first }
         return switch reference.role {
@@ -245,20 +245,20 @@ struct TextPreparation: Sendable {
         }
     }
 
-    /// The epoch that a name of the served list is in.
+    /// Returns the current epoch of a name in the served list.
     ///
     /// - Parameters:
     ///   - reference: the name, in the served form.
-    ///   - epochs: those of the origin's last window, where they are not the first.
+    ///   - epochs: the epochs of the origin's last window, without first epochs.
     /// - Returns: the epoch to write into the link.
     private func epoch(of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch]) -> Epoch {
         reference.role == .playlist ? .first : epochs[reference.url] ?? .first
     }
 
-    /// The text with each URI as a link of this daemon.
+    /// Returns the text with each URI replaced by a link to this daemon.
     ///
-    /// What a pathway clone names outright, assets and schedules are written with scheme and host:
-    /// players do not resolve them (8216bis, 7.1 and appendix D). Everything else as in playlists.
+    /// URIs of pathway clones, assets and schedules are written with scheme and host, since players
+    /// do not resolve them (8216bis, 7.1 and appendix D). All others are written as in playlists.
     private func rewriteJSON(
         _ body: [UInt8], base: AbsoluteURL
     ) throws(PlaylistError) -> PreparedPlaylist {
@@ -273,7 +273,7 @@ struct TextPreparation: Sendable {
                 return (PathwayMove.hostParameter, links.handleText(of: root, for: .pathwayHost))
             },
             map: { reference, output in
-                // What leads to us already is left alone: a second handle around it would loop.
+                // Links to this daemon stay unchanged: a second handle around one would loop.
                 if core.addresses.contains(reference.url) { return false }
                 let isAbsolute = reference.tag == .streamInf || reference.tag == .dateRange
                 let writer = isAbsolute ? absoluteLinks : links
@@ -291,7 +291,7 @@ struct TextPreparation: Sendable {
 }
 
 extension ProxyCore {
-    /// What is known of a playlist beside its text.
+    /// Returns the options for reading a playlist that its text does not contain.
     func reading(of resource: Resource) -> PlaylistReading {
         let inherited = playlistMemory.knownVariables(of: resource.session.id)
         var reading = PlaylistReading(

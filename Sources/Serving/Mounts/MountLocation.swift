@@ -2,11 +2,11 @@ import HTTP
 import Routing
 import URISyntax
 
-/// Where a mounted origin sends its clients, in terms of the mount.
+/// Redirect targets of a mounted origin, translated to the mount.
 extension Mount {
-    /// Rewrites `Location` and `Content-Location` of an answer to `url`: what lies under the mount's
-    /// origin becomes a path here; what is relative and lies elsewhere becomes absolute, since
-    /// here it would mean another place.
+    /// Rewrites `Location` and `Content-Location` of a response to `url`: a URL under the mount's
+    /// origin becomes a path of the mount; a relative reference outside it becomes absolute, since
+    /// relative to the mount it would have another meaning.
     func localise(_ fields: inout Fields, of url: AbsoluteURL, basePath: String) {
         for name in [FieldName.location, .contentLocation] {
             guard let value = fields.first(name), !value.isEmpty,
@@ -16,7 +16,8 @@ extension Mount {
         }
     }
 
-    /// The same place for a client of ours; nil where the text is no reference to http or https.
+    /// Returns the reference for clients of the mount; nil if the text is not a reference to http
+    /// or https.
     private func local(_ text: String, from url: AbsoluteURL, basePath: String) -> String? {
         let resolver = URLResolver(base: url.withoutUserinfo)
         guard let place = try? resolver.resolve(text) else { return nil }

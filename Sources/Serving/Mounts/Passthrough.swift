@@ -1,9 +1,9 @@
-// One request that no cache may answer: it goes to a mount's origin once, body and all, and the
-// origin's answer comes back as it is.
+// One request that no cache may answer: it is sent to a mount's origin once, with its body, and the
+// origin's response is returned unchanged.
 //
-// Bodies run through two pipes of bounded size, since nothing of them is stored: who sends is
-// slowed down by who takes. Nothing is ever sent twice: a request that failed after its first byte
-// may have been obeyed (RFC 9110 section 9.2.2).
+// Bodies run through two pipes of bounded size and are not stored: the receiver's speed limits the
+// sender. Nothing is ever sent twice: a request that failed after its first byte may have taken
+// effect (RFC 9110 section 9.2.2).
 import HTTP
 import HTTPServer
 import Logging
@@ -14,15 +14,15 @@ import Routing
 import Upstream
 import URISyntax
 
-/// What a request is passed on to.
+/// The destination of a passed-through request.
 struct PassthroughTarget: Sendable {
     let mount: Mount
     let url: AbsoluteURL
-    /// The end-to-end fields of the request, with ours.
+    /// The end-to-end fields of the request, with those that Sluice adds.
     let fields: Fields
 }
 
-/// Conducts the exchange.
+/// The server half of a passed-through request.
 ///
 /// Bound to its server loop; `PassthroughFlight` is its half on the upstream loop.
 final class Passthrough {
@@ -45,7 +45,7 @@ final class Passthrough {
     func start() {
         let request = transferRequest()
         let bound = LoopBound(self, to: exchange.loop)
-        // The body is asked for, with 100 Continue if need be, once the origin takes it.
+        // The client's body is read, with 100 Continue if needed, once the origin accepts it.
         upload?.whenWanted { bound.enqueue { this, _ in this.passBody() } }
         exchange.onFinish = { [self] outcome in finish(outcome) }
         core.flights.passThrough(request, id: id, into: download) { event in
@@ -94,13 +94,13 @@ final class Passthrough {
         }
     }
 
-    // MARK: The answer
+    // MARK: The response
 
     private func hear(_ event: PassthroughEvent) {
         guard exchange.isAlive, !isOver else { return }
         switch event {
         case .interim(let head):
-            // Hop-by-hop fields have no place in them either.
+            // Hop-by-hop fields are removed from interim heads too.
             exchange.sendInterim(
                 ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
         case .head(let head):
@@ -122,7 +122,7 @@ final class Passthrough {
                 "status": "\(head.status.rawValue)",
             ])
         var fields = endToEndFields(head.fields)
-        // A 204 has no length to tell (RFC 9110 section 8.6).
+        // A 204 must not have Content-Length (RFC 9110 section 8.6).
         if head.status == .noContent { fields.remove(.contentLength) }
         target.mount.localise(
             &fields, of: target.url, basePath: core.settings.basePath)
@@ -155,7 +155,7 @@ final class Passthrough {
         exchange.respond(head, body: .bytes(body))
     }
 
-    /// The exchange is over, in whichever way: so is everything behind it.
+    /// Ends everything behind the exchange once that is over, however it ended.
     private func finish(_ outcome: ResponseOutcome) {
         isOver = true
         core.counters.add(.bytesToPlayers, outcome.bodyBytes)
@@ -165,7 +165,7 @@ final class Passthrough {
     }
 }
 
-/// A response body out of a pipe.
+/// A response body that is read from a pipe.
 private final class PipeSource: BodySource {
     private let pipe: BytePipe
     private let loop: EventLoop
@@ -176,7 +176,7 @@ private final class PipeSource: BodySource {
         didSet { if wake != nil, hasNews { wakeNow() } }
     }
 
-    /// True when the pipe has called since it was last found empty.
+    /// True if the pipe has called since it was last found empty.
     private var hasNews = false
 
     init(_ pipe: BytePipe, on loop: EventLoop) {

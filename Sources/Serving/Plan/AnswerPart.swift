@@ -2,20 +2,20 @@ import CachePolicy
 import HTTP
 import Model
 
-/// What the client's conditions and ranges make of a stored response that is not rewritten.
+/// The effect of the client's conditions and ranges on a stored response that is not rewritten.
 enum AnswerPart: Equatable {
     case notModified
     case preconditionFailed
     case rangeNotSatisfiable
     case whole
     case part(ResolvedRange)
-    /// From this byte to an end that is not known yet (RFC 8673).
+    /// From this byte to an end that is unknown yet (RFC 8673).
     case open(Int64)
     /// Several ranges, none of which touch.
     case parts([ResolvedRange])
 }
 
-/// What that is decided from.
+/// The input of that decision.
 struct AnswerFacts {
     let resource: Resource
     let fields: Fields
@@ -23,7 +23,7 @@ struct AnswerFacts {
     /// The request's ranges.
     let range: ByteRangeSpec.Request
     let stored: ObjectFacts
-    /// The length of the stored response, where it is known.
+    /// The length of the stored response, if known.
     let total: Int64?
 
     var part: AnswerPart {
@@ -38,31 +38,33 @@ struct AnswerFacts {
         return part(of: specs)
     }
 
-    /// What the client's conditions come to.
+    /// The outcome of the client's conditions.
     private var conditions: Preconditions.Outcome {
         guard Preconditions.stand(in: fields) else { return .proceed }
         guard resource.kind != nil else {
             return Preconditions.evaluate(fields, method: method, validators: stored.validators)
         }
-        // Conditions are for what would be a success without them (RFC 9110 section 13.2.1).
+        // Conditions apply only to what would be a success without them (RFC 9110 section 13.2.1).
         guard stored.head.status == .ok else { return .proceed }
-        // Tags that are no tags are still equal where their bytes are.
+        // Malformed tags still match if their bytes are equal.
         if let given = fields.valueBytes(.ifNoneMatch),
             let own = stored.head.fields.valueBytes(.etag), given == own
         {
             return .notModified
         }
-        // Those two are for origins, which were asked already (RFC 9111 section 4.3.2).
+        // If-Match and If-Unmodified-Since are for origins, which were contacted before (RFC 9111
+        // section 4.3.2).
         var conditions = fields
         conditions.remove(.ifMatch)
         conditions.remove(.ifUnmodifiedSince)
         return Preconditions.evaluate(conditions, method: method, validators: stored.validators)
     }
 
-    /// The one range that is answered as 206.
+    /// Returns the part to answer as 206.
     ///
-    /// Several ranges of a playback URL are answered with the whole, which RFC 9110 section 14.2
-    /// allows, as is a range of a body whose length is not known yet.
+    /// Several ranges of a playback URL are answered with the whole body, which RFC 9110 section
+    /// 14.2 allows, as is a range of a body of unknown length unless it is bounded and not just the
+    /// beginning.
     private func part(of specs: [ByteRangeSpec]) -> AnswerPart {
         if specs.count > 1 {
             guard resource.kind != nil, let total else { return .whole }
@@ -84,7 +86,7 @@ struct AnswerFacts {
 }
 
 extension ByteRangeSpec {
-    /// Where a range starts that goes to the end of a resource which is still growing.
+    /// The start of a range that extends to the end of a growing resource.
     fileprivate var openStart: Int64? {
         switch self {
         case .from(let first): first

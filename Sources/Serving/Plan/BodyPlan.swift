@@ -2,45 +2,46 @@ import CachePolicy
 import Model
 import Store
 
-/// What is done about the bytes of an answer before its head is sent.
+/// What must happen to the body of a response before its head is sent.
 enum BodyPlan: Equatable, Sendable {
-    /// The head goes out; bytes that are missing are fetched as the reader comes to them.
+    /// The head is sent; missing bytes are fetched when the reader gets there.
     case send(Disposition)
-    /// The first byte is missing and not on its way. It is asked for before a head is promised: an
-    /// origin that fails then gives an error, not a broken body, and one that has another
-    /// representation by now gives that. `stop` is where the hole ends, nil for the end of the body.
+    /// The first byte is missing and not on its way. It is fetched before a head is sent: an origin
+    /// that fails then causes an error, not an incomplete body, and one that now has another
+    /// representation delivers that. `stop` is the end of the hole, nil for the end of the body.
     case fetchFirst(stop: Int64?)
-    /// Only the first byte of the range, or the end of the body, tells whether the range can be
-    /// satisfied, since nobody knows the length.
+    /// The length is unknown, so only the first byte of the range or the end of the body shows
+    /// whether the range is satisfiable.
     case awaitFirst
     case refuse(Refusal)
 }
 
-/// What that is decided from.
+/// The input of that decision.
 struct BodyFacts {
-    /// How the answer came about so far.
+    /// How the response was obtained so far.
     let disposition: Disposition
     let policy: Policy
     let origin: OriginHealth.State
-    /// True once an origin was asked for this answer.
+    /// True once an origin was contacted for this response.
     let wasAsked: Bool
-    /// True where the origin was asked for the first bytes only, to learn the type.
+    /// True if only the first bytes were fetched, to learn the type.
     var learnsTypeFirst = false
     var isHead = false
-    /// Whether a range is sent, and not the whole.
+    /// True if a range is sent, not the whole body.
     var isRange = false
-    /// Whether a byte that tells if the range can be satisfied was waited for.
+    /// True if the byte that shows whether the range is satisfiable was waited for.
     var hasAwaited = false
-    /// The stretch that is sent; nil for an end that is not known.
+    /// The stretch that is sent; `end` is nil if unknown.
     let start: Int64
     let end: Int64?
-    /// The length of the stored response, where it is known.
+    /// The length of the stored response, if known.
     let total: Int64?
-    /// Whether the whole stretch is stored.
+    /// True if the whole stretch is stored.
     let isPresent: Bool
-    /// What is missing from `start` on; nil where that byte is there.
+    /// The hole at `start`; nil if that byte is present.
     var hole: Hole?
-    /// Bytes that a reader waits for rather than ask for them by itself.
+    /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
+    /// its own.
     let joinDistance: Int64
 
     var plan: BodyPlan {
@@ -61,7 +62,7 @@ struct BodyFacts {
         return isRange && total == nil && !hasAwaited ? .awaitFirst : .send(disposition)
     }
 
-    /// The lesser of two offsets, of which either may not be known.
+    /// Returns the lesser of two offsets, either of which may be unknown.
     private static func earlier(_ one: Int64?, _ other: Int64?) -> Int64? {
         guard let one, let other else { return one ?? other }
         return min(one, other)

@@ -4,13 +4,14 @@ import HTTP
 import Model
 import Store
 
-/// JSON that no playlist led to, judged by its type and its bytes: steering manifests, asset lists
-/// and their like are rewritten for the session.
+/// JSON that was not named by a playlist, classified by its type and content: steering manifests,
+/// asset lists and the like are rewritten for the session.
 extension Resource {
-    /// The longest JSON in bytes that is looked into where no playlist says what it is.
+    /// The longest JSON, in bytes, that is examined when no playlist tells its role.
     private static let longestEntry: Int64 = 1 << 20
 
-    /// What a stored object is; blocks for its bytes unless it is known.
+    /// Returns the class of a stored object; reads its bytes, which blocks, unless the class is
+    /// known.
     func entryText(_ object: StoredObject, _ facts: ObjectFacts) -> RequestFacts.EntryText {
         guard mayBeEntry(object, facts) else { return .other }
         if object.isComplete {
@@ -29,7 +30,7 @@ extension Resource {
     private func mayBeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         guard role == nil, kind == nil, facts.head.status == .ok,
             !facts.head.isPlaylist, object.total ?? 0 <= Self.longestEntry,
-            // Nearly everything is media, and reading a media type costs more than this look.
+            // Nearly everything is media, and parsing a media type costs more than this check.
             let value = facts.head.fields.valueBytes(.contentType),
             !value.starts(with: Self.video), !value.starts(with: Self.audio),
             let type = facts.head.fields.first(.contentType).flatMap(MediaType.init)
@@ -41,13 +42,13 @@ extension Resource {
     private static let video = Array("video/".utf8)
     private static let audio = Array("audio/".utf8)
 
-    /// Whether an object is too long to be judged on a loop, and was not yet.
+    /// True if an object is too long to be examined on a loop, and was not examined yet.
     func mustBeJudged(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         object.total ?? 0 >= TextWorker.longText && mayBeEntry(object, facts)
             && object.isComplete && facts.isTextOfHLS == nil
     }
 
-    /// Whether the whole body is a JSON text of HLS.
+    /// True if the whole body is an HLS JSON text.
     func isText(_ object: StoredObject) -> Bool {
         let body = try? readBody(of: object, count: Int(object.total ?? 0))
         return body.map(JSONRewriter.isDocumentOfHLS) ?? false

@@ -2,21 +2,21 @@ import HLS
 import HTTP
 import Model
 
-/// What an origin is asked for when nothing is stored.
+/// The part to fetch when nothing is stored.
 struct MissingPart: Equatable, Sendable {
     let wanted: Wanted
-    /// True where the first bytes are fetched to learn the type; the range that was asked for follows
-    /// once it is known.
+    /// True if the first bytes are fetched to learn the type; the requested range follows once it
+    /// is known.
     var learnsTypeFirst = false
 
     static let whole = MissingPart(wanted: .whole)
 }
 
 extension RequestFacts {
-    /// What to ask an origin for when nothing is stored; text is always asked for whole.
+    /// The part to fetch when nothing is stored; text is always fetched whole.
     var missingPart: MissingPart {
         guard !resource.isNamedAsText else { return .whole }
-        // What may turn out to be a playlist is told from media by its first bytes.
+        // The first bytes distinguish a playlist from media.
         let isOpen = resource.role == nil && resource.decodesContent
         let first = Int64(PlaylistDetector.prefixLength)
         if method == .head {
@@ -40,8 +40,7 @@ extension RequestFacts {
         }
     }
 
-    /// The beginning of a body whose type is open, as far as it is asked for, and enough of it to
-    /// judge it by.
+    /// Returns the requested beginning of a body of open type, extended to what sniffing needs.
     private func openPart(_ spec: ByteRangeSpec, _ first: Int64) -> MissingPart {
         switch spec {
         case .from(0), .suffix(0): .whole
@@ -54,6 +53,6 @@ extension RequestFacts {
 }
 
 extension Resource {
-    /// Whether the place says that the body is read and rewritten here, so that it must be whole.
+    /// True if the role implies that the body is parsed and rewritten, so that it must be complete.
     var isNamedAsText: Bool { role == .playlist || role == .json }
 }

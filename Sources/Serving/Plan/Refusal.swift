@@ -5,26 +5,26 @@ import URISyntax
 
 /// Why a request fails.
 enum Refusal: Equatable, Sendable, CaseIterable {
-    /// Nothing usable is stored, and the policy forbids to ask.
+    /// Nothing usable is stored, and the policy forbids fetching.
     case notStored
-    /// A part is missing, and the policy forbids to ask.
+    /// A part is missing, and the policy forbids fetching.
     case partNotStored
     /// A part is missing, and its origin does not answer.
     case partOfSilentOrigin
-    /// Nothing that the playlist names is stored, and the policy forbids to ask.
+    /// Nothing that the playlist names is stored, and the policy forbids fetching.
     case nothingKept
-    /// Nothing that the playlist names is stored, and where it lies nobody answers.
+    /// Nothing that the playlist names is stored, and its origins do not answer.
     case nothingKeptOfSilentOrigin
     /// The client's `only-if-cached`.
     case onlyIfCached
-    /// The origin has given the name to another resource.
+    /// The origin has reused the name for another resource.
     case nameGivenAway
-    /// The stored text cannot be read; the reader's own words are told.
+    /// The stored text cannot be parsed; the parser's message is passed on.
     case unreadable
-    /// The origin failed, and nothing may serve instead; the failure's own words are told.
+    /// The origin failed, and nothing can be served instead; the failure's message is passed on.
     case failure
 
-    /// Who has to act; nil where the failure itself tells.
+    /// The party that has to act; nil if the failure itself says so.
     var fault: ProxyFailure.Fault? {
         switch self {
         case .notStored, .partNotStored, .nothingKept: .us
@@ -34,7 +34,7 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
     }
 
-    /// The status of the answer; nil where the failure itself tells.
+    /// The status of the response; nil if the failure itself says so.
     var status: HTTPStatus? {
         switch self {
         case .notStored, .partNotStored, .partOfSilentOrigin, .nothingKept,
@@ -45,14 +45,14 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
     }
 
-    /// The failure that the client is told.
+    /// Returns the failure for the client.
     ///
     /// - Parameters:
-    ///   - url: what was asked for.
-    ///   - mark: what is known of its origin, where that does not answer.
+    ///   - url: the requested URL.
+    ///   - mark: the mark of its origin, if that does not answer.
     ///   - known: the failure that this refusal passes on.
-    ///   - now: the time that a silence is told for.
-    /// - Returns: the failure, with its fault, status and words.
+    ///   - now: the end of the silence in the message.
+    /// - Returns: the failure, with its fault, status and message.
     func failure(
         of url: AbsoluteURL, _ mark: OriginHealth.Mark?, known: ProxyFailure?, now: Monotonic
     ) -> ProxyFailure {

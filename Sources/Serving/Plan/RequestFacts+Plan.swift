@@ -3,7 +3,7 @@ import HLS
 import HTTP
 import Model
 
-/// The decision: which plan the facts lead to.
+/// The decision: the plan that follows from the facts.
 extension RequestFacts {
     var plan: RequestPlan {
         guard let stored else { return planWithoutLookup }
@@ -48,27 +48,27 @@ extension RequestFacts {
         if let plan = planOfForm { return plan }
         switch text {
         case nil: return .learn(.playlist)
-        // It was readable once, or it would not be kept: the limits have changed, or what its parent
-        // list said is forgotten. A newer one takes its place, if there is one.
+        // It was readable when it was stored: the limits have changed, or facts of its parent list
+        // were lost. A newer version replaces it, if there is one.
         case .unreadable?:
             return resource.policy == .offline ? .refuse(.unreadable) : missing(.unreadable)
         case .readable?: return reuse(response)
         }
     }
 
-    /// Whether a stored playlist is to be cut to what can be played, and was not looked at yet.
+    /// True if a stored playlist must be reduced to what can be played, and was not examined yet.
     ///
-    /// A window that is extended by what was recorded tells its own gaps.
+    /// An extended window marks its own gaps.
     private func takesOfflineForm(_ response: Response) -> Bool {
         offline == nil && originsWord != .lacksNothing
             && (resource.policy == .offline || hasDown)
             && resource.mayTakeOfflineForm(response.facts)
     }
 
-    /// What becomes of a playlist while an origin is down or nobody may be asked.
+    /// Returns the plan for a playlist while an origin is down or the policy forbids requests.
     ///
-    /// A live list stays as it is for as long as a stale one may: players go on asking, and the
-    /// origin may be back in a moment. After that it ends with what is kept.
+    /// A live list stays unchanged while it may be served stale: players continue to reload, and
+    /// the origin may be back soon. After that it ends with what is stored.
     private func planOffline(_ response: Response) -> RequestPlan {
         if resource.policy == .offline { return .learn(.offlineForm) }
         guard let text else { return .learn(.playlist) }
@@ -84,8 +84,8 @@ extension RequestFacts {
         return mayServeStale(response) ? .serve(.staleOnError, ttl: -1) : .learn(.offlineForm)
     }
 
-    /// The plan that the offline form leads to; nil where the playlist may stay as it is, or nobody
-    /// has asked.
+    /// The plan for the offline form; nil if the playlist may stay unchanged, or its form was not
+    /// looked up.
     private var planOfForm: RequestPlan? {
         switch (offline, text) {
         case (nil, _), (.whole?, _): nil
@@ -97,9 +97,9 @@ extension RequestFacts {
         }
     }
 
-    // MARK: What is stored
+    // MARK: Stored responses
 
-    /// What becomes of a response that is usable in its place.
+    /// Returns the plan for a response that is usable for the resource.
     private func reuse(_ response: Response) -> RequestPlan {
         if text == nil, isOfFormerEpoch == nil, resource.policy != .offline {
             return .learn(.epoch)
@@ -126,8 +126,9 @@ extension RequestFacts {
             && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
     }
 
-    /// Whether the stored list ends before the one that the player of a blocking reload has: it asks for
-    /// what comes next, and delta updates, which are not stored as lists, may have told it more.
+    /// True if the stored list ends before the one that the player of a blocking reload has: the
+    /// player requests what comes next, and may know more from delta updates, which are not stored
+    /// as lists.
     private var endsBeforeAsked: Bool {
         guard let asked = resource.live.delivery, let sequence = asked.sequence, let playlist,
             playlist.isLive
@@ -135,11 +136,10 @@ extension RequestFacts {
         return (playlist.nextSequence, playlist.nextParts) < (sequence, asked.part ?? 0)
     }
 
-    /// A plan to serve without an answer of the origin.
+    /// Returns a plan that serves without contacting the origin, or a check of origins first.
     ///
-    /// A player that is given the whole list of a title cannot be given a shorter one later: where
-    /// something may be missing, its origins are asked first whether they answer. A live list was
-    /// asked for a moment ago.
+    /// A player that was given the whole list of a title cannot be given a shorter one later: if
+    /// something may be missing, its origins are checked first. A live list was just fetched.
     private func unasked(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
         guard originsWord == nil, mayLack, let playlist, !playlist.isLive,
             resource.policy != .offline, resource.mayTakeOfflineForm(response.facts)
@@ -147,7 +147,7 @@ extension RequestFacts {
         return .learn(.originsWord)
     }
 
-    // MARK: What is not stored
+    // MARK: Resources not stored
 
     private func missing(_ reason: RequestPlan.FetchReason) -> RequestPlan {
         guard resource.kind == nil else { return ask(reason) }
@@ -161,11 +161,11 @@ extension RequestFacts {
 
     private var directives: RequestDirectives { RequestDirectives(asked.fields) }
 
-    /// The client's directives and conditions count, and what is stored may be a part
-    /// (RFC 9111 sections 4 and 5.2.1).
+    /// Returns the plan under HTTP's rules, where the client's directives and conditions apply and
+    /// the stored response may be a part (RFC 9111 sections 4 and 5.2.1).
     private func planUnderRules(_ response: Response) -> RequestPlan {
         let directives = directives
-        // The operator's word that nobody is to be asked goes before the client's.
+        // The operator's offline policy takes precedence over the client's directives.
         if resource.policy != .offline {
             if directives.noStore { return ask(.requestNoStore) }
             if hasConditionsOfOrigin { return ask(.clientConditions) }
@@ -173,13 +173,14 @@ extension RequestFacts {
         let isPart = !response.isComplete
         if isPart, directives.onlyIfCached || response.facts.head.strongValidator == nil {
             guard let holdsAsked else { return .learn(.bytes) }
-            // Parts without a strong validator can be used only as far as they go.
+            // A part without a strong validator is usable only as far as it extends.
             if !holdsAsked { return ask(.partWithoutValidator) }
         }
         return response.facts.head.isPlaylist ? plan(forText: response) : reuse(response)
     }
 
-    /// Conditions that only an origin can judge (RFC 9111 section 4.3.2).
+    /// True if the request has conditions that only an origin can evaluate (RFC 9111 section
+    /// 4.3.2).
     private var hasConditionsOfOrigin: Bool {
         asked.fields.contains(.ifMatch) || asked.fields.contains(.ifUnmodifiedSince)
     }
@@ -189,9 +190,10 @@ extension RequestFacts {
         return resource.policy == .offline ? .refuse(.notStored) : .fetch(reason, missingPart)
     }
 
-    // MARK: After the origin was asked
+    // MARK: After a request to the origin
 
-    /// The origin did not work: what is stored may serve, within its bounds.
+    /// Returns the plan after the origin has failed: a stored response may be served within its
+    /// limits.
     private func planAfterFailure(_ stored: Stored) -> RequestPlan {
         guard let failure else { return .refuse(.failure) }
         if failure.maySearch { return .findSuccessor }
@@ -207,14 +209,14 @@ extension RequestFacts {
             case .unreadable?: return .refuse(.failure)
             case .readable(_, let shifted)?: isShifted = shifted
             }
-            // Players ask for the next list as soon as they have this one.
+            // Players request the next list as soon as they have this one.
             if failure.isOfReload, mayServeStale(response) { return .serveLater }
         }
         let takesOfflineForm = takesOfflineForm(response)
         if takesOfflineForm, origin == .down || originsWord == .asked {
             return planOffline(response)
         }
-        // A longer window is worth watching, however long its origin is gone.
+        // An extended window is worth watching, however long its origin is gone.
         if isShifted || mayServeStale(response) {
             return unasked(.serve(.staleOnError, ttl: -1), response)
         }
@@ -248,19 +250,19 @@ extension RequestFacts {
     }
 }
 
-// MARK: What resources are
+// MARK: Properties of resources
 
 extension Resource {
-    /// Whether a stored response is read and rewritten for each session.
+    /// True if a stored response is parsed and rewritten for each session.
     func isRewritten(_ facts: ObjectFacts) -> Bool { facts.head.isPlaylist || role == .json }
 
-    /// Whether a stored response is a playlist that has another form without the network.
+    /// True if a stored response is a playlist that can have an offline form.
     func mayTakeOfflineForm(_ facts: ObjectFacts) -> Bool {
         facts.head.isPlaylist && role != .json && !session.isShifted
     }
 
-    /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
-    /// count.
+    /// Returns how fresh a stored response is; used for repeated hits too, so it evaluates only
+    /// what matters.
     func freshness(
         _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: @autoclosure () -> Asked,
         isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool
@@ -270,7 +272,7 @@ extension Resource {
             if holdsWhileKept { return .fresh(seconds: nil) }
         }
         var question = freshnessQuestion(facts, playlist, asked())
-        // Live streams change keys under one URL: HTTP decides how long one holds.
+        // Live streams change keys under one URL: HTTP decides how long one stays fresh.
         if role == .key, question.policy == .media, isLiveSession() { question.policy = .rfc }
         return Freshness.decide(question)
     }

@@ -4,11 +4,11 @@ import Model
 import Posix
 import Store
 
-/// What a plan is made from: values only, so that equal facts give equal plans.
+/// The input of a plan: values only, so that equal facts give equal plans.
 ///
-/// Optional facts are nil until the plan asks for them with `learn`.
+/// Optional facts are nil until the plan requests them with `learn`.
 struct RequestFacts: Sendable {
-    /// What is stored in the resource's place.
+    /// What is stored for the resource.
     enum Stored: Sendable {
         case nothing
         /// Variants that the request does not select.
@@ -33,72 +33,72 @@ struct RequestFacts: Sendable {
         }
     }
 
-    /// What JSON that was opened as an entry is.
+    /// The class of JSON that was opened as an entry.
     enum EntryText: Sendable {
-        /// A text of HLS, which is rewritten; its resource takes the role of one.
+        /// An HLS JSON text, which is rewritten; its resource takes the role `json`.
         case text
-        /// Perhaps one: the rest of the body tells.
+        /// Undecided: the rest of the body is needed.
         case open
-        /// Passed on as it is.
+        /// Passed on unchanged.
         case other
     }
 
-    /// What reading a playlist or JSON text came to.
+    /// The result of parsing a playlist or JSON text.
     enum Text: Equatable, Sendable {
         case readable(PlaylistFacts, isShifted: Bool)
         case unreadable
     }
 
-    /// What a playlist is without the network.
+    /// The offline form of a playlist.
     enum OfflineOutcome: Sendable, CaseIterable {
         case whole, cut, nothing
     }
 
-    /// What came of asking the origins of what a playlist lacks.
+    /// The result of checking the origins of what a playlist lacks.
     enum OriginsWord: Sendable, CaseIterable {
         /// The playlist lacks nothing.
         case lacksNothing
         case asked
-        /// An earlier decision for the same request has asked.
+        /// An earlier decision for the same request has checked.
         case askedBefore
     }
 
-    /// What the name of a resource stands for now.
+    /// The current meaning of a resource's name.
     struct Name: Sendable {
-        /// Another URL has replaced a dead one.
+        /// Another URL has replaced an expired one.
         var hasSuccessor = false
-        /// The origin has given the name to another resource.
+        /// The origin has reused the name for another resource.
         var isGivenAway = false
     }
 
     /// A request to the origin that failed.
     struct Failure: Sendable {
-        /// The origin could not be reached or did not work.
+        /// The origin was unreachable or did not work.
         var allowsStale = false
-        /// A token may have died, and the URL of now has not been looked for too often.
+        /// A token may have expired, and its successor has not been searched for too often.
         var maySearch = false
         /// A blocking reload failed.
         var isOfReload = false
     }
 
-    /// What the origin, or the flight that was joined, has brought.
+    /// The reply of the origin, or of the flight that was joined.
     struct Reply: Sendable {
-        /// The origin said that what is stored is still right.
+        /// The origin responded that the stored response is still valid.
         var isRevalidated = false
         /// Another request's flight was joined.
         var isCollapsed = false
-        /// It was stored already, and nobody was asked.
+        /// It was stored already, and no origin was contacted.
         var wasStored = false
         /// A part of it was stored before.
         var wasPartlyStored = false
-        /// The end of what may be JSON of HLS was waited for.
+        /// The end of what may be HLS JSON was waited for.
         var hasAwaitedText = false
-        /// Why the origin was asked about what was stored.
+        /// Why the stored response was revalidated.
         var staleReason: Freshness.StaleReason?
-        /// Why it is not kept.
+        /// Why it is not stored.
         var notStored: Storability.NoStoreReason?
 
-        /// How an answer with it came about.
+        /// The disposition of a response with it.
         var disposition: Disposition {
             if isRevalidated { return .revalidated }
             if let notStored { return .bypass(notStored) }
@@ -115,7 +115,7 @@ struct RequestFacts: Sendable {
     let range: ByteRangeSpec.Request
     /// The state of the resource's origin.
     var origin = OriginHealth.State.up
-    /// Whether any origin is down.
+    /// True if any origin is down.
     var hasDown = false
 
     var stored: Stored?
@@ -124,7 +124,8 @@ struct RequestFacts: Sendable {
     var text: Text?
     var offline: OfflineOutcome?
     var originsWord: OriginsWord?
-    /// Whether the playlist may lack something whose origin was not asked lately; told with `text`.
+    /// True if the playlist may lack something whose origin was not checked recently; set with
+    /// `text`.
     var mayLack = false
     var name: Name?
     var isOfFormerEpoch: Bool?
@@ -132,9 +133,9 @@ struct RequestFacts: Sendable {
     var holdsAsked: Bool?
     var mayShare: Bool?
 
-    /// Set once a request to the origin failed; `stored` is then what may serve instead.
+    /// Set once a request to the origin failed; `stored` then is what may be served instead.
     var failure: Failure?
-    /// Set once a request to the origin brought what is `stored`.
+    /// Set once a request to the origin delivered `stored`.
     var reply: Reply?
 
     init(_ resource: Resource, _ asked: Asked, _ method: HTTPMethod, _ range: ByteRangeSpec.Request)
@@ -145,7 +146,7 @@ struct RequestFacts: Sendable {
         self.range = range
     }
 
-    /// What is stored, where that is a response.
+    /// The stored response, if there is one.
     var response: Response? { if case .response(let response)? = stored { response } else { nil } }
 
     var playlist: PlaylistFacts? {

@@ -1,5 +1,5 @@
-// What a request leads to, as one value: the exchange carries it out, `why` prints it. The file to
-// open for "why was this a miss?"; `RequestFacts.plan` makes the value.
+// The next step of a request, as one value: the exchange performs it, `why` prints it. This file
+// answers "why was this a miss?"; `RequestFacts.plan` makes the value.
 import CachePolicy
 import HTTP
 import Model
@@ -11,17 +11,17 @@ import Model
 /// | `learn` | a fact is looked up, then the plan is made again | none |
 /// | `serve` | the stored response is sent | that of its disposition |
 /// | `serveLater` | the old list is sent when a player would reload | `stale` |
-/// | `revalidate` | the origin is asked whether the stored response is still right | `refreshed-REASON`, or `revalidated` |
-/// | `fetch` | the origin is asked for what is not stored | `miss`, or `refreshed-REASON` |
+/// | `revalidate` | the stored response is revalidated | `refreshed-REASON`, or `revalidated` |
+/// | `fetch` | what is not stored is fetched from the origin | `miss`, or `refreshed-REASON` |
 /// | `fetchOwnCopy` | the request starts over under the session's own key | that of the second start |
-/// | `awaitReload` | the flights are asked for a list that has come so far, or a delta update | `miss` |
-/// | `followSuccessor` | the request starts over at the URL that replaced a dead one | that of the second start |
-/// | `findSuccessor` | the URL that replaced a dead one is looked for | that of the second start |
-/// | `fetchRest` | what may be a JSON text of HLS is fetched to its end | `miss` |
+/// | `awaitReload` | a list that satisfies the directives, or a delta update, is fetched | `miss` |
+/// | `followSuccessor` | the request starts over at the successor of an expired URL | that of the second start |
+/// | `findSuccessor` | the successor of an expired URL is searched for | that of the second start |
+/// | `fetchRest` | what may be an HLS JSON text is fetched to its end | `miss` |
 /// | `refuse` | the request fails | `failed` |
 enum RequestPlan: Equatable, Sendable {
     case learn(Fact)
-    /// `ttl` is the remaining freshness in seconds, negative when stale, nil where it has no end.
+    /// `ttl` is the remaining freshness in seconds, negative when stale, nil if unlimited.
     case serve(Disposition, ttl: Int64?)
     case serveLater
     case revalidate(Freshness.StaleReason)
@@ -33,51 +33,51 @@ enum RequestPlan: Equatable, Sendable {
     case fetchRest
     case refuse(Refusal)
 
-    /// A fact that costs a lookup, and is asked for only where the plan depends on it.
+    /// A fact that costs a lookup, and is requested only if the plan depends on it.
     enum Fact: String, Sendable, CaseIterable {
         /// What is stored for the resource.
         case stored
-        /// Whether JSON that was opened as an entry is a text of HLS.
+        /// Whether JSON that was opened as an entry is an HLS JSON text.
         case entryText = "entry-text"
-        /// Whether the stored playlist is another viewer's.
+        /// Whether the stored playlist belongs to another viewer.
         case owner
-        /// What the playlist says of itself.
+        /// The facts in the playlist's text.
         case playlist
-        /// What the playlist is without the network.
+        /// The offline form of the playlist.
         case offlineForm = "offline-form"
         /// Whether the origins of what the playlist lacks answer.
         case originsWord = "origins-word"
-        /// What the name of the resource stands for now, and whether another URL replaced it.
+        /// The current meaning of the resource's name, and whether another URL replaced it.
         case name
-        /// Whether the stored response was kept when its name stood for something else.
+        /// Whether the stored response belongs to an earlier epoch of its name.
         case epoch
         /// Whether the session plays a live stream.
         case stream
-        /// Whether the bytes that are asked for are stored, or on their way.
+        /// Whether the requested bytes are stored, or on their way.
         case bytes
-        /// Whether the answer to another request may answer this one.
+        /// Whether the response to another request may serve this one.
         case sharing
     }
 
-    /// Why the origin is asked for what is not stored.
+    /// Why what is not stored is fetched.
     enum FetchReason: Equatable, Sendable {
         case nothingStored
-        /// What is stored cannot be used in this place.
+        /// The stored object cannot be used for this resource.
         case unusable(StoredUse.Fault)
-        /// The stored text cannot be read any more.
+        /// The stored text cannot be parsed any more.
         case unreadable
-        /// Only a part is stored, and no strong validator tells that the rest belongs to it.
+        /// Only a part is stored, without a strong validator to match the rest by.
         case partWithoutValidator
         /// Other variants are stored.
         case otherVariants
-        /// The client has conditions that only the origin can judge.
+        /// The client sent conditions that only the origin can evaluate.
         case clientConditions
         /// The client's `no-store`.
         case requestNoStore
-        /// Another request's answer must not be used.
+        /// The response to another request must not be used.
         case notShared
 
-        /// The reason that a response which comes is told with; nil for a plain miss.
+        /// The reason in the disposition of a fetched response; nil for a plain miss.
         var staleReason: Freshness.StaleReason? {
             switch self {
             case .otherVariants: .vary
@@ -88,7 +88,7 @@ enum RequestPlan: Equatable, Sendable {
         }
     }
 
-    /// Whether an origin is asked, and its answer waited for.
+    /// True if an origin is contacted and its response waited for.
     var asksOrigin: Bool {
         switch self {
         case .revalidate, .fetch, .awaitReload, .findSuccessor, .fetchRest: true
@@ -114,8 +114,8 @@ enum RequestPlan: Equatable, Sendable {
         }
     }
 
-    /// What the answer is expected to be told as, if the origin answers with content; nil for a
-    /// failure, and where that is not known yet.
+    /// The expected disposition of the response, if the origin responds with content; nil for a
+    /// failure, and if it is unknown yet.
     var disposition: Disposition? {
         switch self {
         case .serve(let disposition, _): disposition

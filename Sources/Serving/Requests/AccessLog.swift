@@ -1,17 +1,17 @@
-// The access log: a line a request, written by a thread of its own.
+// The access log: one line per request, written by a separate thread.
 //
-// Fields are separated by one blank; `-` stands for what is not known or does not apply:
+// Fields are separated by one space; `-` means unknown or not applicable:
 //
 //     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT PROTOCOL
 //
 // | field | is |
 // |---|---|
-// | TIME | when the request came: seconds since the epoch, with milliseconds |
-// | STATUS | what was sent; `-` where the player left before |
+// | TIME | when the request was received: seconds since the epoch, with milliseconds |
+// | STATUS | the status sent; `-` if the player left before |
 // | BYTES | body bytes handed to the kernel |
 // | DURATION | milliseconds until the last of them |
 // | OUTCOME | `Disposition.name` up to its reason: hit, miss, partial, collapsed, revalidated, stale, bypass, refreshed; `own`, `refused`, `failed` for answers without stored content |
-// | REASON | why it was bypassed or refreshed, or whose fault a failure is |
+// | REASON | why it was bypassed or refreshed, or who caused a failure |
 // | ROLE | the letter of the role in the playlist |
 // | TITLE | the session that named the resource, 12 hexadecimal digits |
 // | KEY | the first 16 bytes of the object's key, in hexadecimal |
@@ -19,17 +19,17 @@
 // | TOTAL | the length of the representation |
 // | URL | the origin's URL without query values and user information |
 // | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
-// | PROTOCOL | that of the request: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` |
+// | PROTOCOL | the version of the request: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` |
 //
-// Where an origin was asked, named fields follow (`TransferTrace.Report.accessFields`).
+// If an origin was contacted, named fields follow (`TransferTrace.Report.accessFields`).
 import Glibc
 import Model
 import Posix
 import Reactor
 import Synchronization
 
-/// Takes lines from any thread without waiting for the disk: those it has no room for are counted
-/// and left out.
+/// Accepts lines from any thread without waiting for the disk; when the buffer is full, lines are
+/// dropped and counted.
 package final class AccessLog: Sendable {
     /// Bytes that may wait for the disk.
     private static let most = 1 << 20
@@ -48,9 +48,9 @@ package final class AccessLog: Sendable {
     /// Opens the log and starts its thread.
     ///
     /// - Parameters:
-    ///   - path: a file that is appended to and made where it is missing, or `-` for standard output.
-    ///   - counters: where lines that are left out are counted.
-    /// - Throws: `SystemError` where the file cannot be opened.
+    ///   - path: a file that is appended to and created if missing, or `-` for standard output.
+    ///   - counters: counts dropped lines.
+    /// - Throws: `SystemError` if the file cannot be opened.
     init(path: String, counters: Counters) throws(SystemError) {
         self.path = path
         self.counters = counters
@@ -76,7 +76,7 @@ package final class AccessLog: Sendable {
         if startsWriting { thread.handle.enqueue { [weak self] _ in self?.write() } }
     }
 
-    /// Opens the file anew, after it was moved away; the old one stays where that fails.
+    /// Reopens the file, after it was moved away; keeps the old one if that fails.
     package func reopen() {
         thread.handle.enqueue { [weak self] _ in
             self?.openAnew()
@@ -90,7 +90,7 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Writes what waits, and ends the thread; blocks on the disk.
+    /// Writes the buffered lines and ends the thread; blocks on the disk.
     package func close() {
         thread.stopAndJoin()
         write()
@@ -117,7 +117,7 @@ package final class AccessLog: Sendable {
             while done < raw.count {
                 let count = Glibc.write(file, raw.baseAddress?.advanced(by: done), raw.count - done)
                 if count < 0, errno == EINTR { continue }
-                // A full disk costs lines and nothing else.
+                // A full disk only loses lines.
                 guard count > 0 else { return }
                 done += count
             }

@@ -1,4 +1,4 @@
-// What the access log and the console say of one request, gathered while it is answered.
+// The data of one request for the access log and the console, collected while it is answered.
 import CachePolicy
 import Console
 import HLS
@@ -21,7 +21,7 @@ final class AccessRecord: ExchangeRecord {
     private let receivedAt: Monotonic
     private let client: String
     private var resource: Resource?
-    /// Where a request went that was passed through.
+    /// The origin URL of a passed-through request.
     private var passedURL: AbsoluteURL?
     private var outcome = "own"
     private var reason = "-"
@@ -37,27 +37,27 @@ final class AccessRecord: ExchangeRecord {
         receivedAt = exchange.receivedAt
     }
 
-    /// The request got an answer from the store or the origin.
+    /// Notes a response from the store or the origin.
     func note(_ disposition: Disposition, _ resource: Resource) {
         self.resource = resource
         outcome = disposition.kindName
         reason = disposition.reasonName ?? "-"
     }
 
-    /// The answer is a part of an object, from this byte on.
+    /// Notes that the response is a part of an object, from this byte on.
     func note(_ object: StoredObject, from offset: Int64) {
         self.object = object
         self.offset = offset
     }
 
-    /// The request was passed through to its origin.
+    /// Notes that the request was passed through to its origin.
     func note(passed url: AbsoluteURL) {
         passedURL = url
         outcome = "passed"
         reason = "method"
     }
 
-    /// The request was refused before anything was looked up, or failed.
+    /// Notes a failure; without a resource, the request was refused before any lookup.
     func note(_ failure: ProxyFailure, _ resource: Resource?) {
         self.resource = resource
         outcome = resource == nil ? "refused" : "failed"
@@ -69,7 +69,7 @@ final class AccessRecord: ExchangeRecord {
         if events.isHeard { tell(end, asking: nil) }
     }
 
-    /// The same for an exchange that asked an origin.
+    /// Finishes the record of an exchange that contacted an origin.
     func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
         if let log {
             write(end, to: log) { $0 += " \(client) \(version) \(report.accessFields)\n" }
@@ -99,7 +99,8 @@ final class AccessRecord: ExchangeRecord {
         log.append(Array(line.utf8))
     }
 
-    /// Tells the console, with the members that the log has as fields; its own requests are left out.
+    /// Reports the request to the console, with the fields of the log as members; requests for own
+    /// pages are left out.
     private func tell(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
         guard outcome != "own" else { return }
         let took = Monotonic.now() - receivedAt
@@ -126,9 +127,9 @@ final class AccessRecord: ExchangeRecord {
         events.tell("request", .object(members))
     }
 
-    /// Who asks: the peer, or whom a trusted proxy before us says that it was asked by.
+    /// Returns the client: the peer, or the address that a trusted proxy in front reports.
     ///
-    /// That proxy appends to the field, so that only the last address is its word.
+    /// That proxy appends to the field, so that only the last address is trustworthy.
     private static func client(of exchange: Exchange, trustsForwarded: Bool) -> String {
         if trustsForwarded, let field = exchange.request.fields.all("X-Forwarded-For").last {
             let text = field.split(separator: ",").last.map { $0.filter { $0 != " " } } ?? ""
@@ -137,7 +138,7 @@ final class AccessRecord: ExchangeRecord {
         return exchange.peer?.host ?? "-"
     }
 
-    /// A number of thousandths as a decimal fraction.
+    /// Formats a number of thousandths as a decimal fraction.
     static func decimals(_ thousandths: Int64) -> String {
         "\(thousandths / 1_000).\(String(thousandths % 1_000, width: 3))"
     }
@@ -153,7 +154,7 @@ extension Disposition {
         }
     }
 
-    /// The reason's name; nil where the outcome has none.
+    /// The reason's name; nil for an outcome without one.
     var reasonName: String? {
         switch self {
         case .bypass(let reason): reason.rawValue

@@ -1,4 +1,4 @@
-// Removes the access token from what goes to origins: it is the daemon's secret and nobody else's.
+// Removes the access token from requests to origins: it must not leave the daemon.
 import HTTP
 import Model
 import URISyntax
@@ -6,10 +6,10 @@ import URISyntax
 /// The access token as an argument of a request's query.
 enum AccessToken {
     static let argument = "token"
-    /// As many values are compared; each comparison takes two digests.
+    /// The most values that are compared; each comparison takes two digests.
     static let mostOffered = 16
 
-    /// The URL without the arguments `token` whose value is the access token.
+    /// Returns the URL without the arguments `token` whose value is the access token.
     ///
     /// An origin's own argument of that name has another value and stays.
     static func stripped(_ url: AbsoluteURL, of token: String) -> AbsoluteURL {
@@ -31,7 +31,7 @@ enum AccessToken {
         return Signer.isEqual(item.value(), token) || Signer.isEqual(item.rawValue ?? "", token)
     }
 
-    /// Whether a referring URL carries the token, plain or percent-encoded.
+    /// True if a referring URL contains the token, plain or percent-encoded.
     static func isNamed(in referrer: String?, _ token: String) -> Bool {
         guard let referrer else { return false }
         return referrer.contains(token) || PercentCoding.decode(referrer).contains(token)
@@ -39,7 +39,7 @@ enum AccessToken {
 }
 
 extension CachingProxy {
-    /// The URL without our access token.
+    /// Returns the URL without the daemon's access token.
     func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
         guard let token = core.settings.token else { return url }
         return AccessToken.stripped(url, of: token)

@@ -1,4 +1,4 @@
-// Requests under a mount: what the store may answer, and what is passed through.
+// Requests under a mount: the store serves some, the others are passed through.
 import CachePolicy
 import Console
 import HLS
@@ -9,10 +9,10 @@ import Numbers
 import Routing
 import URISyntax
 
-/// A request that the router found under a mount.
+/// A request that the router matched to a mount.
 struct MountedRequest {
     let mount: Mount
-    /// What it asks for at the origin.
+    /// The target URL at the origin.
     let url: AbsoluteURL
     let hasBody: Bool
 }
@@ -21,7 +21,7 @@ extension CachingProxy {
     /// Answers a request under a mount.
     func handle(_ mounted: MountedRequest, _ exchange: Exchange) {
         let request = exchange.request
-        // Browsers give no credentials with the question whether they may.
+        // Browsers send no credentials with a preflight.
         if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
         if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
         guard !core.addresses.contains(mounted.url) else {
@@ -53,14 +53,14 @@ extension CachingProxy {
         OriginExchange(core: core, exchange: exchange, resource: resource).start()
     }
 
-    /// Whether the store may answer; a GET with a body asks for something that its URL alone does
-    /// not name.
+    /// True if the store may serve the request; a GET with a body requests something that its URL
+    /// alone does not identify.
     private func mayStoreAnswer(_ method: HTTPMethod, hasBody: Bool) -> Bool {
         method == .head || (method == .get && !hasBody)
     }
 
-    /// Whether a page asks if it may read what our own CORS fields open to it; other preflights are
-    /// the origin's to answer.
+    /// True for a preflight about reads, which Sluice's own CORS fields answer; other preflights
+    /// are passed to the origin.
     private static func isOwnPreflight(_ request: RequestHead) -> Bool {
         guard request.method == .options, request.fields.contains(.origin),
             let asked = request.fields.first("Access-Control-Request-Method")
@@ -68,11 +68,11 @@ extension CachingProxy {
         return asked == "GET" || asked == "HEAD"
     }
 
-    // MARK: Passing through
+    // MARK: Pass-through
 
     private func passThrough(_ mount: Mount, _ url: AbsoluteURL, _ exchange: Exchange) {
         var fields = ownedFields(exchange.request)
-        // Hops are counted for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
+        // Max-Forwards counts hops for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
         if exchange.request.method == .options, let text = fields.first("Max-Forwards"),
             let hops = OutsideNumber.integer(text, in: 0...UInt32.max)
         {
@@ -89,13 +89,14 @@ extension CachingProxy {
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
     }
 
-    // MARK: Fields towards the origin
+    // MARK: Fields for the origin
 
-    /// The end-to-end fields (RFC 9110 section 7.6.1) without what is ours, with what we add.
+    /// Returns the end-to-end fields (RFC 9110 section 7.6.1) without Sluice's own secrets, plus
+    /// those that Sluice adds.
     private func ownedFields(_ request: RequestHead) -> Fields {
         var forwarded = endToEndFields(request.fields)
         for name: FieldName in [.host, .expect, .contentLength] { forwarded.remove(name) }
-        // The access token is ours and no origin's.
+        // The access token must not reach an origin.
         if let token = core.settings.token {
             if bearer(request) != nil { forwarded.remove(.authorization) }
             if AccessToken.isNamed(in: forwarded.combined("Referer"), token) {
@@ -109,14 +110,15 @@ extension CachingProxy {
         return forwarded
     }
 
-    /// Playlists are read here and rewritten, so that HTTP's rules are not all there is to them.
+    /// True if the URL is named like a playlist, which is parsed and rewritten, beyond HTTP's
+    /// rules.
     private static func isNamedAsPlaylist(_ url: AbsoluteURL) -> Bool {
         let name = ASCII.lowercased(url.lastPathSegment)
         return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
     }
 
-    /// The same, except those about ranges and conditions, which the store answers for, and codings
-    /// where the body is read here.
+    /// Returns those fields without ranges and conditions, which the store handles, and without
+    /// content codings if the body is parsed here.
     private func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
         var forwarded = ownedFields(request)
         for name: FieldName in [

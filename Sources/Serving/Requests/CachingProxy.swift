@@ -1,4 +1,4 @@
-// The requests of one server loop: who may ask, what is asked for, who answers.
+// The requests of one server loop: access control, routing and dispatch.
 import Console
 import HLS
 package import HTTP
@@ -16,11 +16,12 @@ import URISyntax
 package final class CachingProxy: RequestHandler {
     let core: ProxyCore
     private let pages: OwnPages
-    // Values, looked into and changed by calls that lead nowhere else.
+    // Values, read and changed by calls that do not re-enter.
     @exclusivity(unchecked) private var recent = RecentResources()
-    /// The last `Host` that was found to be ours, as it came.
+    /// The last accepted `Host`, byte for byte.
     @exclusivity(unchecked) private var ownHost: ArraySlice<UInt8>?
-    /// What was forwarded last, with the `User-Agent` that it came from: one player sends the same.
+    /// The last forwarded fields, with the `User-Agent` that they were made from: one player always
+    /// sends the same.
     @exclusivity(unchecked) private var forwarded: (agent: ArraySlice<UInt8>?, fields: Fields)?
 
     package init(core: ProxyCore, status: StatusSource) {
@@ -45,8 +46,8 @@ package final class CachingProxy: RequestHandler {
                 exchange)
         }
         let page = ForeignPage(of: request, core.settings)
-        // A target once led somewhere only after its token or signature was found good; entries with
-        // a token are not noted, since the token may come beside the target.
+        // A target was remembered only after its token or signature was verified; entries are not
+        // remembered if there is a token, since it may be outside the target.
         if methodFault(request) == nil,
             let resource = recent.resource(for: request, keys: core.keys.version)
         {
@@ -79,7 +80,7 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    /// Answers whether a page may ask; own pages are for nobody else's.
+    /// Answers a preflight; own pages are not open to other sites.
     func answerPreflight(_ exchange: Exchange, isOfOwnPage: Bool = false) {
         if isOfOwnPage {
             var fields = Fields()
@@ -102,12 +103,12 @@ package final class CachingProxy: RequestHandler {
         exchange.respond(head, body: .bytes(body))
     }
 
-    /// Why a page of another site may not ask for what a route leads to; nil where it may.
+    /// Returns why a page of another site may not request a route; nil if it may.
     private func pageFault(_ page: ForeignPage, _ route: Route) -> ProxyFailure? {
         switch route {
         case .own, .mount, .refused: nil
         case .entry(let entry): page.fault(at: entry.url)
-        // One that cannot be read is refused for that; one in a long list is judged once it is found.
+        // An unreadable link is refused later; one in a long list is checked once it is found.
         case .rewritten(let link):
             if case .target(let target)? = try? core.links.lookUp(link) {
                 page.fault(at: target.url)
@@ -117,13 +118,14 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    // MARK: Who may ask
+    // MARK: Access control
 
-    /// A Host that we are not known by means that a page bent a name to our address; only a client
-    /// on this machine that knows no Host (HTTP/1.0) is let through without one.
+    /// Returns the failure for an unknown Host, which means that a page pointed a name at this
+    /// address; only HTTP/1.0 clients on this machine may omit Host.
     private func hostFault(_ request: RequestHead, _ exchange: Exchange) -> ProxyFailure? {
         let field = request.fields.valueBytes(.host)
-        // Nearly every request has the same; a host in the target itself would go before it.
+        // Nearly every request has the same Host; a host in the target itself would take
+        // precedence.
         if let field, field == ownHost, request.target.utf8.first == 0x2F { return nil }
         if let host = request.host {
             if core.addresses.contains(host: host) {
@@ -140,7 +142,7 @@ package final class CachingProxy: RequestHandler {
 
     func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
-        // A URL's own argument of that name may stand beside ours.
+        // The URL may have an argument of that name besides ours.
         let offered =
             [given, bearer(request)].compactMap { $0 }
             + request.queryItems.filter { $0.rawName == AccessToken.argument }.map { $0.value() }
@@ -170,13 +172,13 @@ package final class CachingProxy: RequestHandler {
             .client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")
     }
 
-    // MARK: What is asked for
+    // MARK: Targets
 
     private func handle(_ entry: Entry, _ exchange: Exchange) {
         let request = exchange.request
         var entry = entry
         let url = withoutToken(entry.url)
-        // Whoever percent-encodes a whole entry puts the token into the URL.
+        // A client that percent-encodes a whole entry puts the token into the URL.
         let given = url == entry.url ? entry.token : core.settings.token
         if let failure = tokenFault(request, given: given) ?? methodFault(request) {
             return refuse(failure, exchange)
@@ -207,7 +209,7 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    /// Finds the target of a link in a long list on another thread.
+    /// Finds the target of a link in a long list, on another thread.
     private func find(_ link: RewrittenLink, in list: StoredObject, _ exchange: Exchange) {
         let key = TextWorker.Key(
             generation: list.generation, product: .target(link.handle, link.place))
@@ -244,10 +246,10 @@ package final class CachingProxy: RequestHandler {
         if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
     }
 
-    /// The URL that a link leads to, with what its query says of a cloned pathway.
+    /// Returns the URL of a link, changed by the parameters of a cloned pathway.
     ///
-    /// A host that was named to one session is none to another. Throws a refusal of a host that
-    /// this daemon did not name, and of parameters that make no URL.
+    /// A host handle is valid only in the session that it was made for. Throws a refusal of a host
+    /// that this daemon did not name, and of parameters that do not form a URL.
     private func moved(
         _ url: AbsoluteURL, by move: PathwayMove?, of session: SessionID
     ) throws(ProxyFailure) -> AbsoluteURL {
@@ -270,8 +272,8 @@ package final class CachingProxy: RequestHandler {
 
     /// Starts the exchange for a playback URL.
     ///
-    /// - Returns: The resource; nil where the request was refused, or the next one for the same
-    ///   target may be about another.
+    /// - Returns: The resource; nil if the request was refused, or if the next request for the same
+    ///   target may lead to another resource.
     private func open(
         _ target: PlaybackTarget, _ session: Session, _ exchange: Exchange
     ) -> Resource? {
@@ -299,7 +301,7 @@ package final class CachingProxy: RequestHandler {
         return resource.isSteady ? resource : nil
     }
     private func forwardedFields(_ request: RequestHead) -> Fields {
-        // A proxy before us adds to the field by which loops are found.
+        // A proxy in front adds to CDN-Loop.
         guard !request.fields.contains(.cdnLoop) else { return core.names.forwardedFields(request) }
         let agent = request.fields.valueBytes(.userAgent)
         if let forwarded, forwarded.agent == agent { return forwarded.fields }

@@ -1,4 +1,4 @@
-// What a listener of `/api/events` is told from time to time; requests tell of themselves.
+// The periodic events of `/api/events`; requests are reported by their records.
 import Ahead
 import Console
 import HLS
@@ -13,7 +13,7 @@ import Routing
 import Upstream
 import URISyntax
 
-/// The reports to one listener; bound to its loop.
+/// The periodic events to one listener; bound to its loop.
 ///
 /// | event | every | is |
 /// |---|---|---|
@@ -82,7 +82,8 @@ final class ConsoleEvents {
         loop.schedule(after: Self.period) { [self] loop in tick(stream, loop) }
     }
 
-    /// Takes an answer of another thread to the listener; refusals are left out, the next turn asks again.
+    /// Returns a callback that passes another thread's answer to the listener; failures are
+    /// dropped, since the next turn asks again.
     private func to(
         _ stream: EventStream, _ loop: EventLoop, _ event: String
     ) -> @Sendable (AdministrationAnswer) -> Void {
@@ -112,7 +113,7 @@ final class ConsoleEvents {
 }
 
 extension EventFeed {
-    /// Tells of what was fetched ahead of players, with the members of a request.
+    /// Reports a finished ahead fetch, with the members of a request.
     func tell(_ fetch: AheadFetch) {
         guard isHeard else { return }
         let came = WallTime.now().nanoseconds - fetch.took.nanoseconds

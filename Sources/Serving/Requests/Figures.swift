@@ -7,7 +7,7 @@ import Reactor
 import Store
 import Upstream
 
-/// A snapshot.
+/// A snapshot of the daemon's figures.
 struct Figures {
     let counters: Counters
     let store: StoreStatistics
@@ -15,10 +15,10 @@ struct Figures {
     let upstream: UpstreamStatistics
     let transfers: TransferFigures
     let status: StatusSource
-    /// Fetches that no player asked for.
+    /// The number of running ahead fetches.
     var aheadRunning = 0
     var concurrency = ConcurrencyReport.Figures()
-    /// Origins that do not answer.
+    /// The number of origins that are down.
     var originsDown = 0
 
     /// A figure of one number.
@@ -143,7 +143,8 @@ struct Figures {
         ]
     }
 
-    /// The share of answered requests for content that needed nothing of an origin's content.
+    /// The share of content responses whose content came from the store: hits, revalidated and
+    /// stale.
     private var hitRatio: Double? {
         let kept: [Counters.Name] = [.hits, .revalidated, .stale]
         let all: [Counters.Name] = kept + [.partials, .misses, .collapsed, .bypassed]
@@ -152,17 +153,17 @@ struct Figures {
             all.reduce(0) { $0 + counters.value(of: $1) })
     }
 
-    /// The share of bytes sent to players that plain hits sent.
+    /// The share of bytes sent to players by plain hits.
     private var byteHitRatio: Double? {
         Self.ratio(counters.value(of: .bytesFromStore), counters.value(of: .bytesToPlayers))
     }
 
-    /// Nil where nothing was counted.
+    /// Nil if nothing was counted.
     private static func ratio(_ part: Int64, _ whole: Int64) -> Double? {
         whole > 0 ? Double(min(part, whole)) / Double(whole) : nil
     }
 
-    /// One flat object; names are those of the metrics.
+    /// One flat object; the names are those of the metrics.
     var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init("version", .text(status.version)), .init("hit_ratio", .optional(hitRatio)),

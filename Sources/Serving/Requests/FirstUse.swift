@@ -1,4 +1,4 @@
-// What a process does once for each of its types, done before anybody waits for it.
+// One-time initialisation that is done before a player would wait for it.
 import HostNames
 import Lookahead
 import Model
@@ -8,13 +8,14 @@ import Store
 import Upstream
 import URISyntax
 
-/// What the Swift runtime and libcrypto look for once, at the first use.
+/// Triggers lookups that the Swift runtime and libcrypto do once, at first use.
 ///
-/// The first table by a type has the runtime look for the type's `Hashable` conformance among all
-/// that the program holds, which takes 0.1 ms and more. A first player met a dozen of them.
+/// For the first table keyed by a type, the runtime searches the whole program for the type's
+/// `Hashable` conformance, which takes 0.1 ms and more. The first player would wait for a dozen of
+/// these.
 enum FirstUse {
-    /// The types that tables go by on the way of a request, named so that nothing is known of their
-    /// conformance when this is compiled.
+    /// The key types of tables that requests use, listed so that the compiler cannot resolve their
+    /// conformances statically.
     private static let types: [Any.Type] =
         [
             AbsoluteURL.self, AheadID.self, FetchID.self, Int.self, Int32.self,
@@ -26,14 +27,14 @@ enum FirstUse {
             UnsafeMutableRawPointer.self,
         ] + UpstreamClient.hashedTypes
 
-    /// Has the runtime find and keep what it will be asked for; takes some milliseconds.
+    /// Makes the runtime find and cache these conformances; takes some milliseconds.
     static func lookForConformances() {
         for type in types {
             precondition(type is any Hashable.Type, "\(type) is in no table")
         }
     }
 
-    /// Has libcrypto find its SHA-256, for which it goes through all its algorithms.
+    /// Makes libcrypto find its SHA-256, for which it searches all its algorithms.
     static func lookForDigest() { _ = ObjectKey(sha256Of: "") }
 
     /// Reads the Public Suffix List, which the first cookie with a domain would wait for.
@@ -41,9 +42,9 @@ enum FirstUse {
 }
 
 extension ProxyCore {
-    /// Spares the first players what only first ones would wait for; never blocks.
+    /// Does one-time initialisation before the first players arrive; never blocks.
     ///
-    /// On the thread of what runs ahead of players, since there are none yet.
+    /// Runs on the look-ahead thread, which is idle without players.
     package func prepareForPlayers() {
         aheadThread.handle.enqueue { _ in
             FirstUse.lookForDigest()

@@ -1,24 +1,24 @@
-// Pages of other sites: what they may ask for, and read, without anybody's consent.
+// What pages of other sites may request and read without consent.
 //
-// A page may play public streams through the daemon; it may not use the daemon to reach a network that
-// it cannot reach itself. Decision 18 gives the reasons.
+// A page may play public streams through the daemon; it must not use the daemon to reach a network
+// that it cannot reach itself. Decision 18 gives the reasons.
 import HTTP
 import Model
 import URISyntax
 
-/// The page of another site that a browser sends a request for.
+/// A page of another site for which a browser sends a request.
 struct ForeignPage {
     private let settings: ProxySettings
 
-    /// Looks at a request; nil for players, for pages of ours, of this machine and of origins that
-    /// were named with `--cors-origin`, and for links that a person follows.
+    /// Classifies a request; nil for players, for the daemon's own pages, for pages of this machine
+    /// and of origins named with `--cors-origin`, and for links that a user follows.
     ///
     /// - Parameters:
-    ///   - request: browsers name the page's origin in reads across origins, and its relation to us
-    ///     in all requests (Fetch standard, Fetch Metadata).
-    ///   - settings: which origins have consent.
+    ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
+    ///     target in all requests (Fetch standard, Fetch Metadata).
+    ///   - settings: the origins with consent.
     init?(of request: RequestHead, _ settings: ProxySettings) {
-        // Without a way to private networks there is nothing to protect: hardly a request gets further.
+        // Without access to private networks there is nothing to protect; most requests end here.
         guard settings.reachesPrivate else { return nil }
         if let origin = request.fields.first(.origin) {
             guard Self.isForeign(origin, request, settings) else { return nil }
@@ -30,7 +30,7 @@ struct ForeignPage {
         self.settings = settings
     }
 
-    /// What a request for a URL is told; nil where the page may ask for it.
+    /// Returns the failure for a request to a URL; nil if the page may send it.
     func fault(at url: AbsoluteURL) -> ProxyFailure? {
         guard settings.mayBePrivate(url.asciiHost) else { return nil }
         var failure = ProxyFailure(
@@ -41,9 +41,9 @@ struct ForeignPage {
         return failure
     }
 
-    /// Whether a request that changes something is sent for a page of another origin.
+    /// True if a request that changes something is sent for a page of another origin.
     ///
-    /// A request without `Origin` and `Sec-Fetch-Site` is no browser's.
+    /// A request without `Origin` and `Sec-Fetch-Site` does not come from a browser.
     static func isForeignChange(_ request: RequestHead) -> Bool {
         let relation = relation(of: request)
         if relation == "cross-site" { return true }
@@ -51,9 +51,11 @@ struct ForeignPage {
         return !isOwn(origin, request)
     }
 
-    /// Whether a browser sends this for a page of ours, or because its user typed the address.
+    /// True if a browser sends this for one of the daemon's pages, or because its user typed the
+    /// address.
     ///
-    /// Cookies do not tell: browsers send them to every port of a host, for pages on any of them.
+    /// Cookies do not prove that: browsers send them to every port of a host, for pages on any of
+    /// them.
     static func isOwnPage(_ request: RequestHead) -> Bool {
         if let relation = relation(of: request), !["same-origin", "none"].contains(relation) {
             return false
@@ -61,12 +63,13 @@ struct ForeignPage {
         return request.fields.first(.origin).map { isOwn($0, request) } ?? true
     }
 
-    /// The field that a change has to have: a page of another site can send it only after asking, and is
-    /// not allowed to (Fetch standard, CORS-safelisted request headers).
+    /// The field that a change must have: a page of another site can send it only after a
+    /// preflight, which is refused (Fetch standard, CORS-safelisted request headers).
     static let proof: FieldName = "Sluice-Request"
 
-    /// Whether a change carries what no page of another site can send unasked: the field above,
-    /// credentials in a header, or a method or type of content that forms do not have.
+    /// True if a change has something that a page of another site cannot send without a preflight:
+    /// the field above, credentials in a header, or a method or content type that forms cannot
+    /// have.
     static func isProved(_ request: RequestHead) -> Bool {
         if request.method != .post { return true }
         if request.fields.contains(proof) || request.fields.contains(.authorization) { return true }
@@ -88,7 +91,7 @@ struct ForeignPage {
         _ origin: String, _ request: RequestHead, _ settings: ProxySettings
     ) -> Bool {
         if isOwn(origin, request) || settings.credentialedOrigins.contains(origin) { return false }
-        // What this machine serves is its user's own.
+        // Servers on this machine are trusted as its user's own.
         guard let host = (try? AbsoluteURL("\(origin)/"))?.asciiHost else { return true }
         return !["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
             && !host.hasSuffix(".localhost")

@@ -1,23 +1,24 @@
-// Keeps the history of figures: counts each minute, and writes it down every five, on a thread of its own.
+// Keeps the history of figures: counts each minute, and writes the file every five, on a separate
+// thread.
 import Console
 import Model
 package import Posix
 import Reactor
 import Synchronization
 
-/// The history, and the file that it outlives a restart in.
+/// The history of figures, and the file that preserves it across restarts.
 ///
-/// Any thread may ask.
+/// Any thread may use it.
 package final class HistoryKeeper: Sendable {
     private static let period = Interval.seconds(60 as Int64)
-    /// Minutes between two writings of the file.
+    /// Minutes between two writes of the file.
     private static let writes = 5
-    /// The file is about 20 kB; a longer one is not ours.
+    /// The file is about 20 kB; a longer one is not Sluice's.
     private static let longest = 1 << 20
 
     private struct State {
         var history = FigureHistory()
-        /// The counters when they were last looked at; nil before the file was read.
+        /// The counters at the last count; nil before the file was read.
         var last: [Int64]?
         var isWritten = true
         var turns = 0
@@ -30,12 +31,12 @@ package final class HistoryKeeper: Sendable {
 
     private var path: String { folder + "/history.json" }
 
-    /// Starts the thread, which reads what the last run has left.
+    /// Starts the thread, which restores the history of the last run.
     ///
     /// - Parameters:
     ///   - folder: the cache folder.
-    ///   - core: whose counters are followed.
-    /// - Throws: what `pthread_create(3)` fails with.
+    ///   - core: provides the counters.
+    /// - Throws: the error of `pthread_create(3)`.
     package init(folder: String, core: ProxyCore) throws(SystemError) {
         self.folder = folder
         counters = core.counters
@@ -46,14 +47,14 @@ package final class HistoryKeeper: Sendable {
         }
     }
 
-    /// Writes what is not written, and ends the thread; blocks on the disk.
+    /// Writes the file if needed and ends the thread; blocks on the disk.
     package func stop() {
         thread.stopAndJoin()
         look()
         write()
     }
 
-    /// The history with what was counted up to now.
+    /// The history up to now.
     var json: JSONValue {
         look()
         return state.withLock { $0.history.json }
@@ -81,7 +82,7 @@ package final class HistoryKeeper: Sendable {
         }
     }
 
-    /// Counts what came since the last look.
+    /// Adds what was counted since the last call.
     private func look() {
         let counts = counts
         let now = WallTime.now().seconds
@@ -107,7 +108,7 @@ package final class HistoryKeeper: Sendable {
         ]
     }
 
-    /// A disk that refuses costs the history of a restart and nothing else.
+    /// Writes the file; an error only loses the history at the next restart.
     private func write() {
         let text = state.withLock { state -> String? in
             if state.isWritten { return nil }

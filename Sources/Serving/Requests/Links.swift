@@ -1,4 +1,4 @@
-// Where a link out of a playlist leads: what its handles say, or the memory of live lists.
+// The targets of links in playlists: from their handles, or from the memory of live lists.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,27 +9,27 @@ import Synchronization
 import TimeShifting
 package import URISyntax
 
-/// A link, decoded.
+/// The decoded target of a link.
 struct LinkTarget {
     let session: SessionID
     let url: AbsoluteURL
     let epoch: Epoch
-    /// Whether the link says so itself; otherwise it may lead elsewhere the next time.
+    /// True if the link itself contains the target; otherwise it may lead elsewhere the next time.
     var isSteady = true
 }
 
-/// What is known of a link without reading a long text.
+/// The result of resolving a link without reading a long text.
 enum LinkLookup {
     case target(LinkTarget)
-    /// The stored list has to be read first.
+    /// The stored list must be read first.
     case inLongList(StoredObject)
 }
 
-/// Reads our own URLs by the mounts of this moment, and tells what they lead to.
+/// Resolves the daemon's own URLs by the current mounts.
 ///
 /// Any thread may use it.
 package final class Links: Sendable {
-    /// Replaced as a whole; a request that was routed before goes on as it began.
+    /// Replaced as a whole; a request that was routed before is not affected.
     private let routes: Mutex<Router>
     private let addresses: OwnAddresses
     private let names: ResourceNames
@@ -58,16 +58,17 @@ package final class Links: Sendable {
         self.signer = signer
     }
 
-    /// Reads request targets by the mounts of this moment.
+    /// Routes request targets by the current mounts.
     var router: Router { routes.withLock { $0 } }
 
-    /// Puts other mounts in force for the requests that come from now on.
+    /// Replaces the mounts for requests from now on.
     func replace(mounts: [Mount]) {
         let router = Router(mounts: mounts)
         routes.withLock { $0 = router }
     }
 
-    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
+    /// Returns the origin's URL for a text: the URL itself, or the target of a URL of this daemon;
+    /// nil for neither.
     package func originURL(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
         guard addresses.contains(url) else { return url }
@@ -81,7 +82,7 @@ package final class Links: Sendable {
         }
     }
 
-    /// What a player means by a reference that is relative to the URL of its request.
+    /// Returns the origin's URL for a player's reference relative to the URL of its request.
     func originURL(ofNext text: String, after request: RequestHead) -> AbsoluteURL? {
         guard let base = try? AbsoluteURL("http://localhost\(request.path)"),
             let url = try? base.resolving(text)
@@ -93,13 +94,14 @@ package final class Links: Sendable {
         return target.url
     }
 
-    /// What a link leads to; blocks where a stored list has to be read for that.
+    /// Resolves a link; blocks if a stored list must be read for that.
     ///
     /// - Parameters:
     ///   - link: the link.
-    ///   - isChecked: whether signatures count; false where a person or the daemon itself asks.
+    ///   - isChecked: whether signatures are verified; false if a user or the daemon itself
+    ///     resolves it.
     /// - Returns: session, URL and epoch.
-    /// - Throws: why it leads nowhere: it cannot be read, is not signed, or names what is not known.
+    /// - Throws: why it cannot be resolved: it is malformed, unsigned, or names something unknown.
     func target(
         of link: RewrittenLink, isChecked: Bool = true
     ) throws(ProxyFailure) -> LinkTarget {
@@ -109,7 +111,7 @@ package final class Links: Sendable {
         }
     }
 
-    /// What a link leads to, as far as that is known without reading a long list.
+    /// Resolves a link as far as possible without reading a long list.
     func lookUp(
         _ link: RewrittenLink, isChecked: Bool = true
     ) throws(ProxyFailure) -> LinkLookup {
@@ -149,9 +151,9 @@ package final class Links: Sendable {
             LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false))
     }
 
-    /// The handle of a text.
+    /// Decodes a handle.
     ///
-    /// - Throws: a refusal of what cannot be read, and of what is not signed for this use.
+    /// - Throws: a refusal if it is malformed, or not signed for this use.
     func handle(_ text: Substring, for use: HandleUse) throws(ProxyFailure) -> Handle {
         try Self.handle(text, for: use, signer)
     }
@@ -176,7 +178,7 @@ package final class Links: Sendable {
         }
     }
 
-    /// The URL of a handle that has one, in full or by name.
+    /// Returns the URL of a handle that has one, in full or by name.
     func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
         if let url = names.url(of: handle) { return url }
         throw ProxyFailure(
@@ -191,8 +193,8 @@ package final class Links: Sendable {
             "the URL lacks its query, and its playlist is not known any more; reload it")
     }
 
-    /// The stored list that tells what stands at a place, where that is a long one which an earlier run
-    /// has read.
+    /// Returns the stored list that must be read to resolve a place, if it is long and was last
+    /// read by an earlier run.
     private func unreadLongList(
         _ place: LivePlace, role: ResourceRole, in list: LiveListID
     ) -> StoredObject? {
@@ -203,7 +205,7 @@ package final class Links: Sendable {
         return object
     }
 
-    /// What stands at a place in a live list, for a player that dropped the query of its link.
+    /// Finds a place in a live list, for a player that dropped the query of its link.
     private func find(
         _ place: LivePlace, role: ResourceRole, in list: LiveListID, session: SessionID
     ) throws(ProxyFailure) -> (AbsoluteURL, Epoch) {
@@ -222,7 +224,7 @@ package final class Links: Sendable {
         }
     }
 
-    /// What a longer window has at a place.
+    /// Finds a place in an extended window.
     private func shifted(
         _ place: LivePlace, _ role: ResourceRole, in list: LiveListID, _ session: Session
     ) -> (AbsoluteURL, Epoch)? {
@@ -250,7 +252,7 @@ package final class Links: Sendable {
         }
     }
 
-    /// What the stored text of a list names at a place.
+    /// Finds a place in the stored text of a list.
     private func stored(
         _ place: LivePlace, _ role: ResourceRole, in list: ObjectKey, _ session: Session
     ) -> (AbsoluteURL, Epoch)? {

@@ -1,11 +1,11 @@
-// Collapses lines of the log that say the same again and again into a count.
+// Collapses repeated log lines into a count.
 import CachePolicy
 import Logging
 import Posix
 import Reactor
 import Synchronization
 
-/// Which lines were logged lately.
+/// The subjects of recent log lines.
 ///
 /// Any thread may use it. Bounded: 256 subjects.
 final class LogRepeats: Sendable {
@@ -21,7 +21,7 @@ final class LogRepeats: Sendable {
 
     enum Verdict: Equatable {
         case log
-        /// Counted; `isFirst` tells that the count is to be logged after `window`.
+        /// Counted; if `isFirst`, the count must be logged after `window`.
         case counted(isFirst: Bool)
     }
 
@@ -40,7 +40,7 @@ final class LogRepeats: Sendable {
         }
     }
 
-    /// The repetitions counted of a line, which is forgotten.
+    /// Removes a line and returns its counted repetitions.
     func close(_ subject: String) -> Int {
         lines.withLock { lines in
             defer { lines[subject] = nil }
@@ -50,11 +50,11 @@ final class LogRepeats: Sendable {
 }
 
 extension ProxyCore {
-    /// Logs a failed request; what repeats within ten seconds becomes one line with a count.
+    /// Logs a failed request; repetitions within ten seconds become one line with a count.
     ///
     /// - Parameters:
-    ///   - metadata: what the line says beside its text.
-    ///   - subject: equal for lines that repeat each other.
+    ///   - metadata: the metadata of the line.
+    ///   - subject: equal for lines that count as repetitions.
     ///   - loop: where the count is logged later.
     func logFailure(_ metadata: Logger.Metadata, subject: String, on loop: EventLoop) {
         switch repeats.take(subject, now: loop.now) {

@@ -4,11 +4,11 @@ import Model
 import Posix
 import Upstream
 
-/// The record of an exchange that asked an origin, or may have to; it takes the place of the plain one,
-/// so that hits pay nothing for it.
+/// The record of an exchange that contacted an origin, or may have to; replaces the plain one, so
+/// that hits pay nothing for it.
 final class OriginRecord: ExchangeRecord {
     let record: AccessRecord
-    /// Nil where no origin was asked after all.
+    /// Returns nil if no origin was contacted after all.
     fileprivate var trace: () -> TransferTrace?
 
     init(_ record: AccessRecord, _ trace: @escaping () -> TransferTrace?) {
@@ -26,14 +26,14 @@ final class OriginRecord: ExchangeRecord {
 }
 
 extension Exchange {
-    /// What the access log will say; nil without a log.
+    /// The record for the access log and the console; nil without either.
     @inline(__always) var accessRecord: AccessRecord? {
         guard let record else { return nil }
         if let plain = record as? AccessRecord { return plain }
         return (record as? OriginRecord)?.record
     }
 
-    /// Has the log say what the exchange cost its origin, as far as that is known at its end.
+    /// Adds the costs of the exchange's transfers to its record, as known at its end.
     func note(_ trace: @escaping () -> TransferTrace?) {
         if let known = record as? OriginRecord {
             known.trace = trace
@@ -44,7 +44,7 @@ extension Exchange {
 }
 
 extension TransferTrace.Report {
-    /// The same as an object; times in milliseconds, null for phases that did not happen.
+    /// The report as an object; times in milliseconds, null for phases that did not happen.
     var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init("address", latest.address.map { .text($0.host) } ?? .null),
@@ -60,7 +60,7 @@ extension TransferTrace.Report {
         return .object(members)
     }
 
-    /// The named fields of the access log; times in milliseconds, like the others.
+    /// The named fields of the access log; times in milliseconds.
     var accessFields: String {
         var text = "peer=\(latest.address?.host ?? "-")"
         text += " protocol=\(latest.version?.logName ?? "-")"

@@ -1,4 +1,4 @@
-// The daemon's own pages: figures, titles, a page of help. JSON for tools, text for people.
+// The daemon's own pages: figures, titles, help. JSON for tools, text for people.
 package import Ahead
 import Console
 import HTTP
@@ -14,15 +14,15 @@ import Store
 import TimeShifting
 import URISyntax
 
-/// What the pages show that the proxy layer does not know itself.
+/// What the pages show besides the state of the proxy layer.
 package struct StatusSource: Sendable {
     package let version: String
     package let startedAt: Monotonic
     package let connections: @Sendable () -> Int
     package let handshakes: @Sendable () -> HandshakeFigures
-    /// Answers what reads or changes the store.
+    /// Answers requests that read or change the store.
     package let administration: AdministrationWorker
-    /// Answers what is about downloads.
+    /// Answers requests about downloads.
     package let downloads: DownloadService
     /// The figures of the last day.
     package let history: HistoryKeeper
@@ -98,11 +98,11 @@ final class OwnPages {
         }
     }
 
-    /// What to ask for instead: the entry that a path was probably meant to be, its query left out.
+    /// Returns a hint: the entry that a path was probably meant to be, without its query.
     private func advice(
         _ path: String, _ request: RequestHead, _ exchange: Exchange
     ) -> String {
-        // A file at the root, such as /favicon.ico, looks like a host and is none.
+        // A file at the root, such as /favicon.ico, looks like a host but is not one.
         let isFile = !path.dropFirst().contains("/") && !path.contains(":")
         guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
         let here = "\(own(request, exchange))\(core.settings.basePath)"
@@ -110,7 +110,7 @@ final class OwnPages {
         return "did you mean \(here)/\(url.text)\(query)?"
     }
 
-    /// Answers about keys and decisions on the thread that decides what of a list can be played.
+    /// Answers requests about keys and decisions, on the thread that makes offline forms.
     private func explain(_ request: RequestHead, _ exchange: Exchange) {
         let answers = WhyAnswers(core.whyContext)
         let now = exchange.loop.wallNow
@@ -123,7 +123,7 @@ final class OwnPages {
         }
     }
 
-    /// Why a request may not change anything; nil where it may, or changes nothing.
+    /// Returns why a request may not change anything; nil if it may, or changes nothing.
     private func changeFault(_ request: RequestHead) -> String? {
         guard StoreAdministration.changes(request.method) else { return nil }
         if ForeignPage.isForeignChange(request) {
@@ -159,7 +159,7 @@ final class OwnPages {
         answer(exchange, status, "text/plain; charset=utf-8", failure.text)
     }
 
-    /// Gives the console's cookie to whoever has the access token, or takes it away.
+    /// Sets the console's cookie for a client with the access token, or removes it.
     private func changeSession(begins: Bool, _ exchange: Exchange) {
         let path = "\(core.settings.basePath)/"
         var fields = Fields()
@@ -175,7 +175,7 @@ final class OwnPages {
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
     }
 
-    /// How the client reached this daemon.
+    /// Returns scheme and host by which the client reached this daemon.
     private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
         "\(exchange.isEncrypted ? "https" : "http")://\(request.host ?? "127.0.0.1")"
     }
@@ -217,7 +217,7 @@ final class OwnPages {
         status.downloads.answer(request.method, request.target, replying(to: exchange))
     }
 
-    /// Takes an answer from another thread to the exchange that waits for it.
+    /// Returns a callback that passes another thread's answer to the waiting exchange.
     private func replying(to exchange: Exchange) -> @Sendable (AdministrationAnswer) -> Void {
         let bound = LoopBound((self, exchange), to: exchange.loop)
         return { answer in

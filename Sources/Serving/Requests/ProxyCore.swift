@@ -1,4 +1,4 @@
-// Everything that requests share, whichever loop they run on.
+// Everything that requests on all loops share.
 package import Ahead
 package import Console
 package import Library
@@ -14,68 +14,68 @@ import Synchronization
 import TimeShifting
 package import Upstream
 
-/// The shared part of the proxy: immutable, or guarded inside.
+/// The shared part of the proxy: immutable, or guarded by locks of its own.
 package final class ProxyCore: Sendable {
     package let settings: ProxySettings
     package let store: ObjectStore
     package let counters: Counters
     package let log: Logger
-    /// Failures that were logged lately.
+    /// Recently logged failures.
     let repeats = LogRepeats()
-    /// Whether answers are logged; asked here, since asking the log copies its handler.
+    /// True if responses are logged; stored, since asking the log copies its handler.
     let logsAnswers: Bool
     package let sessions: SessionTable
     /// Key rules and policies by origin.
     package let keys: KeyTable
     let flights: Flights
-    /// True when others than the user of this machine can reach the daemon.
+    /// True if others than the user of this machine can reach the daemon.
     package let isShared: Bool
-    /// Nil where requests are not logged.
+    /// Nil if requests are not logged.
     package let accessLog: AccessLog?
-    /// What the daemon does, for the console.
+    /// The daemon's events, for the console.
     package let events: EventFeed
     /// The console's page.
     let consoleFiles: ConsoleFiles
-    /// Who is signed in to the console; nil without an access token.
+    /// The sign-in of the console; nil without an access token.
     let consoleSession: ConsoleSession?
-    /// The settings as they were given.
+    /// The settings as they were configured.
     package let settingsList = SettingsList()
     let readers: Readers
     let signer: Signer?
-    /// What leads to this daemon.
+    /// The hosts and addresses of this daemon.
     package let addresses: OwnAddresses
-    /// What URLs and handles mean.
+    /// Maps URLs and handles to resources.
     let names: ResourceNames
-    /// Reads URLs of ours.
+    /// Resolves the daemon's own URLs.
     package let links: Links
     let playlistMemory = PlaylistMemory()
     let unusableReports = UnusableReports()
-    /// Which origins do not answer just now.
+    /// The origins that currently do not answer.
     let health = OriginHealth()
-    /// Makes playlists that are true without the network.
+    /// Makes offline forms of playlists.
     let offline: OfflineWorker
-    /// Reads and rewrites long texts.
+    /// Parses and rewrites long texts.
     let texts: TextWorker
     let live: LiveMemory
     let revival = Revival()
-    /// What reading stored playlists takes.
+    /// The services for reading stored playlists.
     let sources: PlaylistSources
-    /// Reads playlists that no player asked for.
+    /// Fetches and reads playlists that no player requested.
     let playlists: PlaylistReader
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
     let lines = LineSpeeds()
-    /// Where what runs ahead of players is planned.
+    /// The look-ahead thread.
     let aheadThread: LoopThread
-    /// Tells what runs ahead of players what these do.
+    /// Reports player activity to look-ahead.
     let lookahead: LookaheadObserver
     let feedService: FeedService
-    /// What running ahead of players takes.
+    /// The services for look-ahead.
     package let aheadServices: AheadServices
-    /// What may have brought the daemon down.
+    /// Titles that may have crashed the daemon.
     package let crashes: CrashHistory
     let timeShift: TimeShiftTable
-    /// Goes on with what is watched later, and records.
+    /// The time shift thread: continues streams that are watched later, and records.
     let keeper: TimeShiftThread
     let rewritten: RewrittenBudget
     /// Starts the upstream loop; blocks until it runs.
@@ -144,7 +144,7 @@ package final class ProxyCore: Sendable {
         feedService = FeedService(lookahead, aheadServices)
     }
 
-    /// Ends what runs ahead of players, then the upstream loop with all transfers; blocks.
+    /// Stops look-ahead, then the upstream loop with all transfers; blocks.
     package func stop() {
         crashes.endCleanly()
         keeper.stop()
@@ -154,32 +154,33 @@ package final class ProxyCore: Sendable {
         flights.stop()
     }
 
-    /// Counts and logs work that holds a loop for too long.
+    /// Counts and logs work that blocks a loop for too long.
     package var loopHoldObserver: LoopHold.Observer { counters.loopHoldObserver(log: log) }
 
-    // MARK: Settings that may change while we run
+    // MARK: Settings that may change at run time
 
-    /// Puts other mounts, key rules and policies in force for the requests that come from now on.
+    /// Replaces mounts, key rules and policies for requests from now on.
     ///
-    /// Any thread may call it; nothing under way is disturbed.
+    /// Any thread may call it; requests under way are not affected.
     package func replace(mounts: [Mount], keys replacement: KeySettings) {
         links.replace(mounts: mounts)
         keys.replace(replacement)
         lookahead.runsAhead = settings.mayLookAhead(replacement)
     }
 
-    /// Tells the proxy the addresses that it is about to listen on, with port 0 where it is not known.
+    /// Sets the addresses that the daemon is about to listen on, with port 0 if unknown.
     package func willListen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
     }
 
-    /// Tells the proxy the addresses that it listens on; until it knows them no `Host` is ours.
+    /// Sets the addresses that the daemon listens on, and restores feeds; until then no `Host` is
+    /// accepted.
     package func listen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
         feedService.restore()
     }
 
-    /// Begins to look after longer windows; recordings of former runs are taken up.
+    /// Starts maintaining extended windows, and resumes recordings of earlier runs.
     package func startTimeShift() {
         keeper.start(
             TimeShiftServices(

@@ -1,18 +1,18 @@
-// The settings in force as they were given, for the console.
+// The settings in force as they were configured, for the console.
 import Model
 import Synchronization
 
-/// Names and values without secrets; the rest has its default.
+/// Names and values without secrets; settings not listed have their defaults.
 ///
 /// Any thread may use it.
 package final class SettingsList: Sendable {
     private let given = Mutex<[String: [String]]>([:])
 
-    /// Puts other settings in the place of those of these names.
+    /// Replaces the settings of these names.
     ///
     /// - Parameters:
-    ///   - settings: each with its values as they were given.
-    ///   - names: what is replaced; nil for everything.
+    ///   - settings: each with its values as configured.
+    ///   - names: the names to replace; nil for all.
     package func replace(_ settings: [String: [String]], of names: Set<String>? = nil) {
         given.withLock { given in
             given = given.filter { names?.contains($0.key) == false }
@@ -22,7 +22,7 @@ package final class SettingsList: Sendable {
         }
     }
 
-    /// What may be shown of a value: no token, and of a URL neither user, password nor query.
+    /// Returns the public part of a value: no token, and of a URL neither user, password nor query.
     package static func withoutSecrets(_ name: String, _ value: String) -> String {
         if name == "token" { return "***" }
         var shown = ""

@@ -11,11 +11,11 @@ extension HTTPVersion {
 }
 
 extension TransferFigures {
-    /// The answer of `/api/origins`: those used last first.
+    /// Returns the body of `/api/origins`, the most recently used origins first.
     ///
     /// - Parameters:
-    ///   - health: which of them do not answer.
-    ///   - limit: the most that are listed.
+    ///   - health: the state of each origin.
+    ///   - limit: the most origins that are listed.
     /// - Returns: an object with the list.
     func originsJSON(_ health: OriginHealth, limit: Int = .max) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in

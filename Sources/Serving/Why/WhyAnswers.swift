@@ -12,44 +12,46 @@ package import Store
 import TimeShifting
 package import URISyntax
 
-/// What an explanation is made from.
+/// The input of an explanation.
 package struct WhyContext: Sendable {
     package let store: ObjectStore
     package let keys: KeyTable
     package let sessions: SessionTable
-    /// True when others than the user of this machine can reach the daemon.
+    /// True if others than the user of this machine can reach the daemon.
     package var isShared = false
     /// The kind of cache that mounts have.
     package var mountKind: CacheKind = .gateway
     package var limits = PlaylistLimits.standard
-    /// Reads URLs of ours.
+    /// Routes the daemon's own URLs.
     package var router: @Sendable () -> Router = { Router(mounts: []) }
-    /// Whether a URL leads to the daemon.
+    /// True if a URL leads to the daemon.
     package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
-    /// True where `isOwn` cannot be sure, so that a URL which is none of ours may be an origin's.
+    /// True if `isOwn` is only a guess, so that a URL which does not resolve as the daemon's own
+    /// may be an origin's.
     package var guessesOwn = false
-    /// What is known of an origin that does not answer; nil where it does, or nobody has asked.
+    /// The mark of an origin that does not answer; nil if it does, or was not contacted.
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
-    /// Whether any origin is down.
+    /// True if any origin is down.
     var hasDown: @Sendable () -> Bool = { false }
-    /// What a stored playlist is without the network; nil where no daemon runs.
+    /// The offline form of a stored playlist; nil if no daemon runs.
     ///
-    /// It and `lacking` are called on the thread that makes such forms for players.
+    /// This and `lacking` are called on the thread that makes offline forms for players.
     var offlineForm: @Sendable (Resource, StoredObject) -> OfflineForm? = { _, _ in nil }
-    /// Where what a stored playlist lacks would have to come from; nil where no daemon runs.
+    /// The origins' URLs of what a stored playlist lacks; nil if no daemon runs.
     var lacking: @Sendable (Resource, StoredObject) -> [AbsoluteURL]? = { _, _ in nil }
-    /// Epochs of names in live lists; nil where no daemon runs.
+    /// Epochs of names in live lists; nil if no daemon runs.
     var live: LiveMemory?
-    /// The longer window that a session's list is answered with; nil where there is none.
+    /// The extended window of a session's list; nil if there is none.
     var window: @Sendable (Resource) -> JSONValue? = { _ in nil }
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
-    /// Whether a session plays a live stream.
+    /// True if a session plays a live stream.
     var isLive: @Sendable (SessionID) -> Bool = { _ in false }
-    /// Whether another URL has replaced a dead one.
+    /// True if another URL has replaced an expired one.
     var hasSuccessor: @Sendable (Resource) -> Bool = { _ in false }
-    /// Bytes that a reader waits for rather than ask for them by itself.
+    /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
+    /// its own.
     var joinDistance: Int64 = 0
 
     package init(store: ObjectStore, keys: KeyTable, sessions: SessionTable) {
@@ -58,7 +60,7 @@ package struct WhyContext: Sendable {
         self.sessions = sessions
     }
 
-    /// The origin's URL that a handle leads to; nil for a short form that is not known any more.
+    /// Returns the origin's URL of a handle; nil for a short form that is unknown (any more).
     func url(of handle: Handle) -> AbsoluteURL? {
         switch handle.target {
         case .url(let url): url
@@ -77,7 +79,7 @@ extension ProxyCore {
             variables: playlistMemory.variables(of: resource.session.id))
     }
 
-    /// What explanations of this daemon are made from.
+    /// The input of explanations by this daemon.
     var whyContext: WhyContext {
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = isShared
@@ -99,7 +101,7 @@ extension ProxyCore {
     }
 }
 
-/// Answers requests about keys and decisions; blocks for as long as a lookup in the store does.
+/// Answers requests about keys and decisions; blocks for lookups in the store.
 package struct WhyAnswers: Sendable {
     let context: WhyContext
 
@@ -107,7 +109,7 @@ package struct WhyAnswers: Sendable {
         self.context = context
     }
 
-    /// Whether a path is one of these.
+    /// True if a path is one of these.
     package static func answers(_ path: String) -> Bool {
         ["/api/why", "/api/inspect", "/api/keys", "/api/keys/forget"].contains(path)
     }
@@ -117,8 +119,8 @@ package struct WhyAnswers: Sendable {
     /// - Parameters:
     ///   - method: GET or POST.
     ///   - target: path and query as in a request line.
-    ///   - now: the time that ages are told for.
-    /// - Returns: JSON, or what is wrong with the request.
+    ///   - now: the time from which ages are computed.
+    /// - Returns: JSON, or the error in the request.
     package func answer(_ method: HTTPMethod, _ target: String, now: WallTime)
         -> AdministrationAnswer
     {

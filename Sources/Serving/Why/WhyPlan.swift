@@ -7,22 +7,22 @@ import Posix
 import Store
 import URISyntax
 
-/// The plan of a plain GET as it stands now: made by the function that requests go by, from facts that
-/// are looked up without counting as a use.
+/// The current plan for a plain GET: made by the same function as for requests, from facts that are
+/// looked up without counting as use.
 struct WhyPlan {
     private let core: WhyContext
     private(set) var facts: RequestFacts
     private(set) var object: StoredObject?
-    /// Where what a playlist lacks would have to come from; nil where that is not known.
+    /// The URLs of what a playlist lacks; nil if unknown.
     private(set) var lacking: [AbsoluteURL]?
-    /// The first plan that acts.
+    /// The first plan that is not a lookup.
     private(set) var plan: RequestPlan
-    /// What that comes to: the same, or what is done once an origin that is down was asked.
+    /// The final plan: the same, or the one after an origin that is down has failed.
     private(set) var end: RequestPlan
-    /// What is done about the bytes, where an object is served as it is.
+    /// The plan for the body, if an object is served without rewriting.
     private(set) var body: BodyPlan?
 
-    /// More lookups than this are a plan that never acts.
+    /// More lookups than this mean that the plan never ends.
     private static let mostLookups = 64
 
     init(_ resource: Resource, _ core: WhyContext, now: WallTime) {
@@ -37,12 +37,12 @@ struct WhyPlan {
         follow()
         plan = end
         guard end.asksOrigin, facts.origin == .down, end != .learn(.originsWord) else {
-            // A reload looks for nothing; the report tells what is stored all the same.
+            // The plan of a reload needs no lookup; the report shows what is stored all the same.
             if facts.stored == nil { lookUp() }
             body = bodyPlan
             return
         }
-        // The flights refuse such a request at once.
+        // The flights fail such a request immediately.
         let known = (facts, object)
         facts.failure = RequestFacts.Failure(allowsStale: true)
         if case .revalidate = end {} else { facts.stored = .nothing }
@@ -50,7 +50,7 @@ struct WhyPlan {
         (facts, object) = known
     }
 
-    /// Goes on as long as facts are missing, or the request starts over under another key of its URL.
+    /// Continues while facts are missing, or the request starts over under another key of its URL.
     private mutating func follow() {
         end = facts.plan
         for _ in 0..<Self.mostLookups {
@@ -170,7 +170,7 @@ struct WhyPlan {
 }
 
 extension WhyContext {
-    /// What a stored playlist says of itself; nil where it cannot be read.
+    /// Returns the facts of a stored playlist; nil if it cannot be parsed.
     func playlist(_ object: StoredObject, _ stored: ObjectFacts, of resource: Resource)
         -> PlaylistFacts?
     {
@@ -187,8 +187,8 @@ extension WhyContext {
 // MARK: Words
 
 extension WhyPlan {
-    /// The name that the answer will have in `Cache-Status` and the access log, as far as that can be
-    /// told before an origin is asked.
+    /// The name that the response will have in `Cache-Status` and the access log, as far as it is
+    /// known before an origin is contacted.
     var outcome: String {
         if plan != end { return end.disposition?.name ?? Self.failed }
         switch body {
@@ -199,7 +199,7 @@ extension WhyPlan {
         case .awaitFirst?, nil: break
         }
         switch end {
-        // The list is served as it is if the origins answer.
+        // The list is served unchanged if the origins answer.
         case .learn(.originsWord): return servedWithWord.disposition?.name ?? Self.failed
         case .followSuccessor: return Disposition.miss.name
         default: return end.disposition?.name ?? Self.failed
@@ -214,7 +214,7 @@ extension WhyPlan {
         return facts.plan
     }
 
-    /// What will be done, for people.
+    /// The plan in words.
     var text: String {
         switch (end, body) {
         case (_, .refuse(let refusal)?), (.refuse(let refusal), _): text(of: refusal)

@@ -1,5 +1,5 @@
-// `why`: the whole decision for a URL as it stands now, made by the functions that requests use and
-// told by the names that logs and `Cache-Status` use.
+// `why`: the current decision for a URL, made by the functions that requests use and described with
+// the names in logs and `Cache-Status`.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,15 +9,15 @@ import Posix
 import Store
 import URISyntax
 
-/// A report; reads the store's index and heads, and counts as no use.
+/// A report; reads the store's index and heads, and does not count as use.
 struct WhyReport {
     private let core: WhyContext
     private let next: WhyPlan
-    /// The role of the URL that was asked about.
+    /// The role of the URL in the query.
     private let role: ResourceRole?
     private let place: KeyPlace
     private let now: WallTime
-    /// What the playlist says of itself, if the object is one.
+    /// The facts of the playlist, if the object is one.
     private let playlist: PlaylistFacts?
 
     private var resource: Resource { next.facts.resource }
@@ -85,7 +85,7 @@ struct WhyReport {
         ])
     }
 
-    // MARK: What is stored
+    // MARK: Stored object
 
     private var stored: JSONValue {
         guard let object, let facts else { return .null }
@@ -119,7 +119,7 @@ struct WhyReport {
 
     private static func text(_ value: String?) -> JSONValue { value.map { .text($0) } ?? .null }
 
-    /// Why the last answer for the key was not kept; null where none was refused lately.
+    /// Why the last response for the key was not stored; null if none was refused recently.
     private var refused: JSONValue {
         guard let refusal = core.keys.refusal(resource.key) else { return .null }
         return .object([
@@ -133,7 +133,7 @@ struct WhyReport {
 
     private var outage: OriginHealth.Mark? { core.outage(resource.url.origin) }
 
-    /// Since when the origin has answered nobody, and how that was noticed; null where it answers.
+    /// How long the origin has not answered, and the last error; null if it answers.
     private var origin: JSONValue {
         guard let outage else { return .null }
         let silent = Monotonic.now() - outage.since
@@ -187,9 +187,9 @@ struct WhyReport {
         return .object(members)
     }
 
-    // MARK: What comes next
+    // MARK: Next step
 
-    /// What a plain GET would do now, by the name that its `Cache-Status` would have.
+    /// What a plain GET would do now, with the name in its `Cache-Status`.
     private var nextStep: JSONValue {
         .object([
             .init("outcome", .text(next.outcome)), .init("what", .text(next.text)),

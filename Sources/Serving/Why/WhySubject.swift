@@ -1,5 +1,5 @@
-// What `why` is asked about: an origin's URL or one of ours, as the resource that a request for it
-// would be about.
+// The subject of `why`: the resource that a request for an origin's URL or one of the daemon's
+// would be for.
 import CachePolicy
 import HLS
 import HTTP
@@ -8,15 +8,15 @@ import Routing
 import Store
 import URISyntax
 
-/// Finds the resource of a URL as `why` is given it.
+/// The resource of a URL given to `why`.
 struct WhySubject {
     let resource: Resource
-    /// The place that the URL was found to be asked for in.
+    /// The kind of place in which the URL is requested.
     let place: KeyPlace
 
     /// - Parameters:
     ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
-    ///   - core: what explanations are made from.
+    ///   - core: the input of explanations.
     ///   - fields: request fields that may select a variant.
     init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
         guard let url = try? AbsoluteURL(text) else { return nil }
@@ -56,7 +56,8 @@ struct WhySubject {
         }
     }
 
-    /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
+    /// Makes the subject of an origin's URL: playback if it is stored as such or no mount covers
+    /// it, otherwise the mount.
     private init?(origin url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
         let session = core.sessions.session(for: Entry(url: url))
         for role in [Self.role(ofEntry: url), .playlist, .segment] {
