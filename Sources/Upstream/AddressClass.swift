@@ -1,17 +1,17 @@
-// The addresses that are no origin's: one table, each row with its source.
+// The addresses that no origin may have: one table, each row with its source.
 //
 // Sources: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), RFC 4291, RFC 6052 and
 // RFC 8215 (NAT64), RFC 3056 (6to4), RFC 4380 (Teredo), RFC 5214 (ISATAP), and the clouds' manuals for
 // their metadata and host services.
 import Posix
 
-/// What an address reaches.
+/// The reach of an address.
 enum AddressClass: Hashable {
     /// The Internet.
     case global
-    /// This machine or its network, or nothing that is routed on the Internet.
+    /// This machine or its network, or an address that is not routed on the Internet.
     case local
-    /// What no origin is ever served from, or what gives away this machine's credentials.
+    /// An address that is never an origin's, or that gives access to this machine's credentials.
     case never
 
     init(of address: SocketAddress) {
@@ -44,7 +44,7 @@ enum AddressClass: Hashable {
 
     // MARK: IPv4
 
-    /// The first block that holds an address decides.
+    /// The first block that contains an address decides.
     private static let blocks4: [Block] = [
         // Metadata and host services of clouds.
         Block([169, 254, 169], 24, .never),  // AWS, Azure, Google, OpenStack: .254; AWS DNS and NTP
@@ -102,22 +102,22 @@ enum AddressClass: Hashable {
 
     private static func classify6(_ bytes: [UInt8]) -> AddressClass {
         let own = blocks6.first { $0.contains(bytes[...]) }?.kind ?? .global
-        // A form that carries an IPv4 address is as bad as the worst address in it.
+        // An address that embeds IPv4 addresses gets the most restrictive class among them.
         let kinds = [own] + embedded4(bytes).map { classify4($0[...]) }
         return kinds.contains(.never) ? .never : kinds.contains(.local) ? .local : .global
     }
 
-    /// The IPv4 addresses that an IPv6 address leads to, for the forms that carry some.
+    /// Returns the IPv4 addresses embedded in an IPv6 address, for the forms that have any.
     private static func embedded4(_ bytes: [UInt8]) -> [[UInt8]] {
         let last = Array(bytes[12...])
         if bytes[0..<8].allSatisfy({ $0 == 0 }) {
             let middle = Array(bytes[8..<12])
             // ::a.b.c.d and ::ffff:a.b.c.d (RFC 4291 section 2.5.5), ::ffff:0:a.b.c.d (RFC 2765)
             if [[0, 0, 0xFF, 0xFF], [0xFF, 0xFF, 0, 0]].contains(middle) { return [last] }
-            // ::1 is none of them.
+            // ::1 is not one of them.
             if middle == [0, 0, 0, 0], last[0] != 0 { return [last] }
         }
-        // 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215), which is of this network's making.
+        // 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215), which is for local networks.
         if Array(bytes[0..<4]) == [0, 0x64, 0xFF, 0x9B] { return [last] }
         // 2002:a.b.c.d::/48 (RFC 3056)
         if bytes[0] == 0x20, bytes[1] == 0x02 { return [Array(bytes[2..<6])] }

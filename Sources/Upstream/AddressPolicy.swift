@@ -1,4 +1,4 @@
-// Which peers the daemon may connect to: no address of the local machine or network, in whatever
+// The peers that the daemon may connect to: no address of the local machine or network, in whatever
 // form it is written, unless that is allowed.
 import Glibc
 package import Posix
@@ -7,11 +7,11 @@ package import Posix
 ///
 /// `AddressClass` has the table of addresses and its sources.
 package struct AddressPolicy: Sendable, Hashable {
-    /// Lets loopback, private, link-local and shared addresses through.
+    /// Permits loopback, private, link-local and shared addresses.
     ///
     /// Cloud metadata and host services, multicast and the unspecified address stay refused.
     package var allowsPrivate: Bool
-    /// Hosts in ASCII, as `AbsoluteURL.asciiHost` gives them, that may have any address but those of
+    /// Hosts in ASCII, as in `AbsoluteURL.asciiHost`, that may have any address but those of
     /// metadata and host services, multicast and the unspecified one.
     package var allowedHosts: Set<String>
 
@@ -20,10 +20,10 @@ package struct AddressPolicy: Sendable, Hashable {
         self.allowedHosts = Set(allowedHosts.map { $0.lowercased() })
     }
 
-    /// Whether a connection to `address` may be used for `host`.
+    /// True if a connection to `address` may be used for `host`.
     ///
-    /// A metadata service is reached only where its very address was allowed: what a name stands for
-    /// is up to whoever answers for the name.
+    /// A metadata service is permitted only if its literal address was allowed: whoever controls a
+    /// name controls its addresses.
     package func permits(_ address: SocketAddress, host: String) -> Bool {
         let isNamed = allowedHosts.contains(host.lowercased())
         return switch AddressClass(of: address) {
@@ -33,10 +33,11 @@ package struct AddressPolicy: Sendable, Hashable {
         }
     }
 
-    /// Whether a proxy may be asked for `host`, whose address only the proxy will know.
+    /// True if a proxy may be asked for `host`, whose address only the proxy will know.
     ///
-    /// Refuses what shows by its spelling that it is private: addresses in any form that resolvers take,
-    /// and names that are not of the public name space. What a public name stands for is up to the proxy.
+    /// Rejects hosts that are private by their spelling: addresses in any form that resolvers
+    /// accept, and names outside the public name space. The addresses of a public name are up to
+    /// the proxy.
     package func permitsByName(_ host: String) -> Bool {
         var name = host.lowercased()
         if name.hasSuffix(".") { name.removeLast() }
@@ -47,10 +48,11 @@ package struct AddressPolicy: Sendable, Hashable {
         return !isPrivate || allowsPrivate || allowedHosts.contains(name)
     }
 
-    /// Whether a host is an address and no name.
+    /// True if a host is an address, not a name.
     static func isAddress(_ host: String) -> Bool { SocketAddress(host: host, port: 0) != nil }
 
-    /// The address that a host is written as: dotted, or in the forms of inet_aton(3), such as `127.1`.
+    /// Returns the address that a host spells: dotted, or in the forms of inet_aton(3), such as
+    /// `127.1`.
     private static func spelledAddress(_ name: String) -> SocketAddress? {
         if let address = SocketAddress(host: name, port: 0) { return address }
         var number = in_addr()
@@ -58,13 +60,13 @@ package struct AddressPolicy: Sendable, Hashable {
         return SocketAddress(bytes: withUnsafeBytes(of: number) { Array($0) }, port: 0)
     }
 
-    /// Special-use names (RFC 6761, 6762, 8375, ICANN's internal) and what home routers use.
+    /// Special-use names (RFC 6761, 6762, 8375, ICANN's internal), and names that home routers use.
     private static let privateSuffixes = [
         ".localhost", ".local", ".internal", ".home.arpa", ".localdomain", ".lan", ".home", ".corp",
         ".intranet", ".private",
     ]
 
-    /// Names by which cloud machines know their metadata services.
+    /// Names of metadata services in clouds.
     private static let metadataNames: Set<String> = [
         "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
         "instance-data.ec2.internal",

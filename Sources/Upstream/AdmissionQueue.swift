@@ -1,31 +1,32 @@
-// The semaphore with an express lane: decides which transfer may go to its origin now.
+// A semaphore with an express lane: decides which transfer may start now.
 //
-// Pure: it is told what waits, what ends and what is given up, and answers with actions.
+// Pure: reports of waiting, ended and cancelled transfers go in, actions come out.
 //
 //     enqueue ──▶ waiting ──next()──▶ admitted (holds a SlotToken) ──release──▶ gone
 //                    └──── cancel ──────────────────────────────────────────────▶ gone
 //
 // Rules:
-// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places beside
-//   the slots, and a slot as everybody does once those places are taken;
-// - what an origin holds on purpose, such as a blocking playlist reload, has places of its own and
-//   takes neither slots nor express places, nor any of what a host may have;
-// - a freed slot goes to the most urgent lane; inside a lane sessions take turns and a session's
-//   transfers go in the order they came;
-// - no host ever has more than `perHost` transfers, express included; those that wait for their
-//   host hold up nobody else;
-// - of prefetch and background transfers there are no more at once, in all and to one host, than
-//   `ahead` says, which whoever measures the link may change at any time;
-// - an express or playback transfer that finds no slot takes one from the newest background or
-//   prefetch transfer; one at a time, so that it never takes more than it needs.
+// - at most `slots` transfers hold a slot; express ones hold one of `expressCap` places besides the
+//   slots, or a slot like the others once those places are taken;
+// - requests that an origin holds on purpose, such as blocking playlist reloads, have separate
+//   places and count against neither slots nor express places nor the limit of a host;
+// - a freed slot goes to the most urgent lane; inside a lane sessions take turns, and the transfers
+//   of a session start in the order of arrival;
+// - no host ever has more than `perHost` transfers, express included; transfers that wait for their
+//   host do not block others;
+// - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
+//   the controller of concurrency may change at any time;
+// - an express or playback transfer that finds no slot preempts the newest background or prefetch
+//   transfer; one at a time, so that it never takes more than it needs.
 
-/// The right to be in flight; given back exactly once, a second time traps.
+/// The right to run a transfer; must be released exactly once, a second release traps.
 package struct SlotToken: Sendable, Hashable {
-    /// The transfer it was given to.
+    /// The transfer that holds it.
     package let id: UInt64
     fileprivate let serial: UInt64
 }
 
+/// Admits transfers by the rules at the head of this file.
 package struct AdmissionQueue {
     package struct Limits: Sendable {
         package var slots: Int
@@ -34,7 +35,7 @@ package struct AdmissionQueue {
         ///
         /// Default 512, one for each rendition of as many streams.
         package var heldCap = 512
-        /// 0: none.
+        /// The most transfers to one host; 0 for no limit.
         package var perHost: Int
         /// The most waiters, all lanes together.
         package var waiting: Int
@@ -47,13 +48,13 @@ package struct AdmissionQueue {
         }
     }
 
-    /// What waits.
+    /// A waiter.
     package struct Entry: Sendable {
         package let id: UInt64
         package var lane: Lane
         package let session: UInt64
         package let host: String
-        /// Whether the origin will hold it on purpose; such ones wait in the express lane.
+        /// True if the origin will hold it on purpose; such requests wait in the express lane.
         package var isHeld = false
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
@@ -65,9 +66,9 @@ package struct AdmissionQueue {
     }
 
     package enum Action: Sendable, Hashable {
-        /// The transfer goes out now and holds the token.
+        /// The transfer starts now and holds the token.
         case admit(SlotToken)
-        /// This transfer in flight has to end and give its token back.
+        /// This running transfer must end and release its token.
         case preempt(UInt64)
     }
 
@@ -91,11 +92,11 @@ package struct AdmissionQueue {
     package private(set) var slotsInUse = 0 {
         didSet { peakSlotsInUse = max(peakSlotsInUse, slotsInUse) }
     }
-    /// The transfers that no player waits for.
+    /// The share of transfers that no player waits for.
     private(set) var ahead = AheadShare()
-    /// The most slots that were ever held at once.
+    /// The highest number of slots ever in use.
     package private(set) var peakSlotsInUse = 0
-    /// Requests in flight that origins hold on purpose.
+    /// Running requests that origins hold on purpose.
     package private(set) var heldInUse = 0
     /// Express places in use.
     package private(set) var expressInUse = 0
@@ -105,7 +106,7 @@ package struct AdmissionQueue {
         self.limits = limits
     }
 
-    /// Transfers in flight, express included.
+    /// Running transfers, express included.
     package var inFlight: Int { holders.count }
     /// Waiters of all lanes.
     package var waiting: Int { waiters.count }
@@ -113,20 +114,20 @@ package struct AdmissionQueue {
     /// Waiters of one lane.
     package func waiting(in lane: Lane) -> Int { lanes[lane.rawValue].count }
 
-    /// Transfers in flight to a host, without those that it holds on purpose.
+    /// Running transfers to a host, without requests that it holds on purpose.
     package func inFlight(to host: String) -> Int { hostCounts[host] ?? 0 }
 
-    /// Entries kept for waiters, dead ones included; for tests of leaks.
+    /// Entries kept for waiters, removed ones included; for leak tests.
     package var footprint: Int { lanes.reduce(waiters.count) { $0 + $1.footprint } }
 }
 
-// MARK: - Coming and going
+// MARK: - Changes
 
 extension AdmissionQueue {
     /// Adds a waiter.
     ///
-    /// `isReturning` is true for one that was admitted before and comes back in the course of a
-    /// redirect: it goes first in its session, and the limit on waiters does not hold it.
+    /// `isReturning` is true for a transfer that was admitted before and returns after a redirect:
+    /// it goes first in its session, and the limit of waiters does not apply.
     ///
     /// - Returns: false, and nothing is added, when the queue is full.
     package mutating func enqueue(_ entry: Entry, isReturning: Bool = false) -> Bool {
@@ -138,15 +139,15 @@ extension AdmissionQueue {
         return true
     }
 
-    /// Removes a waiter at once; false if it does not wait.
+    /// Removes a waiter; returns false if it does not wait.
     package mutating func cancel(_ id: UInt64) -> Bool {
         guard let entry = waiters.removeValue(forKey: id) else { return false }
         return lanes[entry.lane.rawValue].remove(id)
     }
 
-    /// Moves a waiter, or a transfer in flight, to another lane.
+    /// Moves a waiter, or a running transfer, to another lane.
     ///
-    /// In flight this decides only whether its slot may be taken back.
+    /// For a running transfer, this only decides whether it may be preempted.
     package mutating func move(_ id: UInt64, to lane: Lane) {
         if var entry = waiters[id], entry.lane != lane {
             _ = lanes[entry.lane.rawValue].remove(id)
@@ -163,9 +164,9 @@ extension AdmissionQueue {
         }
     }
 
-    /// Takes a slot back from a transfer that ended, whatever the way.
+    /// Releases the slot of a transfer that ended, however it ended.
     ///
-    /// Traps on a token that was given back before.
+    /// Traps on a token that was released before.
     package mutating func release(_ token: SlotToken) {
         guard let holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("the slot of transfer \(token.id) was given back twice")
@@ -178,10 +179,10 @@ extension AdmissionQueue {
         if !holder.entry.isHeld { leave(holder.host) }
     }
 
-    /// Counts a transfer in flight to another host, to which it was redirected.
+    /// Counts a running transfer against the host that it was redirected to.
     ///
-    /// - Returns: false, and nothing changes, where that host has as many as it may; release the
-    ///   slot and enqueue again then.
+    /// - Returns: false, with no change, if that host has reached its limit; release the slot and
+    ///   enqueue again then.
     package mutating func redirect(_ token: SlotToken, to host: String) -> Bool {
         guard var holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
@@ -197,7 +198,7 @@ extension AdmissionQueue {
         return true
     }
 
-    /// Changes how many prefetch and background transfers may run; those in flight are left alone.
+    /// Changes the limits of prefetch and background transfers; running ones continue.
     package mutating func limitAhead(
         _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
     ) {
@@ -206,16 +207,16 @@ extension AdmissionQueue {
         ahead.hostLimits = hosts
     }
 
-    /// Changes the number of slots; transfers in flight are left alone.
+    /// Changes the number of slots; running transfers continue.
     package mutating func resize(slots: Int) {
         limits.slots = max(1, slots)
     }
 }
 
-// MARK: - Deciding
+// MARK: - Decisions
 
 extension AdmissionQueue {
-    /// What to do next; nil when nothing can be done.
+    /// Returns the next action; nil if there is none.
     ///
     /// Call until nil after every change.
     package mutating func next() -> Action? {
@@ -233,10 +234,10 @@ extension AdmissionQueue {
         return preemption()
     }
 
-    /// Admits a transfer that need not run and must keep nobody waiting: only where nobody waits, a
-    /// slot is left for a player, and the host has room, also by the limit measured for look-ahead.
+    /// Admits an optional transfer that must not delay others: only if nothing waits, a slot is
+    /// left for a player, and the host has room, also under the limit measured for look-ahead.
     ///
-    /// - Returns: nil, and nothing changes, where it may not run now.
+    /// - Returns: nil, with no change, if it may not run now.
     package mutating func admitAtOnce(_ entry: Entry) -> SlotToken? {
         var ahead = entry
         ahead.lane = .prefetch
@@ -249,7 +250,7 @@ extension AdmissionQueue {
 
     private mutating func take(from lane: Lane, isHeld: Bool = false) -> Entry? {
         guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
-        // Moved out for the call, since the closure reads the rest of this value.
+        // Swapped out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[lane.rawValue])
         let id = queue.take { id in
@@ -283,7 +284,7 @@ extension AdmissionQueue {
         }
     }
 
-    /// A transfer whose end would let an express or playback waiter go.
+    /// Returns the preemption of a transfer whose end lets an express or playback waiter start.
     private mutating func preemption() -> Action? {
         guard preempting == 0, preemptible > 0 else { return nil }
         for lane in [Lane.express, .playback] where lanes[lane.rawValue].count > 0 {
@@ -303,7 +304,7 @@ extension AdmissionQueue {
         return nil
     }
 
-    /// The least urgent and newest transfer whose end makes room for `entry`.
+    /// Returns the least urgent and newest transfer whose end makes room for `entry`.
     private func victim(for entry: Entry) -> UInt64? {
         let needsHost = !hasRoom(entry.host)
         let hasPlace =

@@ -2,19 +2,19 @@ import HTTP
 import Posix
 import Reactor
 
-/// How much of the slots those transfers may have that no player waits for, and what they have.
+/// The limits and use of slots by transfers that no player waits for.
 struct AheadShare: Sendable {
-    /// The most at once, all hosts together.
+    /// The limit over all hosts.
     var limit = Int.max
-    /// The most background ones of them.
+    /// The limit of background transfers among them.
     var backgroundLimit = Int.max
-    /// The most at once to single hosts; others have the limit of all.
+    /// The limits of single hosts; others have only the overall limit.
     var hostLimits: [String: Int] = [:]
     private(set) var inUse = 0
     private(set) var background = 0
     private(set) var byHost: [String: Int] = [:]
 
-    /// Whether one more of a lane may run.
+    /// True if one more transfer of a lane may run.
     func hasRoom(in lane: Lane) -> Bool {
         switch lane {
         case .express, .playback: true
@@ -23,13 +23,13 @@ struct AheadShare: Sendable {
         }
     }
 
-    /// Whether one more may run to the host of a waiter; those of players always may.
+    /// True if one more transfer may run to the host of a waiter; always true for players' lanes.
     func hasRoom(for entry: AdmissionQueue.Entry) -> Bool {
         guard entry.lane >= .prefetch, let limit = hostLimits[entry.host] else { return true }
         return (byHost[entry.host] ?? 0) < limit
     }
 
-    /// Notes that transfers began or ended; those of players do not count.
+    /// Counts started or ended transfers; those of players' lanes are ignored.
     mutating func count(_ lane: Lane, to host: String, by change: Int) {
         guard lane >= .prefetch else { return }
         inUse += change
@@ -39,24 +39,24 @@ struct AheadShare: Sendable {
     }
 }
 
-/// What a controller of concurrency wants to know of one host, since it last asked.
+/// Measurements of one host for the controller of concurrency, since the last call.
 package struct AheadFigures: Sendable, Hashable {
     /// Body bytes, those for players included.
     package var bytes: Int64 = 0
-    /// Transfers ahead of players that came to a good end.
+    /// Ahead transfers that succeeded.
     package var finished = 0
-    /// Those that broke, timed out or were turned away as too many.
+    /// Ahead transfers that failed on the link, timed out or were refused with 429 or 503.
     package var errors = 0
-    /// First bytes that came, and the seconds that they took together.
+    /// The number of response heads, and the total time until them in seconds.
     package var answers = 0
     package var answerSeconds = 0.0
-    /// Transfers ahead of players in flight at this moment.
+    /// Ahead transfers running now.
     package var inFlight = 0
 
     package init() {}
 }
 
-/// Measures while anything runs ahead of players.
+/// The measurements while ahead transfers run.
 struct AheadMeter {
     private(set) var hosts: [String: AheadFigures] = [:]
 
@@ -87,7 +87,7 @@ struct AheadMeter {
 }
 
 extension UpstreamError {
-    /// Whether fewer transfers at once might have spared it.
+    /// True if fewer concurrent transfers might have avoided the failure.
     fileprivate var isOfTheLink: Bool {
         switch kind {
         case .connect, .connectTimeout, .reset, .truncated, .firstByteTimeout, .stalled: true
@@ -97,14 +97,14 @@ extension UpstreamError {
 }
 
 extension UpstreamClient {
-    /// Notes what has come of a body in this round.
+    /// Counts the body bytes received in this round.
     func measureBytes(_ transfer: Transfer) {
         let count = transfer.bytesReceived - transfer.bytesMeasured
         transfer.bytesMeasured = transfer.bytesReceived
         if count > 0, aheadInFlight > 0 { meter.add(bytes: Int(count), from: transfer.host) }
     }
 
-    /// Notes how long a head took that has just come.
+    /// Measures the time until a head that was just received.
     func measureAnswer(_ transfer: Transfer) {
         guard transfer.lane >= .prefetch else { return }
         let seconds = (loop.now - transfer.hopStartedAt).inSeconds
@@ -113,10 +113,10 @@ extension UpstreamClient {
             answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)
     }
 
-    /// Changes how many prefetch and background transfers may run at once: in all, background ones of
-    /// them, and to single hosts.
+    /// Changes the limits of prefetch and background transfers: in all, of background ones among
+    /// them, and per host.
     ///
-    /// Those in flight are left alone; those that wait are admitted at the end of this round.
+    /// Running transfers continue; waiting ones are admitted at the end of this round.
     package func limitAhead(
         _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
     ) {
@@ -124,7 +124,7 @@ extension UpstreamClient {
         setNeedsSettle()
     }
 
-    /// Takes the slots of the newest background transfers back until so many are left.
+    /// Preempts the newest background transfers until `most` are left.
     package func preemptBackground(over most: Int) {
         let excess = queue.ahead.background - max(0, most)
         guard excess > 0 else { return }
@@ -135,13 +135,14 @@ extension UpstreamClient {
         }
     }
 
-    /// Prefetch and background transfers in flight.
+    /// The number of running prefetch and background transfers.
     package var aheadInFlight: Int { queue.ahead.inUse }
 
-    /// Prefetch and background transfers that wait for a slot.
+    /// The number of prefetch and background transfers that wait for a slot.
     package var aheadWaiting: Int { queue.waiting(in: .prefetch) + queue.waiting(in: .background) }
 
-    /// What was measured by host since the last call; those with transfers in flight are all there.
+    /// Returns the measurements by host since the last call; includes every host with running
+    /// transfers.
     package func takeAheadFigures() -> [String: AheadFigures] {
         var taken = meter.take()
         for (host, count) in queue.ahead.byHost {

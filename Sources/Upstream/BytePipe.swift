@@ -1,24 +1,24 @@
-// A bounded run of bytes from one thread to another: how bodies pass through that are not stored.
+// A bounded byte buffer between two threads, for bodies that are not stored.
 import Synchronization
 
-/// One writer and one taker, each on its own thread; neither ever blocks.
+/// A pipe with one writer and one reader, each on its own thread; neither ever blocks.
 ///
-/// The writer is told when it has filled the pipe and called back when there is room; the taker
-/// takes all there is and is called back when there is more. Callbacks run on the other side's
-/// thread, outside the lock: they send a job home and return.
+/// The writer learns when it has filled the pipe, and is called back when there is room; the reader
+/// takes all bytes at once, and is called back when there are more. Callbacks run on the other
+/// side's thread, outside the lock: they must only enqueue a job on their own thread.
 ///
-/// Life: filled and emptied in turn, until the writer ends it (whole or broken) or the taker closes
-/// it.
+/// Life cycle: filled and emptied in turn, until the writer ends it (whole or broken) or the reader
+/// closes it.
 package final class BytePipe: Sendable {
-    /// What a taker gets.
+    /// The result of a read.
     package enum Step: Sendable, Equatable {
         /// At least one byte.
         case bytes([UInt8])
         /// Nothing yet.
         case wait
-        /// All bytes were taken, and they are the whole.
+        /// All bytes were taken, and they are complete.
         case end
-        /// The writer could not go on; bytes before that have been taken.
+        /// The writer failed; bytes before that have been taken.
         case broken
     }
 
@@ -39,7 +39,7 @@ package final class BytePipe: Sendable {
     private let state = Mutex(State())
     private let capacity: Int
 
-    /// `capacity` is in bytes; one write may go over it.
+    /// `capacity` is in bytes; one write may exceed it.
     package init(capacity: Int = 1 << 16) {
         self.capacity = capacity
     }
@@ -48,10 +48,10 @@ package final class BytePipe: Sendable {
 
     /// Adds bytes.
     ///
-    /// - Returns: Whether there is room for more; where not, `whenRoom` is called once there is.
+    /// - Returns: Whether there is room for more; if not, `whenRoom` is called once there is.
     package func write(_ bytes: UnsafeRawBufferPointer, whenRoom: @escaping Callback) -> Bool {
         let (more, hasRoom) = state.withLock { state -> (Callback?, Bool) in
-            // Nobody takes them any more: what ends the writer is on its way.
+            // The reader is gone; the writer is about to be stopped.
             if state.isClosed || state.ending != nil { return (nil, true) }
             state.bytes.append(contentsOf: bytes)
             let hasRoom = state.bytes.count < capacity
@@ -62,12 +62,12 @@ package final class BytePipe: Sendable {
         return hasRoom
     }
 
-    /// Calls back once the taker first asks for bytes.
+    /// Sets a callback for when the reader first asks for bytes.
     package func whenWanted(_ call: @escaping Callback) {
         state.withLock { $0.whenRoom = call }
     }
 
-    /// Says that there is no more; nothing is called back after it.
+    /// Ends the pipe; there are no callbacks to the writer afterwards.
     package func end(isWhole: Bool) {
         let more = state.withLock { state -> Callback? in
             if state.ending == nil { state.ending = isWhole ? .whole : .broken }
@@ -77,9 +77,9 @@ package final class BytePipe: Sendable {
         more?()
     }
 
-    // MARK: Taker
+    // MARK: Reader
 
-    /// Takes all there is; after `wait`, `whenMore` is called once there is more.
+    /// Takes all available bytes; after `wait`, `whenMore` is called once there are more.
     package func take(whenMore: @escaping Callback) -> Step {
         let (room, step) = state.withLock { state -> (Callback?, Step) in
             if !state.bytes.isEmpty {
@@ -99,7 +99,7 @@ package final class BytePipe: Sendable {
         return step
     }
 
-    /// Lets go of everything: nothing more is taken.
+    /// Closes the pipe on the reader's side and drops its bytes.
     package func close() {
         let room = state.withLock { state -> Callback? in
             state.isClosed = true

@@ -1,4 +1,4 @@
-// One libcurl easy handle with its options by type, and what it keeps alive for libcurl.
+// One libcurl easy handle with typed options, and the memory that libcurl refers to.
 import CCurl
 import Glibc
 import HTTP
@@ -9,12 +9,12 @@ final class CurlEasy {
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var resolved: UnsafeMutablePointer<curl_slist>?
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-    /// What it was set up for last; nil where that was nothing that comes again.
+    /// The form of its last setup; nil if that cannot be reused.
     var form: Form?
-    /// Where its TLS sessions are kept; nil for with itself.
+    /// The shelf that it shares TLS sessions through; nil if it keeps them itself.
     private var sessions: TLSSessions.Shelf?
     private var usesSessions = false
-    /// The fields that its lines were made of; nil where there is more in them.
+    /// The fields that its field lines were made from; nil if the lines contain more.
     var writtenFields: Fields?
 
     /// Nil when libcurl is out of memory.
@@ -33,10 +33,10 @@ final class CurlEasy {
         errorText.deallocate()
     }
 
-    /// Back to the defaults, connections kept (curl_easy_reset(3)); not while a transfer runs.
+    /// Resets all options and keeps connections (curl_easy_reset(3)); not while a transfer runs.
     func reset() {
         curl_easy_reset(handle)
-        // The reset takes back how many sessions there may be, though not where they are.
+        // The reset drops the session limit, but not the share.
         usesSessions = false
         curl_slist_free_all(lines)
         lines = nil
@@ -48,19 +48,19 @@ final class CurlEasy {
         set(CURLOPT_ERRORBUFFER, pointer: errorText)
     }
 
-    /// Keeps TLS sessions where other handles find them; not while a transfer runs.
+    /// Shares TLS sessions with other handles; not while a transfer runs.
     func keepSessions(in shelf: TLSSessions.Shelf?) {
         guard let shelf, !usesSessions || shelf !== sessions else { return }
         set(CURLOPT_SHARE, pointer: shelf.handle)
-        // The former one may go once libcurl has let go of it.
+        // The former shelf may be freed only after libcurl has released it.
         sessions = shelf
         usesSessions = true
     }
 
-    /// Forgets what libcurl said about an earlier transfer.
+    /// Clears libcurl's message about an earlier transfer.
     func clearFailure() { errorText[0] = 0 }
 
-    /// What libcurl said about the last failure; may name hosts and addresses.
+    /// libcurl's message about the last failure; may name hosts and addresses.
     var failureText: String { String(cString: errorText) }
 
     // MARK: Options
@@ -79,7 +79,7 @@ final class CurlEasy {
         require(option, sluice_curl_set_string(handle, option, value))
     }
 
-    /// Sets a string to none at all, where the default is one.
+    /// Sets a string option to null, if it has a default string.
     func clear(_ option: CURLoption) {
         require(option, sluice_curl_set_string(handle, option, nil))
     }
@@ -95,17 +95,17 @@ final class CurlEasy {
         bytes.withUnsafeMutableBytes { set(CURLOPT_COPYPOSTFIELDS, pointer: $0.baseAddress) }
     }
 
-    /// The request's field lines, without line ends or zero bytes, in place of former ones.
+    /// Sets the request's field lines, without line ends or zero bytes, replacing former ones.
     func setFieldLines(_ texts: [[UInt8]]) {
         let former = lines
         lines = nil
-        // Not before libcurl has the new ones.
+        // Freed only after libcurl has the new ones.
         defer { curl_slist_free_all(former) }
         for text in texts { Self.append(text, to: &lines) }
         require(CURLOPT_HTTPHEADER, sluice_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
     }
 
-    /// Fixed addresses, `host:port:address`.
+    /// Sets fixed addresses, `host:port:address`.
     func setResolved(_ texts: [String]) {
         guard !texts.isEmpty else { return }
         for text in texts { Self.append(Array(text.utf8), to: &resolved) }
@@ -122,16 +122,17 @@ final class CurlEasy {
         list = longer
     }
 
-    /// The size of one read.
+    /// Sets the size of one read.
     ///
-    /// A handle whose last transfer failed may still hold its buffer; it then keeps that one and
-    /// reads what libcurl reads by default.
+    /// A handle whose last transfer failed may still hold its buffer; it then keeps that buffer and
+    /// its size.
     func setReceiveBuffer(_ bytes: Int) {
         let code = sluice_curl_set_long(handle, CURLOPT_BUFFERSIZE, bytes)
         if code != CURLE_BAD_FUNCTION_ARGUMENT { require(CURLOPT_BUFFERSIZE, code) }
     }
 
-    /// A refused option is a fault of this program or a libcurl built without what we need.
+    /// Traps if an option is rejected: a bug of this program, or a libcurl built without a needed
+    /// feature.
     private func require(_ option: CURLoption, _ code: CURLcode) {
         precondition(
             code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")

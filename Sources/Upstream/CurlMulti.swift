@@ -1,28 +1,29 @@
-// One libcurl multi handle driven by our loop: its sockets in our epoll, its time as one timer.
+// One libcurl multi handle driven by the event loop: its sockets in the loop's epoll, its timeout
+// as one timer.
 import CCurl
 import DequeModule
 import Glibc
 import Posix
 import Reactor
 
-/// Told what a multi handle brings about.
+/// The callbacks of a multi handle.
 protocol CurlMultiOwner: AnyObject {
     /// libcurl is about to run callbacks, or has run them.
     func curlWillRun()
-    /// Called after each run, outside libcurl, with the transfers that ended.
+    /// Called after each run, outside libcurl, with the transfers that have ended.
     func curlDidRun(ended: [CurlMulti.Ended])
-    /// The bytes that have come of a body whose transfer has its socket for itself, once these are
-    /// so many that nobody waits for the next ones as for a head; else nil.
+    /// Returns the received bytes of a body whose transfer does not share its connection, once
+    /// there are enough that the next ones can wait, unlike a head; otherwise nil.
     func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64?
-    /// Some bodies have been let in at the end of a round.
+    /// Some bodies were read at the end of a round.
     func curlDidTakeBulk()
 }
 
 /// Owns the handle and its connections (libcurl-multi(3), curl_multi_socket_action(3)).
 ///
-/// Sockets that have only more of a body to give wait for the end of the round, and are then served
-/// for a moment at a time: a new request, and a head that a player waits for, never stand behind
-/// more than that, however many bodies come in.
+/// Sockets with nothing but more of a body wait for the end of the round, and are then read in
+/// limited turns: a new request, and a head that a player waits for, are never delayed by more than
+/// one turn, however many bodies arrive.
 final class CurlMulti {
     struct Ended {
         let handle: UnsafeMutableRawPointer
@@ -34,18 +35,18 @@ final class CurlMulti {
     private weak var owner: (any CurlMultiOwner)?
     private var watches: [CInt: SocketWatch] = [:]
     private var timer: TimerID?
-    /// Sockets with bodies, in the order in which they were found ready.
+    /// Sockets with body bytes, in the order in which they became ready.
     private var bulk: Deque<SocketWatch> = []
     private var willTakeBulk = false
-    /// After so many bytes there is probably more in the socket.
+    /// After a read of this many bytes the socket probably has more.
     private let fullRead: Int64
-    /// What one socket gives in its turn.
+    /// The most bytes that one socket is read in its turn.
     private static let mostInARow: Int64 = 256 << 10
 
-    /// How long bodies are let in before anything else has its turn.
+    /// How long bodies are read before other events are handled.
     private static let turn = Interval(nanoseconds: 500_000)
 
-    /// `curl_global_init` is not safe beside other threads, hence once and lazily.
+    /// `curl_global_init` is not safe beside other threads, so it is called once, lazily.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
 
     /// Nil when libcurl cannot start.
@@ -63,7 +64,7 @@ final class CurlMulti {
     }
 
     deinit {
-        // The callbacks must not see a half-gone object.
+        // The callbacks must not see a partly destroyed object.
         set(CURLMOPT_SOCKETFUNCTION, 0)
         set(CURLMOPT_TIMERFUNCTION, 0)
         if let timer { loop.cancel(timer) }
@@ -75,10 +76,10 @@ final class CurlMulti {
         _ = sluice_curl_multi_set_long(handle, option, value)
     }
 
-    /// Sets how many connections are kept for reuse.
+    /// Sets how many idle connections are kept for reuse.
     func keepIdle(_ count: Int) { set(CURLMOPT_MAXCONNECTS, count) }
 
-    /// Hands a transfer over; it begins in the next round.
+    /// Adds a transfer; it begins in the next round.
     func add(_ easy: CurlEasy) {
         owner?.curlWillRun()
         let code = curl_multi_add_handle(handle, easy.handle)
@@ -86,14 +87,15 @@ final class CurlMulti {
         owner?.curlDidRun(ended: [])
     }
 
-    /// Takes a transfer back, closing its connection where it cannot be used any more.
+    /// Removes a transfer, closing its connection if that is not reusable.
     func remove(_ easy: CurlEasy) {
         owner?.curlWillRun()
         curl_multi_remove_handle(handle, easy.handle)
         owner?.curlDidRun(ended: [])
     }
 
-    /// Says what is paused (curl_easy_pause(3)); kept bytes are delivered from inside this call.
+    /// Sets what is paused (curl_easy_pause(3)); buffered bytes are delivered from inside this
+    /// call.
     func pause(_ easy: CurlEasy, receiving: Bool, sending: Bool) {
         owner?.curlWillRun()
         // CURLPAUSE_RECV and CURLPAUSE_SEND
@@ -101,7 +103,7 @@ final class CurlMulti {
         owner?.curlDidRun(ended: [])
     }
 
-    /// Lets libcurl work on a socket, or on its time when `socket` is -1 (CURL_SOCKET_TIMEOUT).
+    /// Lets libcurl act on a socket, or on its timeout if `socket` is -1 (CURL_SOCKET_TIMEOUT).
     fileprivate func act(on socket: CInt, events: CInt) {
         owner?.curlWillRun()
         var running: CInt = 0
@@ -117,7 +119,7 @@ final class CurlMulti {
         owner?.curlDidRun(ended: ended)
     }
 
-    /// Whether a ready socket is put off to the end of the round.
+    /// True if a ready socket is deferred to the end of the round.
     fileprivate func putsOff(_ watch: SocketWatch) -> Bool {
         guard let easy = watch.easy, owner?.bulkBytes(of: easy) != nil else { return false }
         bulk.append(watch)
@@ -142,8 +144,8 @@ final class CurlMulti {
         if !bulk.isEmpty { setNeedsBulk() }
     }
 
-    /// Reads again while reads are full ones, a few times: what is written and woken for at once
-    /// costs less in larger pieces.
+    /// Reads again, a few times, while reads fill the buffer: writing and waking readers costs less
+    /// in larger pieces.
     private func take(_ watch: SocketWatch) {
         guard let start = watch.easy.flatMap({ owner?.bulkBytes(of: $0) }) else {
             return watch.act()
@@ -178,7 +180,7 @@ final class CurlMulti {
         watches.removeValue(forKey: socket)?.end(on: loop)
         let watch = SocketWatch(socket: socket, multi: self)
         watch.easy = easy
-        // A socket that cannot be watched makes no progress; its transfer ends by its time limits.
+        // A socket that cannot be watched makes no progress; its transfer ends by a timeout.
         if watch.begin(for: interest, on: loop) { watches[socket] = watch }
     }
 
@@ -187,14 +189,14 @@ final class CurlMulti {
     }
 }
 
-/// One socket of libcurl's in our epoll.
+/// One of libcurl's sockets in the loop's epoll.
 private final class SocketWatch: ReadinessHandler {
     private let socket: CInt
     private weak var multi: CurlMulti?
     private var registration: Registration?
     /// The transfer that it was last watched for.
     var easy: UnsafeMutableRawPointer?
-    /// What libcurl has not been told yet.
+    /// Events that libcurl was not told of yet.
     private var events: CInt = 0
     private var isPutOff = false
 
@@ -208,7 +210,8 @@ private final class SocketWatch: ReadinessHandler {
         return registration != nil
     }
 
-    /// False where the number now means another socket, which has to be watched anew.
+    /// Updates the registration; returns false if the descriptor now belongs to another socket,
+    /// which must be watched anew.
     func update(for interest: Readiness, on loop: EventLoop) -> Bool {
         guard let registration else { return false }
         do throws(SystemError) {
@@ -233,9 +236,9 @@ private final class SocketWatch: ReadinessHandler {
         if !isPutOff { act() }
     }
 
-    /// Lets libcurl work on it, unless it is not watched any more.
+    /// Lets libcurl act on the socket, unless it is not watched any more.
     ///
-    /// `again` says that there is probably more to read.
+    /// `again` means that there is probably more to read.
     func act(again: Bool = false) {
         let found = again ? events | 1 : events
         events = 0

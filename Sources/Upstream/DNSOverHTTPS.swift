@@ -2,17 +2,17 @@ import CCurl
 import Glibc
 import Posix
 
-// Name lookups over HTTPS (RFC 8484). libcurl answers a failed lookup with one code, whoever failed; what
-// happened stands in its verbose messages only.
+// Name lookups over HTTPS (RFC 8484). libcurl reports every failed lookup with the same code; only
+// its verbose messages tell what failed.
 
-/// What libcurl said of a lookup over HTTPS that failed.
+/// The cause of a failed lookup over HTTPS, from libcurl's messages.
 enum LookupFault: Sendable, Hashable {
-    /// The server could not be reached, or its answer was none; holds the reason.
+    /// The server was unreachable, or its response was invalid; contains the reason.
     case server(String)
-    /// The server answered that it has no address.
+    /// The server responded that the name has no address.
     case noAddress
 
-    /// Reads a verbose message; nil for those that tell of nothing like it.
+    /// Parses a verbose message; nil for unrelated ones.
     init?(message: String) {
         let request = "DoH request "
         if message.hasPrefix(request) {
@@ -38,7 +38,7 @@ extension Transfer {
         lookupFault = fault
     }
 
-    /// The failure of a lookup, which says who failed.
+    /// Returns the failure of a lookup, which says what failed.
     func lookupFailure() -> UpstreamError {
         guard client?.configuration.dohURL != nil else {
             return UpstreamError(.resolve, host: host)
@@ -56,17 +56,17 @@ extension Transfer {
 }
 
 extension CurlEasy {
-    /// Where libcurl writes what it says of its own requests to the server.
+    /// The file that receives libcurl's messages about its own requests to the server.
     private nonisolated(unsafe) static let nowhere = fopen("/dev/null", "we")
 
-    /// Has names looked up by a server.
+    /// Makes libcurl look names up at a DNS server over HTTPS.
     func lookUp(overHTTPS url: String) {
         guard let nowhere = Self.nowhere else { return }
         set(CURLOPT_DOH_URL, url)
         set(CURLOPT_STDERR, pointer: UnsafeMutableRawPointer(nowhere))
     }
 
-    /// Listens to what libcurl says of the lookup, until the connection stands.
+    /// Receives libcurl's messages about the lookup, until the connection is established.
     func listenToLookup(of transfer: Transfer) {
         sluice_curl_set_debug(handle, verboseMessage, Unmanaged.passUnretained(transfer).toOpaque())
         set(CURLOPT_VERBOSE, flag: true)

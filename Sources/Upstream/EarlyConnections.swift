@@ -1,4 +1,4 @@
-// Connections that are opened before anything is asked for over them.
+// Connections that are opened before any request needs them.
 import CCurl
 import COpenSSL
 import HTTP
@@ -6,38 +6,39 @@ package import Posix
 import Reactor
 package import URISyntax
 
-/// What became of early connections.
+/// The result of an early connection.
 package enum EarlyConnectionResult: String, Sendable, Hashable, CaseIterable {
     /// A connection was opened.
     case opened
-    /// An idle or shared connection was there.
+    /// An idle or shared connection existed.
     case present
     /// The name, the connection or TLS failed.
     case failed
-    /// No slot, or no room at the host.
+    /// No slot was free, or the host had no room.
     case skipped
 }
 
 /// The state of early connections of one client; bounded.
 struct EarlyConnections {
-    /// How often each result occurred, by its place in `allCases`.
+    /// How often each result occurred, by its index in `allCases`.
     private(set) var counts = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
     /// False once libcurl has sent a request although it must not.
     var isPossible = true
-    /// Until when an origin is left alone.
+    /// Until when no early connection to an origin is tried.
     private var pauses: [Origin: Monotonic] = [:]
-    /// When the connections that no request has used were opened, by their local port.
+    /// When the connections that have not carried a request were opened, by their local port.
     private var unused: [UInt16: Monotonic] = [:]
 
-    /// Between two tries at an origin, as long as the connection may be expected to be there.
+    /// The time between two attempts at an origin: as long as the connection is expected to stay
+    /// open.
     private static let pause = Interval.seconds(5 as Int64)
     private static let pauseAfterFailure = Interval.seconds(30 as Int64)
     /// The most origins, and the most connections, that are remembered.
     private static let most = 256
     /// An older connection is not used.
     ///
-    /// Some servers answer a connection without a request with 408, which would be taken for the answer
-    /// to the first request. The shortest limits in use are 5 seconds.
+    /// Some servers answer a connection without a request with 408, which would be taken for the
+    /// response to the first request. The shortest limits in use are 5 seconds.
     private static let longestUnused = Interval.seconds(4 as Int64)
 
     mutating func note(_ result: EarlyConnectionResult, at origin: Origin, now: Monotonic) {
@@ -47,7 +48,7 @@ struct EarlyConnections {
         if result == .failed { pauses[origin] = now + Self.pauseAfterFailure }
     }
 
-    /// Whether an origin may be tried now; if so, it is left alone for a while.
+    /// Returns whether an early connection to an origin may be tried now; if so, starts its pause.
     mutating func begin(_ origin: Origin, now: Monotonic) -> Bool {
         guard isPossible else { return false }
         if let until = pauses[origin], until > now { return false }
@@ -57,13 +58,13 @@ struct EarlyConnections {
         return true
     }
 
-    /// Remembers a connection that was opened.
+    /// Records a connection that was opened.
     mutating func opened(localPort: UInt16, now: Monotonic) {
         if unused.count >= Self.most { unused.removeAll() }
         unused[localPort] = now
     }
 
-    /// Whether a connection has waited too long for its first request.
+    /// Returns whether a connection has waited too long for its first request.
     mutating func isTooOld(localPort: UInt16, now: Monotonic) -> Bool {
         guard !unused.isEmpty, let opened = unused.removeValue(forKey: localPort) else {
             return false
@@ -73,10 +74,10 @@ struct EarlyConnections {
 }
 
 extension UpstreamClient {
-    /// Opens a connection to an origin, unless one is idle there, and sends no request.
+    /// Opens a connection to an origin, unless an idle one exists, and sends no request.
     ///
-    /// It takes a slot while it is being opened, and is given up where none is to spare. A transfer to
-    /// the same origin waits for it for a moment instead of opening another one.
+    /// It holds a slot while it is being opened, and is skipped if none can be spared. A transfer
+    /// to the same origin waits for it briefly instead of opening another connection.
     package func connectEarly(to origin: Origin, timeout: Interval) {
         guard !isShutDown, depth == 0, scoutings[origin] == nil,
             early.begin(origin, now: loop.now), let root = try? AbsoluteURL("\(origin)/")
@@ -98,14 +99,15 @@ extension UpstreamClient {
         begin(transfer)
     }
 
-    /// The connection stands; inside libcurl, before it writes the request.
+    /// Records an established connection; called inside libcurl, before it writes the request.
     func connected(_ transfer: Transfer, localPort: UInt16) {
         transfer.noteHandshake()
         transfer.hasConnected = true
         let origin = transfer.origin
         if transfer.isNewConnection {
             early.opened(localPort: localPort, now: loop.now)
-            // What a TLS connection has to read may be tickets; what a plain one has is nobody's answer.
+            // Input on a TLS connection may be session tickets; input on a plain one is an
+            // unrequested response.
             if origin.scheme == .http { _ = sockets.isSpoilt(localPort: localPort) }
         }
         if let isHTTP2 = transfer.easy?.hasNegotiatedHTTP2 {
@@ -114,14 +116,15 @@ extension UpstreamClient {
         endScouting(by: transfer)
     }
 
-    /// An answer to a transfer that must not have sent anything: this libcurl cannot connect only.
+    /// Handles a response to a transfer that must not have sent anything: this libcurl sends
+    /// requests regardless.
     func answeredUnasked(_ transfer: Transfer) {
         early.isPossible = false
         fail(transfer, UpstreamError(.protocolError, host: transfer.host))
     }
 }
 
-/// Counts what becomes of an early connection.
+/// Counts the result of an early connection.
 private final class EarlyConnectionDelegate: TransferDelegate {
     private weak var client: UpstreamClient?
 
@@ -144,10 +147,10 @@ private final class EarlyConnectionDelegate: TransferDelegate {
 }
 
 extension Transfer {
-    /// Whether libcurl opened a connection for this hop.
+    /// True if libcurl opened a connection for this hop.
     var isNewConnection: Bool { easy.map { $0.long(CURLINFO_NUM_CONNECTS) > 0 } ?? false }
 
-    /// What the end of a transfer means that sends no request.
+    /// Returns the result of a transfer that sends no request.
     func resultOfConnecting(_ code: CURLcode) -> TransferResult {
         guard hasConnected, code == CURLE_BAD_FUNCTION_ARGUMENT else {
             return .failure(error(for: code))
@@ -159,18 +162,19 @@ extension Transfer {
 }
 
 extension CurlEasy {
-    /// Lets libcurl open a connection and write no request.
+    /// Makes libcurl open a connection without writing a request.
     ///
-    /// A date that no calendar has cannot be written as If-Modified-Since: libcurl gives the request up
-    /// when the connection stands, before the first byte, and keeps the connection. Connections of
-    /// CURLOPT_CONNECT_ONLY are not reused, and aborting in CURLOPT_PREREQFUNCTION closes those of
-    /// HTTP/1.1. If a later libcurl wrote the request nevertheless, it would be a HEAD for the root.
+    /// A date that no calendar has cannot be written as If-Modified-Since: libcurl aborts the
+    /// request once the connection is established, before the first byte, and keeps the connection.
+    /// Connections of CURLOPT_CONNECT_ONLY are not reused, and aborting in CURLOPT_PREREQFUNCTION
+    /// closes those of HTTP/1.1. If a later libcurl wrote the request nevertheless, it would be a
+    /// HEAD for the root.
     func sendNothing() {
         set(CURLOPT_TIMECONDITION, Int(CURL_TIMECOND_IFMODSINCE.rawValue))
         set(CURLOPT_TIMEVALUE_LARGE, large: .max)
     }
 
-    /// Whether TLS agreed on HTTP/2 (RFC 7301); nil where that cannot be known.
+    /// Whether TLS negotiated HTTP/2 (RFC 7301); nil if unknown.
     ///
     /// Only while the connection belongs to the handle: CURLINFO_TLS_SSL_PTR(3).
     var hasNegotiatedHTTP2: Bool? {

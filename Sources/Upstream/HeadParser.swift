@@ -1,41 +1,41 @@
-// Gathers the lines that libcurl hands over into response heads.
+// Collects the lines from libcurl into response heads.
 import HTTP
 import Numbers
 import URISyntax
 
-/// One head after another: interim ones, redirects, the final one; then trailers, left out.
+/// Parses one head after another: interim ones, redirects, the final one; trailers are dropped.
 ///
-/// Strict where two readers could disagree about where the body ends (RFC 9112 section 6.3): what
-/// libcurl makes of the framing and what is told downstream are the same.
+/// Strict where two parsers could disagree about the end of the body (RFC 9112 section 6.3), so
+/// that libcurl and downstream recipients frame it in the same way.
 struct HeadParser {
     private(set) var status = HTTPStatus(rawValue: 0)
     private(set) var version = HTTPVersion.http11
     private(set) var fields = Fields()
-    /// Whether the body has the chunked transfer coding.
+    /// True if the body has the chunked transfer coding.
     private(set) var isChunked = false
-    /// Bytes of the present head.
+    /// Bytes of the current head.
     private(set) var size = 0
-    /// A field line that the next line may go on.
+    /// A field line that the next line may continue.
     private var open: ArraySlice<UInt8> = []
     private var isMalformed = false
 
     enum Event: Hashable {
         case more
-        /// The empty line after a head came.
+        /// The empty line after a head was received.
         case complete
-        /// The status line is none, or the framing is ambiguous.
+        /// The status line is invalid, or the framing is ambiguous.
         case malformed
     }
 
-    /// Takes one line with its line end.
+    /// Parses one line with its line end.
     ///
-    /// Lines that are no well-formed field are left out, so that nothing an origin sends can forge
-    /// one downstream.
+    /// Lines that are not well-formed fields are dropped, so that an origin cannot forge one
+    /// downstream.
     mutating func take(_ line: ArraySlice<UInt8>) -> Event {
         size += line.count
         if line.first == 0x48, line.starts(with: "HTTP/".utf8) {
             fields = Fields()
-            // Enough for most heads, so that it does not grow line by line.
+            // Enough for most heads, so that the arrays do not grow line by line.
             fields.reserve(lines: 16, bytes: 512)
             open = []
             isChunked = false
@@ -53,13 +53,13 @@ struct HeadParser {
             closeField()
             let line = Self.withoutLineEnd(line)
             open = Self.withoutBlanksBeforeColon(line)
-            // libcurl does not know such a name, so it would not frame by the field.
+            // libcurl does not recognise such a name, so it would not frame the body by it.
             if open.count != line.count, isFraming { isMalformed = true }
         }
         return .more
     }
 
-    /// Goes on with the field of the line before (RFC 9112 section 5.2): the fold becomes a space.
+    /// Continues the field of the line before (RFC 9112 section 5.2): the fold becomes a space.
     private mutating func fold(_ line: ArraySlice<UInt8>) {
         guard !open.isEmpty else { return }
         if isFraming { isMalformed = true }
@@ -72,7 +72,7 @@ struct HeadParser {
         open = []
     }
 
-    /// Whether the open field is one that frames the body.
+    /// True if the open field determines the framing of the body.
     private var isFraming: Bool {
         let name = open.prefix { $0 != 0x3A }
         return ["content-length", "transfer-encoding"].contains {
@@ -81,14 +81,14 @@ struct HeadParser {
     }
 
     private static func withoutLineEnd(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        // By index: to take bytes off a slice goes through generic code.
+        // By index: removing bytes from a slice runs generic code.
         var end = line.endIndex
         if end > line.startIndex, line[end - 1] == 0x0A { end -= 1 }
         if end > line.startIndex, line[end - 1] == 0x0D { end -= 1 }
         return line[line.startIndex..<end]
     }
 
-    /// A proxy removes white space between name and colon (RFC 9112 section 5.1).
+    /// Removes white space between name and colon, as a proxy must (RFC 9112 section 5.1).
     private static func withoutBlanksBeforeColon(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard let colon = line.firstIndex(of: 0x3A), colon > line.startIndex,
             line[colon - 1] == 0x20 || line[colon - 1] == 0x09
@@ -100,23 +100,24 @@ struct HeadParser {
 
     // MARK: Framing
 
-    /// False where the head contradicts itself about the body's end.
+    /// Returns false if the head is contradictory about the end of the body.
     private mutating func checkFraming() -> Bool {
         guard version.major < 2 else { return unifyLengths() }
         if fields.contains(.transferEncoding) {
-            // HTTP/1.0 has none (RFC 9112 section 6.1).
+            // HTTP/1.0 has no transfer codings (RFC 9112 section 6.1).
             guard version >= .http11 else { return false }
             let codings = fields.listMembers(.transferEncoding).map { ASCII.lowercased($0) }
             guard !codings.isEmpty, !codings.dropLast().contains("chunked") else { return false }
             isChunked = codings.last == "chunked"
-            // The coding overrides a length, which must not be told to anybody.
+            // The coding overrides Content-Length, which must not be forwarded.
             fields.remove(.contentLength)
             return true
         }
         return unifyLengths()
     }
 
-    /// Equal lengths become one; others contradict each other, and none is above 2^53 - 1.
+    /// Merges equal Content-Length values; returns false if they differ, are malformed or exceed
+    /// 2^53 - 1.
     private mutating func unifyLengths() -> Bool {
         guard fields.contains(.contentLength) else { return true }
         if fields.count(of: .contentLength) == 1, let length = fields.valueBytes(.contentLength),

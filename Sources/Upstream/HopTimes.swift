@@ -1,9 +1,9 @@
-// What one request to one origin took: pure values, made from libcurl's marks.
+// The times of one request to one origin: pure values, made from libcurl's marks.
 package import HTTP
 import Numbers
 package import Posix
 
-/// A part of the time that a request to an origin takes.
+/// A phase of a request to an origin.
 package enum TransferPhase: Int, Sendable, CaseIterable {
     /// Waiting until the request may be sent: for a slot, or for another request's handshake.
     case slot
@@ -18,12 +18,12 @@ package enum TransferPhase: Int, Sendable, CaseIterable {
     /// From the first byte of the response to its last one.
     case lastByte
 
-    /// Made once: every request goes through them.
+    /// A stored array, since every request iterates over it.
     package static let allCases: [TransferPhase] = [
         .slot, .name, .connect, .tls, .firstByte, .lastByte,
     ]
 
-    /// Those that end before a request is sent, without the wait for a slot.
+    /// The phases before a request is sent, without the wait for a slot.
     static let ofConnecting: [TransferPhase] = [.name, .connect, .tls]
 
     /// The name in logs, JSON and metrics.
@@ -39,11 +39,12 @@ package enum TransferPhase: Int, Sendable, CaseIterable {
     }
 }
 
-/// The times and the connection of one request of a transfer; a redirect is followed by another one.
+/// The times and the connection of one request of a transfer; a redirect is followed by another
+/// one.
 ///
 /// Times are in microseconds, up to an hour; a phase that did not happen has none.
 package struct HopTimes: Sendable, Hashable {
-    /// The connection that a request went out on.
+    /// The kind of connection that carried a request.
     package enum Connection: String, Sendable, Hashable {
         case new, reused
     }
@@ -53,7 +54,7 @@ package struct HopTimes: Sendable, Hashable {
         case full, resumed
     }
 
-    /// The longest time that is told apart, in microseconds.
+    /// The longest time that can be represented, in microseconds.
     package static let longest: UInt32 = 3_600_000_000
     private static let absent = UInt32.max
 
@@ -63,16 +64,16 @@ package struct HopTimes: Sendable, Hashable {
     package var address: SocketAddress?
     /// The version of the response; nil without one.
     package var version: HTTPVersion?
-    /// Nil where no request went out.
+    /// Nil if no request was sent.
     package var connection: Connection?
     /// Nil on a reused connection and without TLS.
     package var handshake: Handshake?
-    /// How often the request went out: libcurl repeats it once if a kept connection had ended.
+    /// How often the request was sent: libcurl repeats it once if a kept connection was closed.
     package var tries = 0
 
     package init() {}
 
-    /// The time of a phase in microseconds; nil where it did not happen.
+    /// The time of a phase in microseconds; nil if it did not happen.
     package subscript(phase: TransferPhase) -> UInt32? {
         get {
             let value = values[phase.rawValue]
@@ -83,15 +84,15 @@ package struct HopTimes: Sendable, Hashable {
 }
 
 extension HopTimes {
-    /// What libcurl says of a request: microseconds since it was handed over, each including the ones
-    /// before it, and 0 for what has not happened (curl_easy_getinfo(3)).
+    /// libcurl's marks of a request: microseconds since it was added, cumulative, and 0 for what
+    /// has not happened (curl_easy_getinfo(3)).
     package struct Marks: Sendable {
-        /// From the wish to the handing over.
+        /// From the request to its start in libcurl.
         package var slot: Int64 = 0
         package var name: Int64 = 0
         package var connect: Int64 = 0
         package var tls: Int64 = 0
-        /// The request was about to be sent.
+        /// When the request was about to be sent.
         package var sending: Int64 = 0
         package var firstByte: Int64 = 0
         package var end: Int64 = 0
@@ -101,7 +102,7 @@ extension HopTimes {
 
     /// Sets the phases up to the first byte.
     ///
-    /// On a reused connection libcurl gives marks for what it did not do: they are left out.
+    /// On a reused connection libcurl reports marks of phases that it skipped: they are ignored.
     package mutating func take(_ marks: Marks, isNew: Bool) {
         self[.slot] = Self.bounded(marks.slot)
         if isNew {

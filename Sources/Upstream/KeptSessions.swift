@@ -5,11 +5,12 @@ import URISyntax
 
 /// TLS sessions with origins that outlive the daemon; used on the upstream loop.
 ///
-/// libcurl 7.88 hands no session out (curl_easy_ssls_export(3) came with 8.12). OpenSSL does: its context
-/// of each connection says when the origin sends a ticket, and takes one before the handshake. A context
-/// knows the origin that it was made for, since a connection outlives the transfer that opened it.
+/// libcurl 7.88 cannot export sessions (curl_easy_ssls_export(3) came with 8.12), but OpenSSL can:
+/// the context of each connection reports tickets from the origin, and accepts one before the
+/// handshake. A context stores the origin that it was made for, since a connection outlives the
+/// transfer that opened it.
 package final class KeptSessions {
-    /// What goes with the context of one connection.
+    /// The data attached to the context of one connection.
     fileprivate final class Connection {
         let origin: Origin
         let kept: KeptSessions
@@ -29,19 +30,19 @@ package final class KeptSessions {
     /// The most bytes of the file.
     package static let mostText = SessionFile.mostText
 
-    /// Whether there was a text of another format.
+    /// True if the text had another format.
     package let isUnreadable: Bool
     private var file: SessionFile
     private let loop: EventLoop
     private let save: @Sendable (String) -> Void
     private var timer: TimerID?
 
-    /// Between a new session and its way to the disk.
+    /// The delay between a new session and writing the file.
     private static let pause = Interval.seconds(2 as Int64)
 
     /// - Parameters:
     ///   - loop: the upstream loop.
-    ///   - text: of the file; nil for none.
+    ///   - text: the text of the file; nil for none.
     ///   - trust: the file of trusted certificates; nil for the system's.
     ///   - save: replaces the file; must not block.
     package init(
@@ -57,7 +58,7 @@ package final class KeptSessions {
 
     private static func now(_ loop: EventLoop) -> Int64 { loop.wallNow.seconds }
 
-    /// Writes what is not written yet; blocks on the disk as far as `save` does.
+    /// Writes pending changes; blocks on the disk as far as `save` does.
     func flush() {
         guard let timer else { return }
         loop.cancel(timer)
@@ -83,7 +84,7 @@ package final class KeptSessions {
         }
     }
 
-    /// The session of an origin; the caller frees it.
+    /// Returns the session of an origin; the caller frees it.
     fileprivate func session(of origin: Origin) -> OpaquePointer? {
         guard let bytes = file.session(of: origin, now: Self.now(loop)) else { return nil }
         return bytes.withUnsafeBufferPointer { buffer in
@@ -92,14 +93,14 @@ package final class KeptSessions {
         }
     }
 
-    /// Where contexts keep their connection; negative where OpenSSL has no room.
+    /// The index of a context's connection data; negative if OpenSSL has no room.
     fileprivate static let place = CRYPTO_get_ex_new_index(
         CRYPTO_EX_INDEX_SSL_CTX, 0, nil, nil, nil,
         { _, pointer, _, _, _, _ in
             if let pointer { Unmanaged<Connection>.fromOpaque(pointer).release() }
         })
 
-    /// Has a connection that is about to be made offer the origin's session, and keep new ones.
+    /// Makes a new connection offer the origin's session, and keeps new sessions of it.
     func follow(_ context: OpaquePointer, to origin: Origin) {
         guard Self.place >= 0 else { return }
         let next = SSL_CTX_sess_get_new_cb(context)
@@ -112,8 +113,8 @@ package final class KeptSessions {
         SSL_CTX_set_info_callback(context, handshakeChanged)
     }
 
-    /// The connection that TLS was set up for, if it is to that host: libcurl uses the same setting for its
-    /// requests to a DNS server.
+    /// Returns the connection data of a TLS object. libcurl uses the same context setup for its
+    /// requests to a DNS server, so callers must check `isTo`.
     fileprivate static func connection(of tls: OpaquePointer?) -> Connection? {
         guard let tls, let context = SSL_get_SSL_CTX(tls),
             let pointer = SSL_CTX_get_ex_data(context, place)

@@ -1,25 +1,26 @@
-// Finds out, before a kept connection is used again, whether the origin has said something on it
-// that nobody asked for.
+// Checks, before a kept connection is reused, whether the origin has sent something unrequested on
+// it.
 //
-// Such bytes (an answer to nothing, a 408 before the end) would be taken for the answer to the next
-// request: the wrong content under the right name (RFC 9112 section 9.3). libcurl 7.88 looks
-// only for the end of a connection, and tells of a connection nothing but its local port.
+// Such bytes (an unrequested response, or a 408 before closing) would be taken for the response to
+// the next request: the wrong content under the right name (RFC 9112 section 9.3). libcurl 7.88
+// only checks whether a connection is closed, and exposes nothing of a connection but its local
+// port.
 import Glibc
 import Posix
 
 /// The sockets that were opened for libcurl.
 struct KnownSockets {
-    /// Numbers that were opened; closed ones stay until they are met.
+    /// Descriptors that were opened; closed ones stay until they are noticed.
     private var opened: Set<CInt> = []
     /// Connections that carried a request, by their local port.
     private var used: [UInt16: CInt] = [:]
 
-    /// The most connections that are remembered; one more, and all are looked up anew.
+    /// The most connections that are remembered; when exceeded, all are looked up anew.
     private static let most = 2048
 
     mutating func insert(_ number: CInt) { opened.insert(number) }
 
-    /// Whether the connection with this local port was used before and has something to read, be it
+    /// Returns whether the connection with this local port was used before and has input, including
     /// its end.
     mutating func isSpoilt(localPort: UInt16) -> Bool {
         if let number = used[localPort], Self.port(of: number) == localPort {

@@ -1,13 +1,13 @@
 // The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable.
 import DequeModule
 
-/// Holds ids only; the owner of the ids says which of them may go now.
+/// Holds ids only; the owner of the ids decides which may go.
 ///
 /// A removed waiter leaves its id behind in its session's queue; such remains are swept when they
-/// outnumber what lives, so that removal costs O(1) on average and nothing piles up.
+/// outnumber the live ids, so that removal costs O(1) on average and memory stays bounded.
 struct LaneQueue {
     private struct SessionQueue {
-        /// Tells this queue from an earlier one of the same session.
+        /// Distinguishes this queue from an earlier one of the same session.
         let serial: UInt64
         var ids: Deque<UInt64> = []
         var live = 0
@@ -20,11 +20,11 @@ struct LaneQueue {
 
     private var sessions: [UInt64: SessionQueue] = [:]
     private var turns: Deque<Turn> = []
-    /// The session of each waiter; membership here is what "waiting" means.
+    /// The session of each waiter; a waiter is in the lane exactly if it is in this table.
     private var owners: [UInt64: UInt64] = [:]
     private var nextSerial: UInt64 = 0
 
-    /// Waiters.
+    /// The number of waiters.
     var count: Int { owners.count }
 
     /// Ids kept in all queues, removed ones included; for tests of the sweeping.
@@ -48,7 +48,7 @@ struct LaneQueue {
         sessions[session]?.live += 1
     }
 
-    /// Removes a waiter wherever it stands; false if it is not here.
+    /// Removes a waiter at any position; returns false if it is not here.
     mutating func remove(_ id: UInt64) -> Bool {
         guard let session = owners.removeValue(forKey: id) else { return false }
         sessions[session]?.live -= 1
@@ -56,9 +56,9 @@ struct LaneQueue {
         return true
     }
 
-    /// Removes and returns the next waiter that `mayGo`, passing the turn on to the next session.
+    /// Removes and returns the next waiter that `mayGo`, and passes the turn to the next session.
     mutating func take(where mayGo: (UInt64) -> Bool) -> UInt64? {
-        // Alone, as nearly all are: then nobody else's turn has to be kept.
+        // A single waiter, the usual case: no turns need to be kept.
         if owners.count == 1, let id = owners.keys.first {
             guard mayGo(id) else { return nil }
             owners.removeAll(keepingCapacity: true)
@@ -72,7 +72,7 @@ struct LaneQueue {
         return id
     }
 
-    /// The first waiter, in the order of taking, that `isWanted`.
+    /// Returns the first waiter, in the order of taking, that `isWanted`.
     func first(where isWanted: (UInt64) -> Bool) -> UInt64? { find(isWanted)?.id }
 
     private func find(_ isWanted: (UInt64) -> Bool) -> (index: Int, id: UInt64)? {

@@ -1,21 +1,20 @@
 import Posix
 import URISyntax
 
-/// The names of origins in use, which are looked up again before libcurl forgets their addresses.
+/// The host names in use, which are looked up again before their addresses expire in libcurl.
 ///
-/// Pure: it is told what is used and what a lookup found, and says what to look up and what to hand to
-/// libcurl.
+/// Pure: uses and lookup results go in; names to look up and addresses for libcurl come out.
 struct NamesInUse {
     private struct Entry {
         var usedAt: Monotonic
-        /// The latest try, or the first use, when libcurl looks the name up itself.
+        /// The latest attempt, or the first use, when libcurl looks the name up itself.
         var triedAt: Monotonic
         /// When the addresses were found.
         var foundAt: Monotonic
         var addresses: [String] = []
-        /// Grows with each result that libcurl has to be handed.
+        /// Grows with each result that must be passed to libcurl.
         var generation = 0
-        /// What the shared and the express connections have been handed.
+        /// The generations that the shared and the express connections have received.
         var handed = (shared: 0, express: 0)
     }
 
@@ -24,18 +23,19 @@ struct NamesInUse {
     private var entries: [Origin: Entry] = [:]
 
     private static let most = 256
-    /// Addresses are used for so long while the resolver fails (compare RFC 8767).
+    /// Addresses are used for this long while the resolver fails (compare RFC 8767).
     private static let longestStale = Interval.seconds(3_600 as Int64)
 
     init(life: Interval) { self.life = life }
 
     private var half: Interval { Interval(nanoseconds: life.nanoseconds / 2) }
-    /// How often to ask what is due.
+    /// The interval of checking for due names.
     var turn: Interval { Interval(nanoseconds: max(life.nanoseconds / 8, 50_000_000)) }
 
-    /// A transfer is about to use a name.
+    /// Records the use of a name by a transfer.
     ///
-    /// - Returns: an entry for CURLOPT_RESOLVE(3), where its connections do not have these addresses yet.
+    /// - Returns: an entry for CURLOPT_RESOLVE(3), if its connections do not have the current
+    ///   addresses.
     mutating func use(_ origin: Origin, isExpress: Bool, now: Monotonic) -> String? {
         if Self.isAddress(origin.host) { return nil }
         guard var entry = entries[origin] else {
@@ -43,7 +43,7 @@ struct NamesInUse {
             return nil
         }
         if now - entry.triedAt > life {
-            // It was out of use, and libcurl looks it up.
+            // It was out of use, so libcurl looks it up.
             entry = Entry(usedAt: now, triedAt: now, foundAt: now)
         }
         entry.usedAt = now
@@ -56,11 +56,11 @@ struct NamesInUse {
             entry.handed.shared = entry.generation
         }
         let list = entry.addresses.map { $0.utf8.contains(0x3A) ? "[\($0)]" : $0 }
-        // With the sign they expire as those that libcurl looked up itself.
+        // With the plus sign they expire like those that libcurl looked up itself.
         return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"
     }
 
-    /// Only what ends in a digit, or has a colon, is read.
+    /// Parses the host only if it ends in a digit or contains a colon.
     private static func isAddress(_ host: String) -> Bool {
         guard let last = host.utf8.last, last <= 0x39 || host.utf8.contains(0x3A) else {
             return false
@@ -74,15 +74,15 @@ struct NamesInUse {
         entries[origin] = Entry(usedAt: now, triedAt: now, foundAt: now)
     }
 
-    /// A new connection has this peer: an address to keep, should the first lookup fail.
+    /// Records the peer of a new connection: an address to keep if the first lookup fails.
     mutating func connected(_ origin: Origin, to address: String, now: Monotonic) {
         guard entries[origin]?.addresses.isEmpty == true else { return }
         entries[origin]?.addresses = [address]
         entries[origin]?.foundAt = now
     }
 
-    /// The hosts to look up now: half of the life of their addresses has gone, and they were used since
-    /// the latest lookup.
+    /// Returns the hosts to look up now: those used since their latest lookup, half of whose
+    /// address lifetime has passed.
     mutating func due(now: Monotonic) -> [String] {
         var hosts: Set<String> = []
         for (origin, entry) in entries
@@ -93,7 +93,7 @@ struct NamesInUse {
         return hosts.sorted()
     }
 
-    /// Takes what a lookup found; nil where it failed: then former addresses stay in use.
+    /// Sets the result of a lookup; nil if it failed: the former addresses then stay in use.
     mutating func take(_ addresses: [String]?, of host: String, now: Monotonic) {
         for (origin, entry) in entries where origin.host == host {
             var entry = entry
@@ -109,7 +109,7 @@ struct NamesInUse {
         }
     }
 
-    /// Whether any name was used within the life of its addresses.
+    /// True if any name was used within the lifetime of its addresses.
     func areInUse(now: Monotonic) -> Bool {
         entries.values.contains { now - $0.usedAt <= life }
     }

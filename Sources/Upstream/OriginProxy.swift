@@ -7,15 +7,15 @@ package struct OriginProxy: Hashable, Sendable {
         case http
         /// The same with TLS to the proxy.
         case https
-        /// SOCKS 5 (RFC 1928) with addresses that are looked up here.
+        /// SOCKS 5 (RFC 1928), with names looked up by the daemon.
         case socks5
-        /// SOCKS 5 with names that the proxy looks up.
+        /// SOCKS 5, with names looked up by the proxy.
         case socks5h
 
         var isHTTP: Bool { self == .http || self == .https }
     }
 
-    /// What is wrong with the text of a proxy; holds nothing of it, for it may have a password.
+    /// A fault in a proxy URL; contains nothing of the URL, which may have a password.
     package struct Fault: Error, Hashable, CustomStringConvertible {
         package let description: String
 
@@ -32,7 +32,7 @@ package struct OriginProxy: Hashable, Sendable {
 
     package var hasCredentials: Bool { user != nil }
 
-    /// Reads `SCHEME://[USER[:PASSWORD]@]HOST:PORT`; what is reserved in user and password is
+    /// Parses `SCHEME://[USER[:PASSWORD]@]HOST:PORT`; reserved characters in user and password are
     /// percent-encoded.
     package init(_ text: String) throws(Fault) {
         guard let mark = text.firstRange(of: "://"),
@@ -65,7 +65,7 @@ package struct OriginProxy: Hashable, Sendable {
         password = parts.count > 1 ? try Self.credential(parts[1], "password") : ""
     }
 
-    /// RFC 1929 gives each of them a byte of length.
+    /// Decodes user or password; RFC 1929 limits each to 255 bytes.
     private static func credential(_ text: Substring, _ name: String) throws(Fault) -> String {
         let bytes = PercentCoding.decode(Array(text.utf8)[...])
         guard bytes.count <= 255, bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -74,7 +74,7 @@ package struct OriginProxy: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The proxy as libcurl takes it (CURLOPT_PROXY(3)), without credentials.
+    /// The proxy in libcurl's form (CURLOPT_PROXY(3)), without credentials.
     var address: String {
         let name = host.utf8.contains(0x3A) ? "[\(host)]" : host
         return "\(kind.rawValue)://\(name):\(port)"
@@ -82,6 +82,6 @@ package struct OriginProxy: Hashable, Sendable {
 }
 
 extension OriginProxy: CustomStringConvertible {
-    /// For people: says that there are credentials, and not which.
+    /// For display: tells that there are credentials, but not which.
     package var description: String { address + (hasCredentials ? " (with credentials)" : "") }
 }

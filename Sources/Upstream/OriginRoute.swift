@@ -1,11 +1,11 @@
-// How an origin is reached where the configuration says so: proxy, trust, client certificate.
+// The configured way to an origin: proxy, trust, client certificate, interface and addresses.
 import Posix
 package import URISyntax
 
-/// The way to one origin; the plain one is direct, with the certificates that hold for all.
+/// The way to one origin; the plain one is direct, with the general certificates.
 ///
-/// Nearly all origins have that, and each of their transfers is given one: what the others have lies
-/// apart, so that the plain way is copied and compared at no cost.
+/// Nearly all origins use the plain one, and every transfer gets a route: details are stored
+/// separately, so that the plain route is copied and compared at no cost.
 package struct OriginRoute: Sendable {
     private struct Details: Hashable, Sendable {
         var proxy: OriginProxy?
@@ -22,14 +22,14 @@ package struct OriginRoute: Sendable {
         init(_ details: Details) { self.details = details }
     }
 
-    /// Nil for the plain way.
+    /// Nil for the plain route.
     private var kept: Kept?
 
     package init() {}
 
     package static let plain = OriginRoute()
 
-    /// Whether nothing is set.
+    /// True if nothing is configured.
     var isPlain: Bool { kept == nil }
 
     /// The proxy to go through; nil for none.
@@ -38,13 +38,13 @@ package struct OriginRoute: Sendable {
         set { change { $0.proxy = newValue } }
     }
 
-    /// A PEM file of trusted certificates in place of those that hold for all origins.
+    /// A PEM file of trusted certificates that replaces the general ones.
     package var caFile: String? {
         get { kept?.details.caFile }
         set { change { $0.caFile = newValue } }
     }
 
-    /// What to answer an origin that asks for a certificate.
+    /// The certificate for an origin that requests one.
     package var certificate: ClientCertificate? {
         get { kept?.details.certificate }
         set { change { $0.certificate = newValue } }
@@ -62,7 +62,7 @@ package struct OriginRoute: Sendable {
         set { change { $0.interface = newValue } }
     }
 
-    /// The origin's addresses in place of those that its name has; empty for these.
+    /// The configured addresses of the origin; empty to look its name up.
     package var addresses: [FixedAddress] {
         get { kept?.details.addresses ?? [] }
         set { change { $0.addresses = newValue } }
@@ -83,14 +83,14 @@ extension OriginRoute: Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(kept?.details) }
 }
 
-/// The way to each origin.
+/// The routes to all origins.
 package struct OriginRoutes: Sendable {
     private let find: (@Sendable (Origin) -> OriginRoute)?
 
-    /// Every origin is reached directly.
+    /// Makes routes that are all plain.
     package init() { find = nil }
 
-    /// - Parameter find: answers with the same route for the same origin each time.
+    /// - Parameter find: must return the same route for the same origin each time.
     package init(_ find: @escaping @Sendable (Origin) -> OriginRoute) { self.find = find }
 
     package func route(to origin: Origin) -> OriginRoute { find?(origin) ?? .plain }
@@ -99,28 +99,30 @@ package struct OriginRoutes: Sendable {
 /// A network interface, or an address, of this machine.
 package struct LocalInterface: Hashable, Sendable, CustomStringConvertible {
     package let description: String
-    /// As CURLOPT_INTERFACE(3) has it: told what it is, libcurl does not take one for the other.
+    /// The value of CURLOPT_INTERFACE(3): with a type prefix, so that libcurl cannot confuse
+    /// interface and address.
     let option: String
 
-    /// Nil for what can be neither; whether the machine has it is not asked, for tunnels come and go.
+    /// Nil for a text that can be neither; does not check whether the machine has it, since tunnels
+    /// come and go.
     package init?(_ text: String) {
         description = text
         if let address = SocketAddress(host: text, port: 0) {
             option = "host!\(address.host)"
             return
         }
-        // netdevice(7): IFNAMSIZ is 16 with the zero at the end.
+        // netdevice(7): IFNAMSIZ is 16 with the terminating zero.
         let isName = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x21 }
         guard (1...15).contains(text.utf8.count), isName else { return nil }
         option = "if!\(text)"
     }
 }
 
-/// An address that the configuration gives an origin.
+/// A configured address of an origin.
 package struct FixedAddress: Hashable, Sendable, CustomStringConvertible {
     /// IPv4 or IPv6, without brackets.
     package let description: String
-    /// Whether it is one that needs leave to be used.
+    /// True if using it needs permission.
     package let isPrivate: Bool
 
     package init?(_ text: some StringProtocol) {
@@ -131,7 +133,7 @@ package struct FixedAddress: Hashable, Sendable, CustomStringConvertible {
         isPrivate = !AddressPolicy().permits(address, host: "")
     }
 
-    /// As CURLOPT_RESOLVE(3) has it.
+    /// The form for CURLOPT_RESOLVE(3).
     var option: String {
         description.utf8.contains(0x3A) ? "[\(description)]" : description
     }
@@ -150,10 +152,10 @@ package struct ClientCertificate: Hashable, Sendable {
 
 /// SHA-256 hashes of public keys (SubjectPublicKeyInfo), one of which an origin must have.
 package struct PublicKeyPins: Hashable, Sendable, CustomStringConvertible {
-    /// As CURLOPT_PINNEDPUBLICKEY(3) has them.
+    /// The value of CURLOPT_PINNEDPUBLICKEY(3).
     package let description: String
 
-    /// Nil unless each of them is `sha256//` and 32 bytes in base64; `;` separates them.
+    /// Nil unless all parts, separated by `;`, are `sha256//` and 32 bytes in base64.
     package init?(_ text: String) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
         guard parts.count <= 64, parts.allSatisfy({ Self.isPin($0) }) else { return nil }
@@ -163,7 +165,7 @@ package struct PublicKeyPins: Hashable, Sendable, CustomStringConvertible {
     private static func isPin(_ text: Substring) -> Bool {
         let prefix = "sha256//"
         guard text.hasPrefix(prefix) else { return false }
-        // 32 bytes are 42 whole digits, one with two bits of nothing, and the padding.
+        // 32 bytes are 42 full digits, one with two unused bits, and one padding character.
         let digits = Array(text.utf8.dropFirst(prefix.utf8.count))
         guard digits.count == 44, digits[43] == 0x3D else { return false }
         let isBase64 = digits.dropLast().allSatisfy {

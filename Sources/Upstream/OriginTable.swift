@@ -3,13 +3,13 @@ import Numbers
 package import Posix
 package import URISyntax
 
-/// What requests to each origin have cost; the least recently used origin gives way to a new one.
+/// The costs of requests to each origin; a new origin replaces the least recently used one.
 package struct OriginTable: Sendable {
     /// One origin.
     package struct Row: Sendable {
-        /// Requests that are over, redirected and failed ones included.
+        /// Finished requests, redirected and failed ones included.
         package fileprivate(set) var requests = 0
-        /// Requests that failed, were cut short or were answered with a 5xx status.
+        /// Requests that failed, were truncated or got a 5xx status.
         package fileprivate(set) var errors = 0
         /// Body bytes received.
         package fileprivate(set) var bytes: Int64 = 0
@@ -29,7 +29,7 @@ package struct OriginTable: Sendable {
             phases[phase.rawValue]
         }
 
-        /// The share of requests on a connection that was there; nil before the first one.
+        /// The share of requests on a reused connection; nil before the first one.
         package var reusedPercent: Double? {
             Self.percent(connections.reused, of: connections.new + connections.reused)
         }
@@ -68,12 +68,12 @@ package struct OriginTable: Sendable {
         }
     }
 
-    /// The most origins that are known.
+    /// The most origins that are remembered.
     package let capacity: Int
     private var rows: [Origin: Row] = [:]
     private var uses: UInt64 = 0
 
-    /// - Parameter capacity: the most origins that are known, 1 or more.
+    /// - Parameter capacity: the most origins that are remembered, 1 or more.
     package init(capacity: Int = 256) {
         self.capacity = max(1, capacity)
     }
@@ -82,12 +82,12 @@ package struct OriginTable: Sendable {
 
     package subscript(origin: Origin) -> Row? { rows[origin] }
 
-    /// All origins, those used last first.
+    /// All origins, the most recently used first.
     package var latestFirst: [(origin: Origin, row: Row)] {
         rows.sorted { $0.value.lastUse > $1.value.lastUse }.map { ($0.key, $0.value) }
     }
 
-    /// Takes note of a request that is over.
+    /// Records a finished request.
     package mutating func note(
         _ hop: HopTimes, to origin: Origin, bytes: Int64, isError: Bool
     ) {
@@ -96,7 +96,7 @@ package struct OriginTable: Sendable {
         rows[origin, default: Row()].note(hop, bytes: bytes, isError: isError, use: uses)
     }
 
-    /// Takes note of a connection that was opened before any request needed it.
+    /// Records a connection that was opened before any request needed it.
     package mutating func noteConnection(_ hop: HopTimes, to origin: Origin) {
         uses += 1
         if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
@@ -109,15 +109,15 @@ package struct OriginTable: Sendable {
     }
 }
 
-/// The connections that requests went out on, and how TLS began on the new ones.
+/// The connections that carried requests, and how TLS began on the new ones.
 package struct ConnectionCounts: Sendable, Hashable {
-    /// Requests on a connection of their own.
+    /// Requests on a new connection.
     package private(set) var new = 0
-    /// Requests on a connection that was there.
+    /// Requests on a reused connection.
     package private(set) var reused = 0
     /// Handshakes with certificate and key exchange.
     package private(set) var full = 0
-    /// Handshakes that continued a session.
+    /// Handshakes that resumed a session.
     package private(set) var resumed = 0
 
     mutating func note(_ hop: HopTimes) {

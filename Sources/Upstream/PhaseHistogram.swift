@@ -1,16 +1,16 @@
-// How long something took, as counts of fixed size: one form for percentiles, one for Prometheus.
+// Distributions of durations with fixed size: one type for percentiles, one for Prometheus.
 
-/// Times in microseconds, in buckets whose width grows with the time: each holds times that differ by
-/// an eighth at most.
+/// Times in microseconds, in buckets whose width grows with the time: the times in one bucket
+/// differ by an eighth at most.
 ///
-/// Old times fade: whenever `most` are in it, all counts are halved.
+/// Old times fade: whenever it contains `most` times, all counts are halved.
 package struct PhaseHistogram: Sendable {
-    /// The times that it may hold.
+    /// The number of times at which counts are halved.
     package static let most = 8_192
 
-    /// Empty until the first time comes.
+    /// Empty until the first time is added.
     private var counts: [UInt16] = []
-    /// The times in it.
+    /// The number of times in it.
     package private(set) var count = 0
 
     package init() {}
@@ -31,7 +31,8 @@ package struct PhaseHistogram: Sendable {
         }
     }
 
-    /// The time that this share of the times does not exceed, in microseconds; nil where there is none.
+    /// Returns the time that this share of the times does not exceed, in microseconds; nil if there
+    /// are none.
     ///
     /// A share below 0 counts as 0, one above 1 as 1.
     package func percentile(_ share: Double) -> UInt32? {
@@ -47,17 +48,17 @@ package struct PhaseHistogram: Sendable {
 
     // MARK: Buckets
 
-    /// Three bits behind the leading one tell buckets apart.
+    /// Three bits after the leading one distinguish the buckets.
     private static let buckets = 8 * 30
 
-    /// The bucket that holds a time.
+    /// Returns the bucket of a time.
     static func bucket(of microseconds: UInt32) -> Int {
         guard microseconds >= 8 else { return Int(microseconds) }
         let shift = 28 - microseconds.leadingZeroBitCount
         return (shift + 1) * 8 + Int(microseconds >> UInt32(shift)) - 8
     }
 
-    /// The middle of a bucket.
+    /// Returns the middle of a bucket.
     static func middle(of bucket: Int) -> UInt32 {
         guard bucket >= 16 else { return UInt32(bucket) }
         let shift = UInt32(bucket / 8 - 1)
@@ -67,13 +68,13 @@ package struct PhaseHistogram: Sendable {
 
 /// Times in the form of a Prometheus histogram: counts that only grow, in fixed buckets.
 package struct PhaseCounts: Sendable, Hashable {
-    /// The upper bounds of the buckets, in microseconds; one bucket more holds the rest.
+    /// The upper bounds of the buckets, in microseconds; one more bucket holds the rest.
     package static let bounds: [UInt32] = [
         1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
         2_500_000, 5_000_000, 10_000_000,
     ]
 
-    /// Times within each bound, and the rest; those of lower buckets are not included.
+    /// The number of times in each bucket, not cumulative.
     package private(set) var counts = Array(repeating: UInt64(0), count: bounds.count + 1)
     /// The sum of all times, in microseconds.
     package private(set) var sum: UInt64 = 0

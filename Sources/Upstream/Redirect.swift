@@ -1,5 +1,5 @@
-// Following a redirect: decided here and not by libcurl, so that the next URL keeps its bytes,
-// every hop passes the policy, and credentials stay with their origin.
+// Redirects are followed here and not by libcurl, so that the next URL keeps its bytes, every hop
+// passes the policy, and credentials stay with their origin.
 package import HTTP
 package import URISyntax
 
@@ -10,7 +10,7 @@ package struct Redirect: Sendable {
     package let to: AbsoluteURL
     /// The Set-Cookie fields of this response.
     package let setCookies: [ReceivedCookie]
-    /// Whether `to` has another scheme, host or port.
+    /// True if `to` has another scheme, host or port.
     package let isCrossOrigin: Bool
 }
 
@@ -29,18 +29,18 @@ struct Hop {
         body = request.body
     }
 
-    /// Whether it is a GET without content.
+    /// True for a GET without content.
     var isPlainGet: Bool { method == .get && body.isEmpty }
 
-    /// Where a response leads.
+    /// The next step after a response.
     enum Step {
-        /// It is the answer.
+        /// The response is final.
         case final
         case follow(AbsoluteURL)
         case fail(UpstreamError.Kind)
     }
 
-    /// Judges a response to this hop.
+    /// Returns the next step after a response to this hop.
     func step(after status: HTTPStatus, _ fields: Fields, limit: Int) -> Step {
         guard status.isRedirect, let location = fields.valueBytes(.location), !location.isEmpty
         else { return .final }
@@ -53,10 +53,10 @@ struct Hop {
         }
     }
 
-    /// The next request of the chain.
+    /// Changes this hop into the next request of the chain.
     ///
-    /// Cookie and Authorization do not leave the origin they were meant for, and do not come back
-    /// either; a POST becomes a GET as browsers do it (RFC 9110 sections 15.4.2 to 15.4.4).
+    /// Cookie and Authorization are dropped when the origin changes, and are not restored later; a
+    /// POST becomes a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
     mutating func follow(_ redirect: Redirect, cookie: String?) {
         url = redirect.to
         redirects += 1

@@ -6,14 +6,13 @@ import URISyntax
 
 /// Turns one hop of a transfer into libcurl's options.
 extension CurlEasy {
-    /// What transfers have in common that differ in their URL, fields and time limits only: the usual
-    /// GET.
+    /// The setup that transfers share which differ only in URL, fields and timeouts: the usual GET.
     struct Form: Equatable {
         let decodes: Bool
         let isTransparent: Bool
         let route: OriginRoute
 
-        /// Nil for what is set up from the beginning each time.
+        /// Nil for a transfer that needs a full setup each time.
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
             guard transfer.hop.isPlainGet, transfer.request.upload == nil,
                 !transfer.request.connectsOnly,
@@ -27,8 +26,8 @@ extension CurlEasy {
         }
     }
 
-    /// Sets everything that a hop needs (curl_easy_setopt(3)), or what it does not share with the hop
-    /// before.
+    /// Sets the options of a hop (curl_easy_setopt(3)), except those that it shares with the
+    /// previous hop.
     func prepare(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
         let hop = transfer.hop
         let wanted = Form(transfer, configuration)
@@ -44,16 +43,16 @@ extension CurlEasy {
         }
         setCallbacks(transfer)
         if configuration.dohURL != nil { listenToLookup(of: transfer) }
-        // Other ways have a trust of their own.
+        // Other routes have separate trust settings.
         if transfer.client?.keptSessions != nil, transfer.route.isPlain {
             resumeWhereverPossible(for: transfer)
         }
     }
 
-    /// Begins anew with what is the same for all hops of a form.
+    /// Resets the handle and sets the options that all hops of a form share.
     private func setUp(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
         reset()
-        // The target as given: no dot segments resolved, nothing encoded again.
+        // Sends the target unchanged: no dot segments resolved, nothing encoded again.
         set(CURLOPT_PATH_AS_IS, flag: true)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
@@ -71,7 +70,8 @@ extension CurlEasy {
         setResolved(configuration.resolve + fixedAddresses(transfer) + fresh)
         if let url = configuration.dohURL { lookUp(overHTTPS: url) }
         if configuration.usesFastOpen { allowFastOpen() }
-        // Such a request can be replayed by others (RFC 8470 section 4): only what changes nothing.
+        // Early data can be replayed by attackers (RFC 8470 section 4): only for requests without
+        // effect.
         if transfer.hop.isPlainGet { allowEarlyData() }
         setRoute(transfer.route, caFile: configuration.caFile)
         resumeWhereverPossible()
@@ -83,11 +83,12 @@ extension CurlEasy {
         setMethod(transfer.hop, transfer)
         if transfer.request.connectsOnly { sendNothing() }
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
-        // What is passed on as it is must not fail on a transfer coding without a meaning.
+        // A response that is passed on unchanged must not fail because of an unknown content
+        // coding.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
     }
 
-    /// The addresses that the configuration gives the origin.
+    /// Returns the configured addresses of the origin.
     private func fixedAddresses(_ transfer: Transfer) -> [String] {
         let addresses = transfer.route.addresses.map(\.option).joined(separator: ",")
         guard !addresses.isEmpty else { return [] }
@@ -123,7 +124,7 @@ extension CurlEasy {
         }
     }
 
-    /// The request's own fields and those that stand for what libcurl would add by itself.
+    /// Returns the request's own fields, and those that replace what libcurl would add by itself.
     private func fieldLines(
         _ hop: Hop, _ transfer: Transfer, _ configuration: UpstreamConfiguration
     ) -> [[UInt8]] {
@@ -140,8 +141,8 @@ extension CurlEasy {
             fields.append(.userAgent, configuration.userAgent)
         }
         if !isTransparent, !transfer.decodes { fields.append(.acceptEncoding, "identity") }
-        // A name with nothing behind the colon keeps libcurl from adding its own field; to a GET it
-        // adds neither an expectation nor a type.
+        // A name with nothing after the colon keeps libcurl from adding its own field; to a GET it
+        // adds neither Expect nor Content-Type.
         var lines: [[UInt8]] = []
         let mayGetMore = !hop.isPlainGet || transfer.request.upload != nil
         if mayGetMore { lines.append(Array("Expect:".utf8)) }
@@ -160,7 +161,7 @@ extension CurlEasy {
         return lines
     }
 
-    /// Lets nothing through that could end the line or begin another.
+    /// True if name and value contain nothing that could end the line or begin another.
     private static func isWellFormed(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> Bool
     {
         !name.isEmpty && name.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x3A && $0 != 0x3B }
@@ -172,10 +173,11 @@ extension CurlEasy {
     }
 }
 
-/// The bit of CURLOPT_SSL_OPTIONS for early data (RFC 8446 section 2.3) where that libcurl knows it; else 0.
+/// Returns the bit of CURLOPT_SSL_OPTIONS for early data (RFC 8446 section 2.3) if that libcurl
+/// supports it; otherwise 0.
 func earlyDataOption(version: UInt32) -> Int { sluice_curl_early_data(version) }
 
-/// RFC 4648 section 4, with padding.
+/// Encodes base64 (RFC 4648 section 4), with padding.
 func base64(_ bytes: [UInt8]) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     var output: [UInt8] = []

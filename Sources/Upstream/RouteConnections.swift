@@ -1,28 +1,30 @@
 import Reactor
 
-/// The connections of each way to origins.
+/// The connections of each route to origins.
 ///
-/// Connections of different ways are never mixed: libcurl 7.88 would take one that was bound to an
-/// interface for a transfer that is not, and keeps fixed addresses with all connections of a set.
+/// Connections of different routes are never mixed: libcurl 7.88 would reuse a connection that is
+/// bound to an interface for a transfer that is not, and applies fixed addresses to all connections
+/// of a set.
 struct RouteConnections {
-    /// Those of one way.
+    /// The connections of one route.
     struct Sets {
         let shared: CurlMulti
         let express: CurlMulti
     }
 
-    /// Those of the plain way, which are looked up for nearly every transfer.
+    /// The connections of the plain route, which nearly every transfer uses.
     private var plain: Sets?
     private var sets: [OriginRoute: Sets] = [:]
 
-    /// More than these, and those that no transfer uses are closed.
+    /// With more sets than this, those without transfers are closed.
     private static let most = 16
 
     subscript(route: OriginRoute) -> Sets? { route.isPlain ? plain : sets[route] }
 
-    /// Takes in those of another way, and divides among all what may be kept idle.
+    /// Adds the connections of another route, and divides the limit of idle connections among all
+    /// sets.
     ///
-    /// - Returns: what made room for it.
+    /// - Returns: the sets that were dropped to make room.
     mutating func insert(
         _ added: Sets, of route: OriginRoute, idle: Int, isInUse: (Sets) -> Bool
     ) -> [Sets] {
@@ -44,7 +46,7 @@ struct RouteConnections {
 }
 
 extension UpstreamClient {
-    /// The connections of a way to origins; nil when libcurl cannot start, or after the end.
+    /// Returns the connections of a route; nil if libcurl cannot start, or after shutdown.
     func connectionSets(of route: OriginRoute) -> RouteConnections.Sets? {
         if let known = connections[route] { return known }
         guard !isShutDown,
@@ -56,7 +58,7 @@ extension UpstreamClient {
         let dropped = connections.insert(made, of: route, idle: idle) { sets in
             attached.values.contains { $0.multi === sets.shared || $0.multi === sets.express }
         }
-        // One of them may be what calls us, since its transfer has just ended.
+        // One of them may be the caller, since its transfer has just ended.
         if !dropped.isEmpty { loop.atRoundEnd { _ in withExtendedLifetime(dropped) {} } }
         return made
     }

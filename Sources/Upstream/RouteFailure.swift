@@ -3,15 +3,15 @@ import COpenSSL
 import HTTP
 import URISyntax
 
-/// Failures of the way to an origin: its proxy, and the trust in its certificate.
+/// Failures of the route to an origin: its proxy, and the trust in its certificate.
 extension Transfer {
-    /// Whether the head is not the origin's: an HTTP proxy asks for credentials of its own.
+    /// True if the head is not the origin's: an HTTP proxy requests credentials.
     var isAnswerOfProxy: Bool {
         origin.scheme == .http && parser.status.rawValue == 407
             && route.proxy?.kind.isHTTP == true
     }
 
-    /// The proxy's own answer to a request.
+    /// Returns the failure for the proxy's own response to a request.
     func proxyRefusal(status: Int) -> UpstreamError {
         switch status {
         case 407:
@@ -22,7 +22,7 @@ extension Transfer {
                     : "it asks for a user and password",
                 isRetryable: false)
         case 500...599:
-            // Its way on is broken, which is as when ours is.
+            // The proxy cannot reach the origin, like a failed connection of the daemon itself.
             return UpstreamError(
                 .connect, host: host, detail: "the proxy (--origin-proxy) answered \(status)")
         default:
@@ -30,13 +30,13 @@ extension Transfer {
         }
     }
 
-    /// The failure that a code of libcurl's stands for where the proxy is its reason; else nil.
+    /// Returns the failure for a libcurl error that the proxy caused; otherwise nil.
     func proxyFailure(for code: CURLcode) -> UpstreamError? {
         guard route.proxy != nil, let easy else { return nil }
         switch code {
         case CURLE_COULDNT_RESOLVE_PROXY:
             return proxyFailure("its name could not be resolved")
-        // The only connections that are made are those to the proxy.
+        // All connections are made to the proxy only.
         case CURLE_COULDNT_CONNECT:
             return proxyFailure("it does not accept connections")
         case CURLE_PROXY:
@@ -76,10 +76,10 @@ extension Transfer {
         UpstreamError(.proxy, host: host, detail: detail, isRetryable: isRetryable)
     }
 
-    /// What failed about TLS, and what to do about it.
+    /// Returns the failure of TLS, with advice.
     func tlsFailure(for code: CURLcode) -> UpstreamError {
         let said = easy?.failureText ?? ""
-        // A handshake that broke may succeed next time, an untrusted certificate will not.
+        // A broken handshake may succeed next time; an untrusted certificate will not.
         var error = UpstreamError(
             .tls, host: host, detail: said, isRetryable: code == CURLE_SSL_CONNECT_ERROR)
         let trust = route.caFile == nil ? "name its certificate or its authority with" : "correct"
@@ -104,7 +104,7 @@ extension Transfer {
                 error.advice = "its operator has to renew the certificate"
             case X509_V_ERR_CERT_NOT_YET_VALID:
                 error.advice = "check the clock of this machine"
-            // libcurl looks at the name by itself, and tells no result of that.
+            // libcurl checks the name itself and exposes no result of that.
             case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH:
                 error.advice =
                     "its certificate is for another name; ask for the origin by that name"

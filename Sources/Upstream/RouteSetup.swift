@@ -1,11 +1,11 @@
 import CCurl
 
-/// Turns the way to an origin into libcurl's options.
+/// Sets libcurl's options for a route to an origin.
 extension CurlEasy {
-    /// Sets the way; `caFile` is what holds for origins without their own.
+    /// Sets the route; `caFile` applies to origins without their own.
     ///
-    /// Proxies and exceptions from them that the environment names are never used: they are not the
-    /// daemon's settings, and an exception would lead past the proxy that the configuration asks for.
+    /// Proxy settings in the environment are never used: they are not the daemon's settings, and an
+    /// exception there would bypass the configured proxy.
     func setRoute(_ route: OriginRoute, caFile: String?) {
         set(CURLOPT_PROXY, route.proxy?.address ?? "")
         set(CURLOPT_NOPROXY, "")
@@ -22,7 +22,7 @@ extension CurlEasy {
         }
         if let file = route.caFile ?? caFile {
             set(CURLOPT_CAINFO, file)
-            // Some libcurls were built with a folder of certificates that they would trust as well.
+            // Some libcurls were built with a folder of certificates that they would trust too.
             clear(CURLOPT_CAPATH)
         }
         if let certificate = route.certificate {

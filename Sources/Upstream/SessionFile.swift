@@ -1,11 +1,11 @@
 import Numbers
 import URISyntax
 
-/// TLS sessions with origins as they are kept over restarts: pure, text in and text out.
+/// TLS sessions with origins in their persistent form: pure, text in and text out.
 ///
-/// The first line names the format, the second the certificates that were trusted; each further one is a
-/// session: scheme, host and port of the origin, the second of the wall clock at which it ends, and the
-/// session in base64 (d2i_SSL_SESSION(3)).
+/// The first line names the format, the second the trusted certificates; each further line is a
+/// session: scheme, host and port of the origin, the second of the wall clock at which it expires,
+/// and the session in base64 (d2i_SSL_SESSION(3)).
 struct SessionFile: Sendable, Equatable {
     struct Ticket: Sendable, Equatable {
         /// Seconds since 1970.
@@ -15,8 +15,8 @@ struct SessionFile: Sendable, Equatable {
 
     /// The file of trusted certificates in use; empty for the system's.
     ///
-    /// Sessions stand for a check of certificates, and hold only for the trust that these were checked
-    /// with.
+    /// A session replaces a check of certificates, so it is valid only for the trust settings of
+    /// that check.
     let trust: String
     private(set) var tickets: [Origin: Ticket] = [:]
 
@@ -26,14 +26,14 @@ struct SessionFile: Sendable, Equatable {
     static let mostBytes = 16 << 10
     /// The most bytes of a file.
     static let mostText = 8 << 20
-    /// Sessions are kept for a day at most, as a certificate may be withdrawn meanwhile.
+    /// Sessions are kept for a day at most, since a certificate may be revoked meanwhile.
     static let longestLife: Int64 = 86_400
 
     init(trust: String) { self.trust = trust.filter { $0 != "\n" } }
 
-    /// Reads a file; nil for one of another format.
+    /// Parses a file; nil for another format.
     ///
-    /// Sessions made with other trust, ended ones and lines that cannot be read are left out.
+    /// Sessions made with other trust settings, expired ones and malformed lines are dropped.
     init?(_ text: String, trust: String, now: Int64) {
         self.init(trust: trust)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -53,7 +53,7 @@ struct SessionFile: Sendable, Equatable {
         }
     }
 
-    /// The file without ended sessions.
+    /// Returns the text of the file without expired sessions.
     func text(now: Int64) -> String {
         var text = "\(Self.format)\ntrust \(trust)\n"
         let live = tickets.filter { $0.value.end > now }
@@ -63,7 +63,7 @@ struct SessionFile: Sendable, Equatable {
         return text
     }
 
-    /// Takes the latest session of an origin, in place of a former one.
+    /// Keeps the latest session of an origin, replacing a former one.
     mutating func keep(_ bytes: [UInt8], of origin: Origin, until end: Int64, now: Int64) {
         guard bytes.count <= Self.mostBytes, end > now else { return }
         if tickets.count >= Self.mostTickets, tickets[origin] == nil {
@@ -73,13 +73,13 @@ struct SessionFile: Sendable, Equatable {
         tickets[origin] = Ticket(end: min(end, now + Self.longestLife), bytes: bytes)
     }
 
-    /// The session of an origin; nil for none that has not ended.
+    /// Returns the session of an origin; nil if there is none or it has expired.
     func session(of origin: Origin, now: Int64) -> [UInt8]? {
         guard let ticket = tickets[origin], ticket.end > now else { return nil }
         return ticket.bytes
     }
 
-    /// RFC 4648 section 4; nil for anything else.
+    /// Decodes base64 (RFC 4648 section 4); nil for anything else.
     private static func bytes(ofBase64 text: Substring) -> [UInt8]? {
         var bytes: [UInt8] = []
         var (bits, count): (UInt32, Int) = (0, 0)

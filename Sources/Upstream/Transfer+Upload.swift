@@ -1,4 +1,4 @@
-// The body of a request on its way out, as libcurl asks for it.
+// The body of a request, supplied to libcurl on demand.
 import CCurl
 import Glibc
 import Posix
@@ -26,7 +26,8 @@ extension CurlEasy {
     }
 }
 
-/// CURLOPT_READFUNCTION: fills the buffer, or says that there is nothing now, or never.
+/// CURLOPT_READFUNCTION: fills the buffer, or reports that there are no bytes now, or no more at
+/// all.
 private func bytesWanted(
     _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
     _ context: UnsafeMutableRawPointer?
@@ -42,7 +43,7 @@ private func bytesWanted(
 }
 
 extension Transfer {
-    /// What libcurl gets of the request's body.
+    /// The result of a read of the request's body.
     fileprivate enum Filled {
         /// 0 at the end.
         case filled(Int)
@@ -81,7 +82,7 @@ extension Transfer {
         unpause()
     }
 
-    /// Tells libcurl what is paused now.
+    /// Tells libcurl which directions are paused now.
     func unpause() {
         guard let easy else { return }
         multi?.pause(easy, receiving: isHeld, sending: isUploadPaused)

@@ -1,4 +1,4 @@
-// One transfer as its starter sees it, and its state between libcurl's callbacks.
+// One transfer as its caller sees it, and its state between libcurl's callbacks.
 import CCurl
 import HTTP
 package import Posix
@@ -20,7 +20,7 @@ package final class Transfer {
     /// What a running transfer expects next.
     enum Phase {
         case head, body
-        /// The head of a redirect has come; its body is thrown away.
+        /// The head of a redirect was received; its body is discarded.
         case redirect
     }
 
@@ -29,15 +29,15 @@ package final class Transfer {
     package let id: UInt64
     package internal(set) var state = State.waiting
     package internal(set) var lane: Lane
-    // What each piece of a body asks for is stored whole and read whole, so that accesses cannot
-    // overlap; inside libcurl checking that costs a hundred instructions.
+    // The properties used for each piece of a body are read and written as a whole, so that
+    // accesses cannot overlap; the check would cost a hundred instructions each inside libcurl.
     /// Body bytes delivered so far, after decoding.
     @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
-    /// Whether delivery is held back by `pause` or a `pause` verdict.
+    /// True while delivery is stopped by `pause` or a `pause` verdict.
     @exclusivity(unchecked) package internal(set) var isPaused = false
 
     weak var client: UpstreamClient?
-    /// The client's.
+    /// The client's loop.
     let loop: EventLoop
     @exclusivity(unchecked) var delegate: (any TransferDelegate)?
     var hop: Hop {
@@ -48,9 +48,9 @@ package final class Transfer {
     /// The origin of the current hop.
     private(set) var origin: Origin
     @exclusivity(unchecked) var phase = Phase.head
-    /// Where the head that came last leads, in the phase of that name.
+    /// The target of the last head, in the phase of that name.
     var redirect: Redirect?
-    /// The way to the current hop's origin.
+    /// The route to the current hop's origin.
     var route = OriginRoute.plain
     var easy: CurlEasy?
     /// The set of connections it runs on.
@@ -58,23 +58,23 @@ package final class Transfer {
     var slot: SlotToken?
     var parser = HeadParser()
     var setCookies: [ReceivedCookie] = []
-    /// Decided inside libcurl, carried out when it has returned.
+    /// Set inside libcurl, handled after it has returned.
     var failure: UpstreamError? {
         didSet {
             isFailing = failure != nil
         }
     }
-    /// Whether there is a failure, for those who do not want to know which.
+    /// True if there is a failure; cheaper to check than `failure`.
     @exclusivity(unchecked) private(set) var isFailing = false
-    /// libcurl holds bytes that were offered and not taken.
+    /// True while libcurl holds bytes that were offered and not consumed.
     var isHeld = false
-    /// The request's body had no bytes when libcurl last asked.
+    /// True if the request's body had no bytes when libcurl last asked.
     var isUploadPaused = false
     /// Bytes of the request's body that libcurl has not taken yet.
     var uploadChunk: ArraySlice<UInt8> = []
-    /// The connection that was to be used has something to say that nobody asked for.
+    /// True if the connection about to be reused has unrequested input.
     var isConnectionSpoilt = false
-    /// Such a connection was met: a new one is taken.
+    /// True once such a connection was met: the next one must be new.
     var avoidsKeptConnections = false
     /// Interim responses so far.
     var interims = 0
@@ -84,33 +84,33 @@ package final class Transfer {
     var requestsOfHop = 0
     @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
-    /// Addresses of the host that libcurl does not have yet.
+    /// New addresses of the host that libcurl does not have yet.
     var freshAddresses: String?
-    /// Why the lookup of the present hop's host failed, where that was done over HTTPS.
+    /// Why the lookup of the current hop's host failed, if it was made over HTTPS.
     var lookupFault: LookupFault?
-    /// Whether its connection stands; only for one that sends no request.
+    /// True once its connection is established; only for a transfer that sends no request.
     var hasConnected = false
     var decodes = false
-    /// What of the body is taken at most, in bytes after decoding.
+    /// The most body bytes that are accepted, after decoding.
     @exclusivity(unchecked) var bodyLimit = Int64.max
-    /// What of `bytesReceived` was measured already.
+    /// How many of `bytesReceived` were measured already.
     var bytesMeasured: Int64 = 0
-    /// The connection its request went out on.
+    /// The connection that its request was sent on.
     var connection: UpstreamClient.Connection?
-    /// Waited once already for the first connection to an origin.
+    /// True once it has waited for the first connection to an origin.
     var hasFollowed = false
-    /// Counted as a body that shares an HTTP/2 connection with others.
+    /// True if it is counted as a body on a shared HTTP/2 connection.
     var isMultiplexed = false
     var refusedAddress: String?
     var discarded = 0
     var deadline: TimerID?
-    /// What the present hop took so far.
+    /// The times of the current hop so far.
     var times = HopTimes()
     let createdAt: Monotonic
-    /// Since when a player waits for its slot; of no meaning in other lanes.
+    /// Since when a player waits for its slot; meaningless in other lanes.
     var waitsSince: Monotonic
     var grantedAt: Monotonic
-    /// Since when the present hop is wanted.
+    /// When the current hop was requested.
     var wantedAt: Monotonic
     var hopStartedAt: Monotonic
     @exclusivity(unchecked) var lastByteAt: Monotonic
@@ -137,20 +137,20 @@ package final class Transfer {
 
     /// Ends the transfer; `didFinish` follows with `cancelled` in this round.
     ///
-    /// The slot is free and the connection let go at once, or, from inside a delegate call, when
-    /// that has returned. A finished transfer is left alone.
+    /// Slot and connection are released immediately, or, from inside a delegate call, when that has
+    /// returned. Has no effect on a finished transfer.
     package func cancel() {
         client?.fail(self, UpstreamError(.cancelled, host: host))
     }
 
-    /// Holds delivery back: the origin is slowed down by its full window.
+    /// Pauses delivery: the full receive window then stops the origin.
     ///
-    /// At most what libcurl has read already waits in memory.
+    /// At most what libcurl has already read stays in memory.
     package func pause() {
         isPaused = true
     }
 
-    /// Takes delivery up again, at the end of this round.
+    /// Resumes delivery, at the end of this round.
     package func resume() {
         guard isPaused else { return }
         isPaused = false
@@ -159,7 +159,7 @@ package final class Transfer {
 
     /// Moves the transfer to another lane.
     ///
-    /// For one in flight this decides only whether a playback transfer may take its slot.
+    /// For a running transfer, this only decides whether it may be preempted.
     package func raise(to lane: Lane) {
         guard state != .finished else { return }
         if self.lane > .playback { waitsSince = loop.now }
@@ -170,7 +170,7 @@ package final class Transfer {
     /// The URL of the current hop, without user information.
     package var currentURL: AbsoluteURL { hop.url.withoutUserinfo }
 
-    /// When the current hop was sent, or its last byte came.
+    /// When the current hop was sent, or its last byte received.
     package var silentSince: Monotonic { lastByteAt }
 
     /// The host of the current hop, for messages and limits.

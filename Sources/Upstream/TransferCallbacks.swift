@@ -5,10 +5,11 @@ import Posix
 import Reactor
 import URISyntax
 
-/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they hand
-/// over and return, and whatever ends a transfer is put off until libcurl has returned.
+/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they pass on
+/// the data and return, and whatever ends a transfer is deferred until libcurl has returned.
 extension CurlEasy {
-    /// Lets libcurl call `transfer`, which its client keeps alive for as long as it is attached.
+    /// Registers `transfer` with libcurl's callbacks; its client keeps it alive while it is
+    /// attached.
     func setCallbacks(_ transfer: Transfer) {
         let context = Unmanaged.passUnretained(transfer).toOpaque()
         sluice_curl_set_header(handle, headerArrived, context)
@@ -27,7 +28,7 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer {
     unmanaged(context).takeUnretainedValue()
 }
 
-/// CURLOPT_HEADERFUNCTION: one line with its line end; any other answer than its length aborts.
+/// CURLOPT_HEADERFUNCTION: one line with its line end; any result other than its length aborts.
 private func headerArrived(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
     _ context: UnsafeMutableRawPointer?
@@ -43,7 +44,7 @@ private func bytesArrived(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     let body = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // The client keeps it while libcurl runs, which spares this one's own hold on it each time.
+    // The client keeps it alive while libcurl runs, so no retain is needed for each call.
     return unmanaged(context)._withUnsafeGuaranteedRef { transfer in
         switch transfer.take(body: body) {
         case .taken: body.count
@@ -53,7 +54,7 @@ private func bytesArrived(
     }
 }
 
-/// CURLOPT_OPENSOCKETFUNCTION: every address of every hop passes here before it is connected to.
+/// CURLOPT_OPENSOCKETFUNCTION: checks every address of every hop before it is connected to.
 private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype,
     _ address: UnsafeMutablePointer<curl_sockaddr>?
@@ -68,7 +69,8 @@ private func openSocket(
     return number
 }
 
-/// CURLOPT_PREREQFUNCTION: the peer of the connection a request is about to use, new or reused.
+/// CURLOPT_PREREQFUNCTION: checks the peer of the connection that a request is about to use, new or
+/// reused.
 private func mayRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?,
     _ local: UnsafeMutablePointer<CChar>?, _ peerPort: CInt, _ localPort: CInt
@@ -82,7 +84,7 @@ private func mayRequest(
     return 0
 }
 
-// MARK: - What the callbacks mean
+// MARK: - Handling of callbacks
 
 extension Transfer {
     enum Taken {
@@ -91,18 +93,19 @@ extension Transfer {
 
     fileprivate func permits(_ address: SocketAddress) -> Bool {
         guard let client else { return false }
-        // It is the proxy's, which the configuration names; the host passed `permitsByName`.
+        // The address is the proxy's, from the configuration; the host passed `permitsByName`.
         if route.proxy != nil { return true }
-        // Given by hand, whatever it is.
+        // A configured address is permitted, whatever it is.
         if route.addresses.contains(where: { $0.description == address.host }) { return true }
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
         refusedAddress = address.host
         return false
     }
 
-    /// False where the connection is a kept one that cannot be trusted with this request.
+    /// Returns false if the connection is a kept one that cannot be trusted with this request.
     ///
-    /// On HTTP/2 there is always something to read, and answers name their request.
+    /// Not for HTTP/2, which always has something to read, and where responses identify their
+    /// request.
     fileprivate func mayUse(connectionFrom localPort: UInt16) -> Bool {
         guard let client else { return false }
         if client.configuration.dohURL != nil { easy?.stopListening() }
@@ -110,7 +113,7 @@ extension Transfer {
             client.connected(self, localPort: localPort)
             return true
         }
-        // libcurl repeats a request that got no answer on a kept connection: once is enough.
+        // libcurl repeats a request that got no response on a kept connection: once is enough.
         requestsOfHop += 1
         if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
         guard requestsOfHop <= 2 else { return abort(.reset) }
@@ -126,14 +129,14 @@ extension Transfer {
         return !isConnectionSpoilt
     }
 
-    /// False aborts the transfer; `failure` says why.
+    /// Parses a line of a head or trailer; returns false to abort the transfer with `failure`.
     fileprivate func take(headLine line: [UInt8]) -> Bool {
         guard !isFailing, let client else { return false }
-        // libcurl keeps each line, a trailer too, for as long as the transfer runs.
+        // libcurl keeps every line, including trailers, while the transfer runs.
         fieldBytes += line.count
         let limit = client.configuration.maxHeadBytes
         guard fieldBytes <= limit else { return abort(.headTooLarge(limit: limit)) }
-        // Trailers (RFC 9110 section 6.5) are not passed on.
+        // Trailers (RFC 9110 section 6.5) are not forwarded.
         guard case .head = phase else { return true }
         switch parser.take(line[...]) {
         case .malformed:
@@ -169,7 +172,7 @@ extension Transfer {
             return hold()
         }
         bytesReceived += Int64(bytes.count)
-        // The rest of a round brings nothing new but bytes.
+        // The rest of a round changes nothing but the byte count.
         if !isDirty { client?.didReceiveBytes(self) }
         return isFailing ? .aborted : .taken
     }

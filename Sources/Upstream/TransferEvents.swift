@@ -1,20 +1,20 @@
-// What a transfer tells: its head, its bytes, its end.
+// The events of a transfer: its head, its bytes, its end.
 package import HTTP
 import Numbers
 package import Posix
 package import URISyntax
 
-/// Told about one transfer, on the upstream loop's thread.
+/// Receives the events of one transfer, on the upstream loop's thread.
 ///
-/// Order: `transferDidStart`, redirects, head, bytes, `didFinish`; a failure may come at any place.
-/// Head and bytes are delivered from inside libcurl; every method of `Transfer` and
-/// `UpstreamClient.start` may be called there all the same, for what cannot happen inside libcurl
-/// is put off to the end of the loop's round.
+/// Order: `transferDidStart`, redirects, head, bytes, `didFinish`; a failure may come at any point.
+/// Head and bytes are delivered from inside libcurl; all methods of `Transfer` and
+/// `UpstreamClient.start` may be called there nevertheless, since what cannot happen inside libcurl
+/// is deferred to the end of the loop's round.
 package protocol TransferDelegate: AnyObject {
-    /// A slot was granted and the request goes out now. Called once, redirects or not.
+    /// A slot was granted and the request is sent now. Called once, whatever redirects follow.
     func transferDidStart(_ transfer: Transfer)
 
-    /// The present hop's request is sent once more, since a kept connection had ended.
+    /// The current hop's request is sent again, since a kept connection was closed.
     func transferIsRepeated(_ transfer: Transfer)
 
     /// A redirect is about to be followed.
@@ -33,10 +33,10 @@ package protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
 
     /// Called once at the end of each loop round in which a head or bytes arrived, and before
-    /// `didFinish`: the place to write gathered bytes and wake readers.
+    /// `didFinish`: for writing collected bytes and waking readers.
     func transferRoundDidEnd(_ transfer: Transfer)
 
-    /// The end, told exactly once, never from inside another call of this client.
+    /// Called exactly once at the end, never from inside another call of this client.
     func transfer(_ transfer: Transfer, didFinish result: TransferResult)
 }
 
@@ -48,19 +48,19 @@ extension TransferDelegate {
     package func transferRoundDidEnd(_ transfer: Transfer) {}
 }
 
-/// What becomes of bytes that were offered.
+/// What a delegate did with offered bytes.
 package enum BodyVerdict: Sendable, Hashable {
-    /// They were taken.
+    /// They were consumed.
     case consumed
-    /// They were not taken: they are offered again after `Transfer.resume`. To take them and then
-    /// pause, call `Transfer.pause` and answer `consumed`.
+    /// They were not consumed: they are offered again after `Transfer.resume`. To consume them and
+    /// then pause, call `Transfer.pause` and return `consumed`.
     case pause
 }
 
 /// One Set-Cookie field and the URL whose response carried it.
 package struct ReceivedCookie: Sendable, Hashable {
     package let url: AbsoluteURL
-    /// The field's value as it came.
+    /// The field's value as received.
     package let value: String
 }
 
@@ -70,21 +70,21 @@ package struct TransferHead: Sendable {
     package var version: HTTPVersion
     /// The response's fields in their order.
     ///
-    /// Where `decodedCoding` is set, Content-Encoding and Content-Length are taken out, since they
+    /// If `decodedCoding` is set, Content-Encoding and Content-Length are removed, since they
     /// describe bytes that are not delivered.
     package var fields: Fields
-    /// The content coding that is undone before delivery; nil where bytes come as they are.
+    /// The content coding that is decoded before delivery; nil if bytes are delivered as received.
     package var decodedCoding: String?
-    /// The URL that answered, after redirects, without user information.
+    /// The URL that responded, after redirects, without user information.
     package var finalURL: AbsoluteURL
-    /// The peer that answered.
+    /// The peer that responded.
     package var remoteAddress: SocketAddress?
     /// The Set-Cookie fields of every hop in order, those of this response last.
     package var setCookies: [ReceivedCookie]
-    /// How many redirects led here.
+    /// The number of redirects that were followed.
     package var redirects: Int
-    /// Whether a complete body can be told from a cut one: false for a body that ends when the
-    /// connection closes (RFC 9112 section 6.3, rule 8).
+    /// True if a complete body can be distinguished from a truncated one: false for a body that is
+    /// delimited by the end of the connection (RFC 9112 section 6.3, rule 8).
     package var provesItsEnd: Bool
 
     /// Content-Length, 0 to 2^53 - 1; nil without one.
@@ -102,13 +102,13 @@ package enum TransferResult: Sendable {
     case failure(UpstreamError)
 }
 
-/// What a transfer took.
+/// The times of a transfer.
 package struct TransferTimings: Sendable, Hashable {
     /// The last hop, up to its first byte.
     package var hop = HopTimes()
-    /// From the handing over of the last hop to its first byte.
+    /// From adding the last hop to libcurl until its first byte.
     package var firstByte: Interval = .zero
-    /// From the granted slot to the end, all hops.
+    /// From the granted slot to the end, over all hops.
     package var total: Interval = .zero
     /// Body bytes delivered, after decoding.
     package var bytes: Int64 = 0

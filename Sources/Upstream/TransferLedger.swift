@@ -1,6 +1,6 @@
 package import URISyntax
 
-/// What requests to origins have cost, by origin and by lane.
+/// The costs of requests to origins, by origin and by lane.
 package struct TransferFigures: Sendable {
     package private(set) var origins = OriginTable()
     package private(set) var connections = ConnectionCounts()
@@ -10,7 +10,7 @@ package struct TransferFigures: Sendable {
 
     package init() {}
 
-    /// The times of a phase of requests in a lane.
+    /// Returns the times of a phase of requests in a lane.
     package func counts(of phase: TransferPhase, in lane: Lane) -> PhaseCounts {
         times[Self.place(lane, phase)]
     }
@@ -19,7 +19,7 @@ package struct TransferFigures: Sendable {
         lane.rawValue * TransferPhase.allCases.count + phase.rawValue
     }
 
-    /// Takes note of a request that is over.
+    /// Records a finished request.
     package mutating func note(
         _ hop: HopTimes, to origin: Origin, in lane: Lane, bytes: Int64, isError: Bool
     ) {
@@ -30,7 +30,7 @@ package struct TransferFigures: Sendable {
         origins.note(hop, to: origin, bytes: bytes, isError: isError)
     }
 
-    /// Takes note of a connection that was opened before any request needed it.
+    /// Records a connection that was opened before any request needed it.
     package mutating func noteConnection(_ hop: HopTimes, to origin: Origin, in lane: Lane) {
         connections.note(hop)
         for phase in TransferPhase.ofConnecting {

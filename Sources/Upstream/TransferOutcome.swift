@@ -3,9 +3,9 @@ import HTTP
 import Posix
 import URISyntax
 
-/// What libcurl knows about a hop, in our terms: head, timings, failure.
+/// libcurl's data about a hop, converted: head, timings, failure.
 extension Transfer {
-    /// The redirect that the head which just came asks for.
+    /// Returns the redirect of the head that was just received.
     func redirect(to url: AbsoluteURL) -> Redirect {
         let from = hop.url.withoutUserinfo
         return Redirect(
@@ -14,7 +14,7 @@ extension Transfer {
             isCrossOrigin: hop.url.origin != url.origin)
     }
 
-    /// The head that just came, as it is told to the delegate.
+    /// Returns the head that was just received, for the delegate.
     func head() -> TransferHead {
         var fields = parser.fields
         var coding: String?
@@ -31,16 +31,16 @@ extension Transfer {
             setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 
-    /// RFC 9112 section 6.3.
+    /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).
     private func provesItsEnd() -> Bool {
         parser.version.major >= 2 || parser.status.neverHasContent || hop.method == .head
             || parser.fields.contains(.contentLength) || parser.isChunked
     }
 
-    /// Whether the body is in a transfer coding that would have to be undone and is not: one of the
-    /// registered ones (RFC 9112 section 7), which nobody asked for.
+    /// True if the body has a transfer coding that should be decoded but cannot be: a registered
+    /// one (RFC 9112 section 7), which was not requested.
     ///
-    /// Other names mean nothing: the body is what comes until the connection ends (section 6.3).
+    /// Other names are ignored: the body then ends with the connection (section 6.3).
     var hasUnreadableCoding: Bool {
         request.isTransparent && parser.version.major < 2
             && parser.fields.listMembers(.transferEncoding).contains { coding in
@@ -49,7 +49,7 @@ extension Transfer {
             }
     }
 
-    /// Whether the end of the connection is the end of the body, and nothing else tells it.
+    /// True if the end of the body is recognisable only by the end of the connection.
     var endsWithConnection: Bool { !provesItsEnd() }
 
     func peer() -> SocketAddress? {
@@ -69,7 +69,7 @@ extension Transfer {
         return timings
     }
 
-    /// The failure that a code stands for (libcurl-errors(3)).
+    /// Returns the failure for a libcurl error (libcurl-errors(3)).
     func error(for code: CURLcode) -> UpstreamError {
         if let refusedAddress, code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK {
             return UpstreamError(.addressRefused(refusedAddress), host: host)
@@ -78,12 +78,12 @@ extension Transfer {
         let kind = kind(of: code)
         switch kind {
         case .headTooLarge:
-            // A line that we never saw, since libcurl gives up before its end.
+            // An overlong line, of which libcurl gives up before its end.
             return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
         case .resolve:
             return lookupFailure()
         case .tls:
-            // What OpenSSL says is what the operator needs; it names certificates, not secrets.
+            // OpenSSL's message is what the operator needs; it names certificates, not secrets.
             return tlsFailure(for: code)
         case .other:
             return UpstreamError(
@@ -95,7 +95,7 @@ extension Transfer {
         }
     }
 
-    /// Whether a head is expected, or trailers are: libcurl may still be at a line of either.
+    /// True if a head or trailers are expected: libcurl may be inside a line of either.
     private var isReadingFields: Bool {
         if case .head = phase { return true }
         return parser.isChunked
@@ -106,7 +106,7 @@ extension Transfer {
         case CURLE_COULDNT_RESOLVE_HOST: .resolve
         case CURLE_INTERFACE_FAILED: .interface
         case CURLE_COULDNT_CONNECT: .connect
-        // No other time limit is given to libcurl.
+        // libcurl is given no other timeout.
         case CURLE_OPERATION_TIMEDOUT: .connectTimeout
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,
@@ -120,8 +120,8 @@ extension Transfer {
             .protocolError
         case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
         case CURLE_FILESIZE_EXCEEDED: .tooLarge
-        // libcurl's answer to a line of a head that is longer than its buffer may grow; to lack
-        // memory in earnest ends the process.
+        // libcurl's error for a line of a head that exceeds its buffer's limit; a real lack of
+        // memory ends the process.
         case CURLE_OUT_OF_MEMORY where isReadingFields:
             .headTooLarge(limit: client?.configuration.maxHeadBytes ?? 0)
         default: .other(code: Int32(bitPattern: code.rawValue))
@@ -130,7 +130,7 @@ extension Transfer {
 }
 
 extension TransferResult {
-    /// The same result with a failure's bytes filled in.
+    /// Returns the same result with a failure's byte count set.
     func counting(_ bytes: Int64) -> TransferResult {
         guard case .failure(var error) = self else { return self }
         error.bytesReceived = bytes

@@ -1,20 +1,20 @@
-// What one origin transfer is to fetch, in which lane, and how long it may take.
+// The request of one origin transfer: what to fetch, in which lane, with which timeouts.
 package import HTTP
 package import Posix
 package import URISyntax
 
-/// The class that a transfer waits in.
+/// The priority class of a transfer.
 ///
 /// Raw values order the lanes, most urgent first.
 package enum Lane: Int, Sendable, CaseIterable, Comparable {
-    /// Playlists, keys, initialization sections and readers about to run dry: never waits for a
-    /// slot within its own cap.
+    /// Playlists, keys, initialization sections and readers about to run dry: needs no slot within
+    /// its own cap.
     case express
-    /// What a player waits for.
+    /// Resources that a player waits for.
     case playback
-    /// What a player will probably ask for next.
+    /// Resources that a player will probably request next.
     case prefetch
-    /// What nobody waits for.
+    /// Resources that nothing waits for.
     case background
 
     /// The name in logs and metrics.
@@ -30,13 +30,15 @@ package enum Lane: Int, Sendable, CaseIterable, Comparable {
     package static func < (a: Lane, b: Lane) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// How long a transfer may do nothing, per hop of a redirect chain.
+/// The timeouts of a transfer, per hop of a redirect chain.
 package struct TransferTimeouts: Sendable, Hashable {
-    /// From handing over to a connection with TLS done, name lookup included; default 5 s.
+    /// From adding the hop until the connection with TLS is established, name lookup included;
+    /// default 5 s.
     package var connect: Interval
-    /// From handing over to the first line of the response; default 15 s.
+    /// From adding the hop until the first line of the response; default 15 s.
     package var firstByte: Interval
-    /// Without a byte of the body, unless we paused it; default 5 s: players give up after eight to ten.
+    /// Without a byte of the body, unless the daemon paused it; default 5 s: players give up after
+    /// eight to ten.
     package var stall: Interval
 
     package init(
@@ -54,43 +56,43 @@ package struct TransferRequest: Sendable {
     /// User information in it becomes an Authorization field (Basic) and is not sent in the target.
     package var url: AbsoluteURL
     package var method: HTTPMethod
-    /// Request fields, sent as they are.
+    /// Request fields, sent unchanged.
     ///
-    /// Left out: ill-formed ones, those of one connection (RFC 9110 section 7.6.1), Host, Content-
-    /// Length, Expect and Accept-Encoding, which follow from the rest.
+    /// Dropped: malformed ones, hop-by-hop ones (RFC 9110 section 7.6.1), Host, Content-Length,
+    /// Expect and Accept-Encoding, which follow from the other properties.
     package var fields: Fields
     package var body: [UInt8]
-    /// A body that is streamed, instead of `body`; it cannot be sent twice, so no redirect is
+    /// A body that is streamed, instead of `body`; it cannot be sent twice, so redirects are not
     /// followed.
     package var upload: Upload?
-    /// True sends Accept, Accept-Encoding, Content-Type and User-Agent as `fields` have them, and
-    /// none where they have none; for requests that are passed on.
+    /// True sends Accept, Accept-Encoding, Content-Type and User-Agent exactly as in `fields`, or
+    /// not at all; for requests that are passed on.
     package var isTransparent: Bool
-    /// True opens a connection for this request.
+    /// True opens a new connection for this request.
     ///
-    /// On one that was used before, a request that the origin did not seem to notice is sent again
-    /// by libcurl, which must not happen to one that may not be repeated (RFC 9110 section 9.2.2).
+    /// On a reused one, libcurl repeats a request that the origin seems not to have received, which
+    /// must not happen to a request that is not idempotent (RFC 9110 section 9.2.2).
     package var usesFreshConnection: Bool
-    /// True opens a connection, unless one is idle, and sends nothing over it.
+    /// True opens a connection, unless an idle one exists, and sends nothing on it.
     var connectsOnly = false
-    /// True: asks for gzip, br and deflate and delivers the decoded body.
+    /// True accepts gzip, br and deflate and delivers the decoded body.
     ///
-    /// False: asks for the identity coding and delivers whatever comes as it is.
+    /// False requests the identity coding and delivers the body as received.
     package var decodesContent: Bool
     package var lane: Lane
-    /// Whether the origin is asked to hold the request until it has something to say; such
-    /// requests take no slot.
+    /// True if the request asks the origin to hold it until there is something new; such requests
+    /// take no slot.
     package var isHeld: Bool
-    /// Whose request it is: sessions take turns inside a lane.
+    /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
-    /// Whether 301, 302, 303, 307 and 308 with a Location are followed.
+    /// True if 301, 302, 303, 307 and 308 with a Location are followed.
     package var followsRedirects: Bool
-    /// The most body bytes that are delivered; one more fails the transfer (`tooLarge`).
+    /// The most body bytes that are delivered; more fail the transfer (`tooLarge`).
     ///
-    /// Nil: no limit but the configuration's for decoded bodies.
+    /// Nil: no limit except the configuration's for decoded bodies.
     package var bodyLimit: Int64?
     package var timeouts: TransferTimeouts
-    /// Told what the request costs; nil where nobody asks.
+    /// Records the costs of the request; nil if not needed.
     package var trace: TransferTrace?
 
     /// A GET of `url` with everything else at its default.

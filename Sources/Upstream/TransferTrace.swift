@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The requests that one answer has cost so far, for whoever logs it; any thread may ask.
+/// Records the requests that one response has cost so far, for the log; any thread may read it.
 package final class TransferTrace: Sendable {
-    /// What is known of the requests.
+    /// The costs of the requests.
     package struct Report: Sendable, Hashable {
         /// The latest request.
         package var latest: HopTimes
@@ -12,7 +12,7 @@ package final class TransferTrace: Sendable {
 
     private struct State {
         var latest: HopTimes?
-        /// Requests of hops that are over.
+        /// Requests of finished hops.
         var triesBefore = 0
         var isOver = false
     }
@@ -21,7 +21,7 @@ package final class TransferTrace: Sendable {
 
     package init() {}
 
-    /// Nil before the first answer of an origin or the first failure.
+    /// Nil before an origin's first response or the first failure.
     package var report: Report? {
         state.withLock { state in
             state.latest.map {
@@ -30,7 +30,7 @@ package final class TransferTrace: Sendable {
         }
     }
 
-    /// Takes note of a request whose answer has begun.
+    /// Records a request whose response has begun.
     func begin(_ hop: HopTimes) {
         state.withLock { state in
             state.latest = hop
@@ -38,7 +38,7 @@ package final class TransferTrace: Sendable {
         }
     }
 
-    /// Takes note of a request that is over.
+    /// Records a finished request.
     func end(_ hop: HopTimes) {
         state.withLock { state in
             state.latest = hop

@@ -1,11 +1,11 @@
-// A transfer's way through its hops: sent, answered, redirected, timed.
+// The hops of a transfer: sending, responses, redirects, timeouts.
 import CCurl
 import HTTP
 import Posix
 import Reactor
 import URISyntax
 
-// MARK: - Asked by transfers
+// MARK: - Events of transfers
 
 extension UpstreamClient {
     /// Ends a transfer with a failure, now or when libcurl has returned.
@@ -39,7 +39,7 @@ extension UpstreamClient {
         setNeedsSettle()
     }
 
-    /// A head other than an interim one is complete; inside libcurl.
+    /// Handles a complete head other than an interim one; called inside libcurl.
     func headArrived(_ transfer: Transfer) {
         transfer.lastByteAt = loop.now
         if transfer.request.connectsOnly { return answeredUnasked(transfer) }
@@ -74,9 +74,10 @@ extension UpstreamClient {
         }
     }
 
-    /// An interim head is complete; inside libcurl.
+    /// Handles a complete interim head; called inside libcurl.
     ///
-    /// - Returns: Why it cannot be, nil where it may: a protocol that nobody asked for, or too many.
+    /// - Returns: The error, for a protocol switch that was not requested, or too many interim
+    ///   heads; otherwise nil.
     func interimArrived(_ transfer: Transfer) -> UpstreamError.Kind? {
         transfer.lastByteAt = loop.now
         transfer.interims += 1
@@ -90,12 +91,13 @@ extension UpstreamClient {
         return nil
     }
 
-    /// The origin took bytes of the request's body, or has room for more.
+    /// Restarts the timeout when the origin takes bytes of the request's body, or has room for
+    /// more.
     func countUpload(_ transfer: Transfer) {
         transfer.lastByteAt = loop.now
     }
 
-    /// Learns whether the origin speaks HTTP/2, and counts a body that shares a connection.
+    /// Records whether the origin uses HTTP/2, and counts a body on a shared connection.
     private func countMultiplexed(_ transfer: Transfer) {
         let origin = transfer.origin
         let isMultiplexing = transfer.parser.version.major >= 2
@@ -109,10 +111,10 @@ extension UpstreamClient {
 // MARK: - Hops
 
 extension UpstreamClient {
-    /// With more handles at work than these, each has a smaller buffer.
+    /// With more active handles than this, each gets a smaller buffer.
     private static let few = 8
 
-    /// Sends the transfer's present hop.
+    /// Sends the transfer's current hop.
     func send(_ transfer: Transfer) {
         if followsScout(transfer) { return }
         transfer.route = configuration.routes.route(to: transfer.origin)
@@ -150,11 +152,12 @@ extension UpstreamClient {
         if transfer.origin.scheme == .https {
             easy.keepSessions(in: sessions.shelf(for: transfer.host))
         }
-        // Held for as long as the transfer runs: many together must not take much.
+        // The buffer is held while the transfer runs, so many transfers must use smaller ones.
         let isOneOfMany = attached.count >= Self.few
         easy.setReceiveBuffer(configuration.receiveBuffer / (isOneOfMany ? 2 : 1))
-        // To wait for a connection in the making pays only where it will be shared: on an HTTP/1.1
-        // origin libcurl 7.88 lets those that wait go one by one, each when another has ended.
+        // Waiting for a connection that is being made pays only if it will be shared: on an
+        // HTTP/1.1 origin, libcurl 7.88 starts the waiting transfers one by one, each when another
+        // has ended.
         let waits =
             transfer.request.connectsOnly
             || (transfer.lane != .express && multiplexingOrigins.contains(transfer.origin))
@@ -166,7 +169,7 @@ extension UpstreamClient {
         multi.add(easy)
     }
 
-    /// Takes the hop's handle back from libcurl.
+    /// Removes the hop's handle from libcurl.
     func detach(_ transfer: Transfer) {
         if let timer = transfer.deadline { loop.cancel(timer) }
         transfer.deadline = nil
@@ -218,18 +221,19 @@ extension UpstreamClient {
         }
     }
 
-    /// How long a body may pause: where only the connection's end is its end, an origin may have
-    /// sent all and keep the connection for a while.
+    /// Returns how long a body may pause. If only the end of the connection delimits it, the origin
+    /// may have sent everything and keep the connection open for a while.
     private func silence(_ transfer: Transfer) -> Interval {
         let timeouts = transfer.request.timeouts
         return transfer.request.isTransparent && transfer.endsWithConnection
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }
 
-    /// Fails a transfer that did nothing for too long, or looks again when it may have.
+    /// Fails a transfer that made no progress for too long, or checks again later.
     private func checkDeadline(_ transfer: Transfer) {
         let timeouts = transfer.request.timeouts
-        // Nothing is the origin's to do while we hold it up, or it waits for the request's body.
+        // The origin is not responsible while the transfer is paused, or waits for the request's
+        // body.
         if transfer.isPaused || transfer.isHeld || transfer.isUploadPaused {
             transfer.lastByteAt = loop.now
         }

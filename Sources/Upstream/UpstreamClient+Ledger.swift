@@ -4,20 +4,20 @@ import Posix
 import Reactor
 import URISyntax
 
-// What each hop took, as libcurl tells it.
+// The times of each hop, from libcurl.
 
 extension UpstreamClient {
-    /// What requests have cost since the start, those of other clients with the same ledger included.
+    /// The costs of requests since the start, including other clients with the same ledger.
     package var figures: TransferFigures { ledger.figures }
 
-    /// Notes what is known when the head of the final response has come; inside libcurl.
+    /// Records the times up to the head of the final response; called inside libcurl.
     func noteHead(_ transfer: Transfer) {
         transfer.measure()
         transfer.request.trace?.begin(transfer.times)
     }
 
-    /// Notes what a hop took, while its handle is still with libcurl; `result` is nil where a redirect
-    /// is followed.
+    /// Records the times of a hop while its handle is still with libcurl; `result` is nil if a
+    /// redirect is followed.
     func noteEnd(of transfer: Transfer, _ result: TransferResult?) {
         guard let easy = transfer.easy else { return }
         transfer.measure()
@@ -37,7 +37,7 @@ extension UpstreamClient {
         var bytes = Int64(transfer.discarded)
         if case .body = transfer.phase { bytes = transfer.bytesReceived }
         var counted = transfer.times
-        // The wait of a request that the origin holds until there is more says nothing of its speed.
+        // The wait of a request that the origin holds on purpose does not measure its speed.
         if transfer.request.isHeld { counted[.firstByte] = nil }
         ledger.figures.note(
             counted, to: transfer.origin, in: transfer.lane, bytes: bytes,
@@ -47,15 +47,15 @@ extension UpstreamClient {
 }
 
 extension UpstreamError {
-    /// Whether the origin, or the way to it, failed: not where the transfer was taken back.
+    /// True if the origin, or the way to it, failed; not if the transfer was cancelled.
     fileprivate var isOfOrigin: Bool { fault == .origin || fault == .network }
 }
 
 extension Transfer {
-    /// Whether the response says that the origin failed.
+    /// True if the response has a 5xx status.
     fileprivate var isServerError: Bool { parser.status.rawValue >= 500 }
 
-    /// Asks libcurl for the times up to the first byte, once for each hop.
+    /// Reads the times up to the first byte from libcurl, once for each hop.
     fileprivate func measure() {
         guard let easy, times.tries == 0 else { return }
         times.tries = requestsOfHop
@@ -76,7 +76,7 @@ extension Transfer {
         times.version = parser.version
     }
 
-    /// Remembers an address that took a connection.
+    /// Records an address that accepted a connection.
     private func noteAddress() {
         guard times.connection == .new, route.isPlain, let client, let address = times.address
         else {
@@ -85,10 +85,10 @@ extension Transfer {
         client.names.connected(origin, to: address.host, now: loop.now)
     }
 
-    /// Asks whether TLS of a connection that was made for this request resumed a session.
+    /// Records whether TLS of a connection made for this request resumed a session.
     ///
-    /// Asked when the request is about to be sent: the handshake is over, and the connection belongs to
-    /// the handle.
+    /// Called when the request is about to be sent: the handshake is over, and the connection
+    /// belongs to the handle.
     func noteHandshake() {
         guard let easy, origin.scheme == .https, easy.long(CURLINFO_NUM_CONNECTS) > 0 else {
             return

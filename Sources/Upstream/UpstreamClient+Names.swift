@@ -2,22 +2,22 @@ import Glibc
 import Posix
 import Reactor
 
-/// Finds the addresses of a host; nil where it fails.
+/// Looks up the addresses of a host; nil on failure.
 ///
 /// May block for many seconds.
 package typealias NameLookup = @Sendable (String) -> [String]?
 
-/// Looks names in use up again, away from the loop.
+/// Refreshes the names in use, off the loop.
 extension UpstreamClient {
-    /// Whether names are looked up by libcurl through the system's resolver, and kept for a while.
+    /// True if libcurl looks names up through the system's resolver and caches them.
     private func asksSystem(_ transfer: Transfer) -> Bool {
         transfer.route.isPlain && configuration.dohURL == nil && configuration.resolve.isEmpty
             && configuration.dnsCache > .zero
     }
 
-    /// Notes that a transfer is about to use its host's name.
+    /// Records that a transfer is about to use its host's name.
     ///
-    /// - Returns: addresses that libcurl has to be handed, as CURLOPT_RESOLVE(3) has them.
+    /// - Returns: addresses to pass to libcurl, in the form of CURLOPT_RESOLVE(3).
     func addresses(for transfer: Transfer, isExpress: Bool) -> String? {
         guard asksSystem(transfer) else { return nil }
         let found = names.use(transfer.origin, isExpress: isExpress, now: loop.now)
@@ -41,7 +41,8 @@ extension UpstreamClient {
         guard !hosts.isEmpty else { return }
         let bound = LoopBound(WeakClient(self), to: loop)
         let lookUp = configuration.lookUp
-        // A thread for each round: one that waits for a resolver must not hold up the end of the daemon.
+        // A thread for each round: one that waits for a resolver must not delay stopping the
+        // daemon.
         let thread = try? PosixThread(name: "names") {
             pthread_detach(pthread_self())
             for host in hosts {

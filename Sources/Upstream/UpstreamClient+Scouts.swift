@@ -3,27 +3,28 @@ import Posix
 import Reactor
 import URISyntax
 
-/// The first connection to an HTTPS origin, which tells whether others need one of their own.
+/// The first connection to an HTTPS origin, which shows whether others need one each.
 ///
-/// Only the handshake says whether an origin speaks HTTP/2 (RFC 7301). Until then libcurl opens a
-/// connection for each transfer of a burst, or, told to wait, lets those to an HTTP/1.1 origin go one
-/// after the other. So one transfer goes first, and the others follow when its connection stands.
+/// Only the handshake tells whether an origin supports HTTP/2 (RFC 7301). Before that, libcurl
+/// opens a connection for each transfer of a burst or, if told to wait, runs those to an HTTP/1.1
+/// origin one after the other. Therefore one transfer goes first, and the others follow when its
+/// connection is established.
 extension UpstreamClient {
-    /// A transfer that is ahead of others, and those.
+    /// A transfer that goes first, and those that wait for it.
     struct Scouting {
         let scout: UInt64
-        /// Whether the scout only connects: its connection is free for another transfer afterwards.
+        /// True if the scout only connects: its connection is free for another transfer afterwards.
         let isEarly: Bool
         var following: [Transfer] = []
     }
 
-    /// How long others wait for an origin's first connection; a handshake takes two or three round
-    /// trips.
+    /// How long transfers wait for an origin's first connection; a handshake takes two or three
+    /// round trips.
     private static let patience = Interval.milliseconds(500)
 
-    /// Whether a transfer is to wait for the first connection to its origin.
+    /// Returns whether a transfer must wait for the first connection to its origin.
     ///
-    /// It is sent by itself once that stands, has failed, or has taken too long.
+    /// It is then sent automatically once that is established, has failed, or has taken too long.
     func followsScout(_ transfer: Transfer) -> Bool {
         let origin = transfer.origin
         let isEarly = transfer.request.connectsOnly
@@ -35,8 +36,8 @@ extension UpstreamClient {
         else { return false }
         if let scouting = scoutings[origin] {
             if scouting.isEarly {
-                // Playlists and questions whether an origin answers have little time. To an HTTP/1.1
-                // origin an early connection serves one transfer.
+                // Playlists and probes of origins have little time. To an HTTP/1.1 origin, an early
+                // connection serves one transfer.
                 guard transfer.lane != .express, isUnknown || scouting.following.isEmpty else {
                     return false
                 }
@@ -56,7 +57,7 @@ extension UpstreamClient {
         return false
     }
 
-    /// Lets those go that wait for a transfer, if any do.
+    /// Releases the transfers that wait for a scout, if any.
     func endScouting(by transfer: Transfer) {
         if scoutings.isEmpty { return }
         endScouting(of: transfer.origin, by: transfer.id)
@@ -66,19 +67,19 @@ extension UpstreamClient {
         guard scoutings[origin]?.scout == id,
             let following = scoutings.removeValue(forKey: origin)?.following, !following.isEmpty
         else { return }
-        // Perhaps inside libcurl, which takes no transfer then.
+        // Possibly inside libcurl, which accepts no transfer then.
         followers += following
         setNeedsSettle()
     }
 
-    /// Sends those that need not wait any more.
+    /// Sends the transfers that need not wait any more.
     func sendFollowers() {
         let going = followers
         followers = []
         for transfer in going where transfer.state == .running { send(transfer) }
     }
 
-    /// Learns what an origin speaks.
+    /// Records whether an origin uses HTTP/2.
     func noteVersion(of origin: Origin, isMultiplexing: Bool) {
         if spokenVersions.count >= 1024 {
             spokenVersions.removeAll()
@@ -92,8 +93,8 @@ extension UpstreamClient {
         }
     }
 
-    /// Whether another transfer uses a connection at this moment: then it is HTTP/2, because
-    /// libcurl sends no request behind another one on HTTP/1.1.
+    /// Returns whether another transfer uses the connection at this moment: then it is HTTP/2,
+    /// because libcurl does not pipeline requests on HTTP/1.1.
     func isShared(_ transfer: Transfer, localPort: UInt16) -> Bool {
         let origin = transfer.origin
         let connection = Connection(origin: origin, localPort: localPort)
@@ -108,21 +109,21 @@ extension UpstreamClient {
         return true
     }
 
-    /// One user less.
+    /// Removes a user of a connection.
     func leave(_ connection: Connection) {
         let left = (users[connection] ?? 1) - 1
         users[connection] = left == 0 ? nil : left
     }
 
-    /// Types that are this module's own and go into tables.
+    /// Hashable types of this module that serve as keys of tables.
     package static var hashedTypes: [Any.Type] { [Connection.self] }
 
-    /// A connection as libcurl names it.
+    /// A connection as far as libcurl identifies it.
     struct Connection: Hashable {
         let origin: Origin
         let localPort: UInt16
 
-        /// The port tells nearly all apart, and a number costs less than a name.
+        /// The port distinguishes nearly all, and hashing a number costs less than a name.
         func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
     }
 }

@@ -1,15 +1,16 @@
 import Posix
 import Reactor
 
-/// How long a player's transfer waits for a slot: others may hold theirs for as long as bytes come.
+/// The limit on a player's wait for a slot: other transfers may hold theirs as long as bytes
+/// arrive.
 ///
-/// Only the playback lane is watched. Express transfers have places of their own, which are left
-/// within the bounds of a playlist; what runs ahead of players keeps nobody waiting.
+/// Only the playback lane is limited. Express transfers have separate places, which are free again
+/// within the time of a playlist; ahead transfers delay no player.
 extension UpstreamClient {
-    /// The waiting transfers are looked at no more often than this.
+    /// The shortest interval between checks of waiting transfers.
     private static let leastPause = Interval.milliseconds(50)
 
-    /// Sees to it that those that wait are looked at when the first has waited for too long.
+    /// Schedules a check for when the first waiting transfer is overdue.
     func watchWaiting() {
         guard waitTimer == nil, !isShutDown else { return }
         watchWaiting(after: configuration.slotWait)

@@ -1,17 +1,17 @@
-// The upstream loop's libcurl: admission, connections, and the life of every transfer.
+// The upstream loop's libcurl: admission, connections, and the life cycle of every transfer.
 import CCurl
 import HTTP
 import Posix
 package import Reactor
 import URISyntax
 
-/// Starts transfers and sees each of them to exactly one `didFinish`.
+/// Starts transfers and ends each with exactly one `didFinish`.
 ///
 /// Used on its loop only.
 ///
-/// Two sets of connections are kept for each way to origins: one for everything, and one for express
+/// Each route to origins has two sets of connections: one for everything, and one for express
 /// transfers to a host whose HTTP/2 connection is busy with bodies, since a playlist that shares a
-/// connection with segments arrives behind them.
+/// connection with segments arrives after them.
 package final class UpstreamClient {
     package let loop: EventLoop
     package let configuration: UpstreamConfiguration
@@ -20,24 +20,24 @@ package final class UpstreamClient {
     var counters = UpstreamStatistics()
     let ledger: TransferLedger
     let sessions: TLSSessions
-    /// Sessions that outlive the daemon; nil where it keeps none.
+    /// TLS sessions that outlive the daemon; nil if none are kept.
     package var keptSessions: KeptSessions?
-    /// What runs ahead of players, for whoever limits it.
+    /// Measurements of ahead transfers, for the controller of concurrency.
     var meter = AheadMeter()
     var connections = RouteConnections()
     var live: [UInt64: Transfer] = [:]
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []
-    /// Bodies in flight over HTTP/2, by origin.
+    /// Bodies being received over HTTP/2, by origin.
     var multiplexed: [Origin: Int] = [:]
-    /// Origins whose last answer came over HTTP/2.
+    /// Origins whose last response came over HTTP/2.
     var multiplexingOrigins: Set<Origin> = []
-    /// Origins that have answered, in whatever version.
+    /// Origins whose HTTP version is known.
     var spokenVersions: Set<Origin> = []
     var scoutings: [Origin: Scouting] = [:]
-    /// Those that waited for a scout and need not any more.
+    /// Transfers that waited for a scout and need not any more.
     var followers: [Transfer] = []
-    /// The transfers on each connection.
+    /// The number of transfers on each connection.
     var users: [Connection: Int] = [:]
     var sockets = KnownSockets()
     var early = EarlyConnections()
@@ -47,22 +47,22 @@ package final class UpstreamClient {
     private var nextID: UInt64 = 0
     var isShutDown = false
 
-    // What is put off: to the return from libcurl, and to the end of the round.
+    // Deferred work: until libcurl returns, and until the end of the round.
     var depth = 0
     var failing: [Transfer] = []
     var resuming: [Transfer] = []
     var dirty: [Transfer] = []
     private var ended: [(Transfer, TransferResult)] = []
     private var willSettle = false
-    /// Fires when a player may have waited for a slot for too long.
+    /// Fires when a player may have waited too long for a slot.
     var waitTimer: TimerID?
 
-    /// Called at the end of each round that leaves a transfer of a player without a slot, when those
-    /// that came free in it are given away: what may end should end now.
+    /// Called at the end of each round that leaves a player's transfer without a slot, after free
+    /// slots were given away: whatever may end should end now.
     package var playbackWaits: (() -> Void)?
 
-    /// Makes a client, which shares figures and TLS sessions with `other`, one of the same loop; opens
-    /// nothing yet.
+    /// Makes a client, which shares figures and TLS sessions with `other`, one on the same loop;
+    /// opens no connection yet.
     ///
     /// - Throws: `UpstreamError` when libcurl cannot start.
     package init(
@@ -107,10 +107,10 @@ package final class UpstreamClient {
         return nextID
     }
 
-    /// Transfers that libcurl works on now.
+    /// The number of transfers that libcurl is working on.
     package var transfersInFlight: Int { attached.count }
 
-    /// Counters and gauges of this moment.
+    /// Returns the current counters and gauges.
     package func statistics() -> UpstreamStatistics {
         var now = counters
         now.early = early.counts
@@ -125,10 +125,10 @@ package final class UpstreamClient {
         return now
     }
 
-    /// Cancels every transfer, tells their delegates at the end of the round, closes all
-    /// connections and refuses what is started later.
+    /// Cancels all transfers, informs their delegates at the end of the round, closes all
+    /// connections and refuses later transfers.
     ///
-    /// Not from inside a delegate call.
+    /// Must not be called from inside a delegate call.
     package func shutdown() {
         precondition(depth == 0, "the client is shut down from inside a transfer's callback")
         guard !isShutDown else { return }
@@ -170,7 +170,7 @@ extension UpstreamClient: CurlMultiOwner {
     }
 
     func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64? {
-        // What shares a connection cannot be told apart before it is read.
+        // Transfers on a shared connection cannot be distinguished before reading.
         guard let transfer = attached[handle], !transfer.isMultiplexed,
             transfer.bytesReceived >= configuration.bulkBytes
         else { return nil }
@@ -178,7 +178,7 @@ extension UpstreamClient: CurlMultiOwner {
     }
 
     func curlDidTakeBulk() {
-        // Not only at the end of the next round: players wait for what has come.
+        // Not only at the end of the next round: players wait for the bytes just read.
         if willSettle { settle() }
     }
 
@@ -196,7 +196,7 @@ extension UpstreamClient: CurlMultiOwner {
         } else if case .redirect = transfer.phase, let redirect = transfer.redirect {
             follow(redirect, transfer)
         } else if code == CURLE_OK, case .head = transfer.phase {
-            // libcurl takes a connection that ends inside the head for an empty response.
+            // libcurl treats a connection that ends inside the head as an empty response.
             end(transfer, .failure(UpstreamError(.reset, host: transfer.host)))
         } else if code == CURLE_OK {
             end(transfer, .success(transfer.timings(at: loop.now)))
@@ -205,7 +205,7 @@ extension UpstreamClient: CurlMultiOwner {
         }
     }
 
-    /// The only way to `finished`: frees handle and slot, and has the delegate told.
+    /// The only way to `finished`: frees handle and slot, and schedules the delegate's `didFinish`.
     func end(_ transfer: Transfer, _ result: TransferResult) {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
@@ -228,14 +228,15 @@ extension UpstreamClient: CurlMultiOwner {
 // MARK: - The end of a round
 
 extension UpstreamClient {
-    /// Has what was put off done at the end of this round, `playbackWaits` among it.
+    /// Schedules the deferred work for the end of this round, including `playbackWaits`.
     package func setNeedsSettle() {
         guard !willSettle else { return }
         willSettle = true
         loop.atRoundEnd { [weak self] _ in self?.settle() }
     }
 
-    /// Does what was put off, delegates first, so that they see this round's bytes before its ends.
+    /// Does the deferred work, delegates first, so that they see this round's bytes before its
+    /// ended transfers.
     private func settle() {
         willSettle = false
         let resumed = resuming

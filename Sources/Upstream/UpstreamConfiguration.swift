@@ -1,4 +1,4 @@
-// The limits and habits of the upstream client in one table.
+// The limits and options of the upstream client in one table.
 package import Posix
 
 /// Settings of an `UpstreamClient`.
@@ -7,16 +7,16 @@ package import Posix
 ///
 /// | setting | unit | default | range | why |
 /// |---|---|---|---|---|
-/// | slots | transfers | 32 | 1...256 | what an origin is asked for at once |
-/// | expressCap | transfers | 16 | 1...64 | playlists and keys beside the slots |
+/// | slots | transfers | 32 | 1...256 | concurrent requests to origins |
+/// | expressCap | transfers | 16 | 1...64 | playlists and keys besides the slots |
 /// | perHostLimit | transfers | 0 (none) | 0...256 | for origins that count connections |
-/// | queueLimit | transfers | 4096 | 1...65536 | bounds what waits |
+/// | queueLimit | transfers | 4096 | 1...65536 | limits waiting transfers |
 /// | slotWait | time | 30 s | 10 ms...3600 s | ends the wait of a player for a slot |
 /// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |
 /// | maxHeadBytes | bytes | 256 Ki | 8 Ki...1 Mi | bounds one response head |
 /// | receiveBuffer | bytes | 128 Ki | 16 Ki...512 Ki | one socket read; held per handle, halved beyond 8 |
-/// | bulkBytes | bytes | 64 Ki | 0...max | the rest of a longer body waits behind all heads |
+/// | bulkBytes | bytes | 64 Ki | 0...max | the rest of a longer body is read after all heads |
 /// | idleConnections | connections | 64 | 1...1024 | kept open for reuse |
 /// | idleAge | time | 60 s | 1...600 s | older idle connections are not reused |
 /// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
@@ -28,7 +28,7 @@ package struct UpstreamConfiguration: Sendable {
         case http11Only
     }
 
-    /// The names of options, as a person sets them.
+    /// The names of command-line options, for messages.
     package struct SlotOptions: Sendable {
         var slots = "--slots"
         var perHost = "--host-limit"
@@ -39,9 +39,9 @@ package struct UpstreamConfiguration: Sendable {
     package var expressCap = 16
     package var perHostLimit = 0
     package var queueLimit = 4096
-    /// Four times what most players wait for a segment; the others would wait for ever.
+    /// Four times what most players wait for a segment; the others would wait forever.
     package var slotWait: Interval = .seconds(30)
-    /// The options that change how many transfers there are, for messages; nil where none does.
+    /// The options that change the number of transfers, for messages; nil if there are none.
     package var slotOptions: SlotOptions? = SlotOptions()
     package var maxRedirects = 10
     package var maxDecodedBytes: Int64 = 64 << 20
@@ -53,11 +53,11 @@ package struct UpstreamConfiguration: Sendable {
     package var dnsCache: Interval = .seconds(60)
     package var happyEyeballs: Interval = .milliseconds(200)
     package var addressPolicy = AddressPolicy()
-    /// A PEM file of trusted certificates instead of the system's.
+    /// A PEM file of trusted certificates that replaces the system's.
     package var caFile: String?
-    /// How each origin is reached.
+    /// The route to each origin.
     package var routes = OriginRoutes()
-    /// Sent where the request's fields hold no User-Agent.
+    /// Sent if the request's fields have no User-Agent.
     package var userAgent = "sluice"
     package var httpPreference = HTTPPreference.http2OverTLS
     /// Fixed addresses, each `host:port:address[,address]...` (CURLOPT_RESOLVE(3)); the address
@@ -66,9 +66,9 @@ package struct UpstreamConfiguration: Sendable {
 
     /// The URL of a server that looks names up over HTTPS; nil for the system's resolver.
     package var dohURL: String?
-    /// Looks names in use up again; the first time libcurl asks the system's resolver itself.
+    /// Looks names in use up again; for the first lookup libcurl uses the system's resolver.
     package var lookUp: NameLookup = systemAddresses
-    /// Whether the first bytes to an origin may be sent with the request for a connection.
+    /// True if the first bytes may be sent with the connection request (TCP Fast Open).
     package var usesFastOpen = false
 
     /// The file of TLS sessions that outlive the daemon; nil keeps none.
@@ -76,7 +76,7 @@ package struct UpstreamConfiguration: Sendable {
 
     package init() {}
 
-    /// The same settings with every number brought into its range.
+    /// The same settings with every number clamped to its range.
     package var normalised: UpstreamConfiguration {
         var copy = self
         copy.slots = slots.clamped(1, 256)

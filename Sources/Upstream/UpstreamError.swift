@@ -1,11 +1,11 @@
-// Why a transfer failed, whose fault that is, and whether asking again may help.
+// Why a transfer failed, who caused it, and whether a retry may help.
 
 /// The failure of one transfer.
 package struct UpstreamError: Error, Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         /// The host's name has no address, or no name server answered.
         case resolve
-        /// No address of the host took a connection.
+        /// No address of the host accepted a connection.
         case connect
         /// No connection within `TransferTimeouts.connect`.
         case connectTimeout
@@ -15,7 +15,7 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case firstByteTimeout
         /// No byte of the body for `TransferTimeouts.stall`.
         case stalled
-        /// The connection broke.
+        /// The connection was broken.
         case reset
         /// The body ended before its announced end.
         case truncated
@@ -24,53 +24,53 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case tooManyRedirects
         /// A redirect to something other than http or https.
         case forbiddenScheme
-        /// The address policy refused the peer; holds its address.
+        /// The address policy rejected the peer; contains its address.
         case addressRefused(String)
-        /// The proxy on the way to the origin cannot be reached, or refuses.
+        /// The proxy to the origin is unreachable, or refuses.
         case proxy
-        /// The interface that connections to the origin have to leave from cannot be used.
+        /// The interface that connections to the origin must leave from cannot be used.
         case interface
-        /// A limit on the body was passed.
+        /// A limit on the body was exceeded.
         case tooLarge
-        /// The response's head, or its trailers, passed the limit; holds it in bytes.
+        /// The response's head or its trailers exceeded the limit; contains it in bytes.
         case headTooLarge(limit: Int)
         /// `Transfer.cancel` or the client's shutdown.
         case cancelled
-        /// A playback transfer took this one's slot back.
+        /// Preempted for playback.
         case preempted
         /// The waiting queue is full.
         case queueFull
-        /// No slot came free within `UpstreamConfiguration.slotWait`.
+        /// No slot became free within `UpstreamConfiguration.slotWait`.
         case slotTimeout
-        /// A content coding that was not asked for, or bytes that are not in it.
+        /// A content coding that was not requested, or bytes that are not valid in it.
         case unsupportedEncoding
-        /// Anything else; holds libcurl's number (libcurl-errors(3)).
+        /// Any other error; contains libcurl's code (libcurl-errors(3)).
         case other(code: Int32)
     }
 
-    /// Who has to act for the failure to go away.
+    /// The party that has to act.
     package enum Fault: String, Sendable, Hashable {
         case origin, network, policy, caller, daemon
     }
 
     package var kind: Kind
-    /// One sentence for people.
+    /// One sentence for the user.
     ///
-    /// Names the host at most: never a URL, a field or a body.
+    /// Contains at most the host: never a URL, a field or a body.
     package var message: String
-    /// What a person can do about it; empty where that is left open.
+    /// What the user can do about it; empty if there is no advice.
     package var advice = ""
-    /// Whether the same request may well succeed if sent again; says nothing about the method.
+    /// True if the same request may well succeed when repeated; says nothing about the method.
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
     package var bytesReceived: Int64
-    /// The errno of a connection that could not be made; 0 where it is not known.
+    /// The errno of a failed connection; 0 if unknown.
     package var systemCode: CInt = 0
 
     /// Makes an error with the message of its kind.
     ///
-    /// `detail` is added to the message and must hold no secret; `isRetryable` is nil for what is
-    /// usual for the kind.
+    /// `detail` is appended to the message and must not contain secrets; a nil `isRetryable`
+    /// selects the default of the kind.
     package init(
         _ kind: Kind, host: String, detail: String = "", isRetryable: Bool? = nil
     ) {
@@ -117,7 +117,7 @@ extension UpstreamError.Kind {
         }
     }
 
-    /// Whose fault failures of this kind are.
+    /// The party that causes failures of this kind.
     package var fault: UpstreamError.Fault {
         switch self {
         case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,

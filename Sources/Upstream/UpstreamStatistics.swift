@@ -1,24 +1,24 @@
 // Counters and gauges of the upstream client.
 
-/// What happened since the client was made, and what holds now.
+/// Totals since the client was made, and current values.
 package struct UpstreamStatistics: Sendable, Hashable {
     // Counters.
 
-    /// Transfers that were asked for.
+    /// Transfers that were requested.
     package var started = 0
     /// Transfers whose whole body was delivered, whatever the status.
     package var succeeded = 0
     /// Transfers that failed, cancelled and preempted ones included.
     package var failed = 0
-    /// Transfers that were cancelled by their starter.
+    /// Transfers that their caller cancelled.
     package var cancelled = 0
     /// Transfers that lost their slot to playback.
     package var preempted = 0
     /// Redirects that were followed.
     package var redirects = 0
-    /// Connections opened, and used for a request.
+    /// Connections opened, early ones included.
     package var newConnections = 0
-    /// Early connections by the place of their result in `EarlyConnectionResult.allCases`.
+    /// Early connections by the index of their result in `EarlyConnectionResult.allCases`.
     package var early = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
     /// Body bytes of transfers that succeeded, after decoding.
     package var bytes: Int64 = 0
@@ -27,9 +27,9 @@ package struct UpstreamStatistics: Sendable, Hashable {
 
     /// Slots in use.
     package var slotsInUse = 0
-    /// The most slots that may be in use.
+    /// The limit of slots.
     package var slotLimit = 0
-    /// The most slots that were ever held at once.
+    /// The highest number of slots ever in use.
     package var peakSlotsInUse = 0
     /// Express places in use.
     package var expressInUse = 0
@@ -37,7 +37,7 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var heldInUse = 0
     /// Waiting transfers by `Lane.rawValue`.
     package var waiting = Array(repeating: 0, count: Lane.allCases.count)
-    /// libcurl handles at work.
+    /// Active libcurl handles.
     package var openHandles = 0
 
     mutating func count(_ result: TransferResult) {
