@@ -5,7 +5,7 @@ package enum Base64URL {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
-    /// Bytes that were left over from whole groups of three.
+    /// The bytes left over after whole groups of three.
     package struct Carry: Sendable {
         /// The bytes, the first one in the highest of 48 bits.
         let bits: UInt64
@@ -14,7 +14,7 @@ package enum Base64URL {
 
         package static let none = Carry(bits: 0, count: 0)
 
-        /// What is left over of `bytes`.
+        /// Takes the bytes left over from `bytes`.
         package init(of bytes: [UInt8]) {
             let rest = bytes.suffix(bytes.count % 3)
             let bits = rest.reduce(0) { $0 << 8 | UInt64($1) }
@@ -32,12 +32,13 @@ package enum Base64URL {
         append(bytes.span, after: .none, to: &output)
     }
 
-    /// Appends the encoding of `input` behind whole groups of bytes that left `carry`.
+    /// Appends the encoding of `input` after whole groups of bytes that left `carry`.
     package static func append(
         _ input: Span<UInt8>, after carry: Carry, to output: inout [UInt8]
     ) {
         let length = ((carry.count + input.count) * 8 + 5) / 6
-        // Appending nothing would write the count that all empty arrays share, beside other threads.
+        // Appending nothing would write the count that all empty arrays share, racing with other
+        // threads.
         guard length > 0 else { return }
         var place = output.count
         let end = place + length
@@ -57,7 +58,7 @@ package enum Base64URL {
         }
     }
 
-    /// Six bytes, the first in the highest of 48 bits, zeros behind the end.
+    /// Returns six bytes, the first in the highest of 48 bits, with zeros after the end.
     @inline(__always)
     private static func word(of input: Span<UInt8>, at index: Int) -> UInt64 {
         guard index &+ 8 <= input.count else { return lastWord(of: input, at: index) }
@@ -67,7 +68,7 @@ package enum Base64URL {
     private static func lastWord(of input: Span<UInt8>, at index: Int) -> UInt64 {
         guard index < input.count else { return 0 }
         if input.count >= 8 {
-            // What stands before the index is shifted out.
+            // Bytes before the index are shifted out.
             let start = input.count &- 8
             let word = EightBytes.load(input, at: start).byteSwapped
             return (word << UInt64(8 * (index &- start))) >> 16
@@ -98,7 +99,7 @@ package enum Base64URL {
 
     private static let ones: UInt64 = 0x0101_0101_0101_0101
 
-    /// The eight characters of 48 bits, the first one in the lowest byte.
+    /// Returns the eight characters of 48 bits, the first one in the lowest byte.
     @inline(__always)
     private static func characters(of bits: UInt64) -> UInt64 {
         // Six bits into each byte, in three steps: halves, quarters, eighths.
@@ -111,22 +112,22 @@ package enum Base64URL {
         return (sums &- 75 &* reach(52, values) &- 13 &* reach(62, values)).byteSwapped
     }
 
-    /// 1 in each byte that is at least `least`; all are below 64.
+    /// Returns 1 in each byte that is at least `least`; all bytes are below 64.
     @inline(__always)
     private static func reach(_ least: UInt64, _ values: UInt64) -> UInt64 {
         (values &+ (128 &- least) &* ones) >> 7 & ones
     }
 
-    /// The bytes that the text stands for; nil for characters outside the alphabet, a length that
-    /// cannot be, or stray bits at the end: each value has exactly one spelling.
+    /// Decodes a text; nil for characters outside the alphabet, an impossible length, or stray bits
+    /// at the end: each value has exactly one spelling.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         decode(Array(text).span)
     }
 
-    /// As above, of text that lies in one piece.
+    /// Decodes a text that is contiguous in memory.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         let over = text.count % 4
-        // A single character carries no whole byte.
+        // A single character does not hold a whole byte.
         guard over != 1 else { return nil }
         let values = Self.values.span
         var isText = true
@@ -155,14 +156,14 @@ package enum Base64URL {
             }
             if over > 1 { bytes.append(UInt8(truncatingIfNeeded: group >> (over == 2 ? 4 : 10))) }
             if over > 2 { bytes.append(UInt8(truncatingIfNeeded: group >> 2)) }
-            // Set bits behind the last whole byte mean another spelling.
+            // Set bits after the last whole byte would be another spelling.
             let stray = over == 2 ? group & 0xF : group & 3
             isText = all <= 0x3F && (over == 0 || stray == 0)
         }
         return isText ? bytes : nil
     }
 
-    /// What each character stands for; 255 for those outside the alphabet.
+    /// The value of each character; 255 for those outside the alphabet.
     private static let values: [UInt8] = {
         var values = [UInt8](repeating: .max, count: 256)
         for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }

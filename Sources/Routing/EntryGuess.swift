@@ -1,15 +1,16 @@
-// What a path that leads nowhere was probably meant to be.
+// Guesses the intended entry of a path that matches nothing.
 import HTTP
 import Numbers
 package import URISyntax
 
 /// Finds the origin's URL in a path that is nearly an entry.
 package enum EntryGuess {
-    /// The URL that a path was probably meant to play; nil where nothing speaks for one.
+    /// Returns the URL that a path was probably meant to play; nil if there is no sign of one.
     ///
-    /// `//http://host/x`, `/http:/host/x`, `/http%3A%2F%2Fhost/x` and `/cdn.example.com/x.m3u8` have one.
+    /// `//http://host/x`, `/http:/host/x`, `/http%3A%2F%2Fhost/x` and `/cdn.example.com/x.m3u8`
+    /// contain one.
     ///
-    /// - Parameter path: as it came, without its query, which may hold secrets.
+    /// - Parameter path: as received, without its query, which may contain secrets.
     /// - Returns: a URL with a host and without user information.
     package static func url(in path: String) -> AbsoluteURL? {
         guard path.utf8.count <= 2_000 else { return nil }
@@ -27,7 +28,7 @@ package enum EntryGuess {
     }
 
     private static func checked(_ text: String) -> AbsoluteURL? {
-        // What is no URI character would have to be escaped in the answer.
+        // Other characters would have to be escaped in the response.
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"<>\"'&".utf8.contains($0) }
         guard isPlain, let url = try? AbsoluteURL(text), isHost(Substring(url.asciiHost)) else {
             return nil
@@ -35,7 +36,8 @@ package enum EntryGuess {
         return url.text.contains("@") ? nil : url
     }
 
-    /// Whether a text is a name with a top-level domain, an address or `localhost`, port or not.
+    /// True if a text is a name with a top-level domain, an address or `localhost`, with or without
+    /// a port.
     private static func isHost(_ text: Substring) -> Bool {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard let name = parts.first, parts.count <= 2 else { return false }
@@ -50,7 +52,7 @@ package enum EntryGuess {
         if labels.count == 4, labels.allSatisfy({ OutsideNumber.integer($0, in: 0...255) != nil }) {
             return true
         }
-        // A file such as favicon.ico is no host: names of files end the path, hosts begin it.
+        // A file such as favicon.ico is not a host: file names end a path, hosts begin it.
         return last.utf8.count >= 2 && !last.utf8.contains(where: ASCII.isDigit)
     }
 }

@@ -1,23 +1,23 @@
-// Writes the links to resources of one folder: what they share is encoded once.
+// Writes the links to resources of one folder, encoding their common beginning once.
 package import HLS
 package import URISyntax
 
-/// The beginning of unsigned handles of the resources of one folder.
+/// The common beginning of unsigned handles of the resources of one folder.
 ///
-///     start · text of the handle, as far as it is whole groups of three bytes
+///     start · text of the handle, as far as it consists of whole groups of three bytes
 package final class FolderLinks: Sendable {
     private let folder: URLFolder
     private let role: ResourceRole
     private let epoch: Epoch
     private let stem: [UInt8]
-    /// The bytes of the handle's beginning that fill no group yet.
+    /// The bytes of the handle's beginning that do not fill a group yet.
     private let carry: Base64URL.Carry
 
     /// - Parameters:
-    ///   - start: what stands before each handle.
+    ///   - start: the prefix of each handle.
     ///   - role: the resources' role.
-    ///   - session: what the links belong to.
-    ///   - epoch: which of the things that their names have stood for.
+    ///   - session: the session of the links.
+    ///   - epoch: the epoch of the resources' names.
     ///   - folder: the resources' folder.
     package init(
         start: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
@@ -33,8 +33,8 @@ package final class FolderLinks: Sendable {
         carry = Base64URL.Carry(of: bytes)
     }
 
-    /// Links of the form `/<role>/<handle>/<name>`, behind `prefix`: a base path, or scheme, host
-    /// and base path.
+    /// Makes links of the form `/<role>/<handle>/<name>` after `prefix`: a base path, or scheme,
+    /// host and base path.
     package convenience init(
         prefix: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
     ) {
@@ -43,7 +43,7 @@ package final class FolderLinks: Sendable {
             folder: folder)
     }
 
-    /// Whether these are the links of this role and epoch to this folder.
+    /// True if these are the links of this role and epoch to this folder.
     package func fit(_ url: JoinedURL, _ role: ResourceRole, _ epoch: Epoch) -> Bool {
         url.folder === folder && role == self.role && epoch == self.epoch
     }
@@ -55,7 +55,7 @@ package final class FolderLinks: Sendable {
         role.appendSafeFileName(for: url, in: folder.document, hasMap: hasMap, to: &output)
     }
 
-    /// Appends what stands before the handle of `url` and the handle.
+    /// Appends the start and the handle of `url`.
     package func appendHandle(of url: JoinedURL, to output: inout [UInt8]) {
         output.append(contentsOf: stem)
         let document = folder.document

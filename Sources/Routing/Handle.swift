@@ -1,21 +1,21 @@
-// The handle in a rewritten URL: session and origin URL in one URL-safe word.
+// The handle in a rewritten URL: session and origin URL, encoded URL-safe.
 //
-// A handle needs no state to be read back after a restart, except in its short form, which names
-// an entry of a persistent table and is used where the URL itself would be too long for players.
+// A handle can be decoded after a restart without stored state, except in its short form, which
+// names an entry of a persistent table and is used if the URL itself would be too long for players.
 //
 //     flags · session (6 bytes) · epoch · target · MAC
 //
-// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a live
-// list, whose links carry the origin URL in their query (`LivePlace`).
+// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a
+// live list, whose links contain the origin URL in their query (`LivePlace`).
 //
-// The epoch (4 bytes) is there only where it is not the first, the MAC (12 bytes) only when
-// signing is on; one byte of flags tells. The MAC also covers what the handle is for, so that a
-// link signed for one role is not valid under the letter of another.
+// The epoch (4 bytes) is present only if it is not the first, the MAC (12 bytes) only if signing is
+// on; flags (one byte) tell which. The MAC also covers the use of the handle, so that a link signed
+// for one role is not valid under the letter of another.
 package import HLS
 import Numbers
 package import URISyntax
 
-/// What a player started from, as a number of 48 bits.
+/// The identifier of a session: a number of 48 bits.
 package struct SessionID: Hashable, Sendable {
     /// 0 to 2^48 - 1.
     package let number: UInt64
@@ -24,7 +24,7 @@ package struct SessionID: Hashable, Sendable {
         self.number = number & 0xFFFF_FFFF_FFFF
     }
 
-    /// The first 48 bits of a digest.
+    /// Takes the first 48 bits of a digest.
     package init(digest: [UInt8]) {
         self.init(digest.prefix(6).reduce(0) { $0 << 8 | UInt64($1) })
     }
@@ -42,20 +42,20 @@ package struct SessionID: Hashable, Sendable {
     }
 }
 
-/// What a handle is made for; part of what its signature covers.
+/// The use that a handle is made for; covered by its signature.
 package enum HandleUse: Hashable, Sendable {
     /// A link to a resource of this role.
     case link(ResourceRole)
     /// The host of a cloned pathway, as an argument of other links.
     case pathwayHost
-    /// The origin URL in the query of a link into a live list: valid behind this path only, which is
-    /// the list's handle and the place in the list.
+    /// The origin URL in the query of a link into a live list: valid only after this path, which
+    /// consists of the list's handle and the place in the list.
     case origin(ResourceRole, path: [UInt8])
 
-    /// The bytes that stand before the handle's own in what is signed.
+    /// The bytes that precede the handle's own in the signed text.
     ///
-    /// A handle starts with its flags, which are less than any byte of a path, so that neither can
-    /// run into the other.
+    /// A handle starts with its flags, which are less than any byte of a path, so that the boundary
+    /// is unambiguous.
     fileprivate var mark: [UInt8] {
         switch self {
         case .link(let role): [role.letter]
@@ -65,9 +65,9 @@ package enum HandleUse: Hashable, Sendable {
     }
 }
 
-/// A handle, decoded.
+/// A decoded handle.
 package struct Handle: Hashable, Sendable {
-    /// What the handle leads to.
+    /// The target of a handle.
     package enum Target: Hashable, Sendable {
         case url(AbsoluteURL)
         /// The name of a URL in the persistent table: 16 bytes.
@@ -84,7 +84,7 @@ package struct Handle: Hashable, Sendable {
 
     package let session: SessionID
     package let target: Target
-    /// Which of the things that the URL has stood for.
+    /// The epoch of the URL's name.
     package let epoch: Epoch
 
     package init(session: SessionID, target: Target, epoch: Epoch = .first) {
@@ -93,7 +93,8 @@ package struct Handle: Hashable, Sendable {
         self.epoch = epoch
     }
 
-    /// Origin URLs longer than this many bytes get the short form, which keeps the proxied URL under 1.5 kB.
+    /// Origin URLs longer than this many bytes get the short form, which keeps the proxied URL
+    /// under 1.5 kB.
     package static let longestURL = 1_000
 
     private enum Flag {
@@ -111,9 +112,9 @@ package struct Handle: Hashable, Sendable {
     /// Appends the handle's text.
     ///
     /// - Parameters:
-    ///   - output: where the text goes.
-    ///   - use: what the handle is for.
-    ///   - sign: gives the MAC of the use and the bytes before it; nil when signing is off.
+    ///   - output: the buffer to append to.
+    ///   - use: the use of the handle.
+    ///   - sign: returns the MAC of the use and the bytes before it; nil when signing is off.
     package func append(
         to output: inout [UInt8], for use: HandleUse, sign: (([UInt8]) -> [UInt8])? = nil
     ) {
@@ -135,7 +136,7 @@ package struct Handle: Hashable, Sendable {
         Base64URL.append(bytes, to: &output)
     }
 
-    /// The bytes that an unsigned handle of a URL starts with, where the URL starts with `url`.
+    /// Returns the first bytes of an unsigned handle of a URL that starts with `url`.
     static func start(
         of url: [UInt8], scheme: Scheme, session: SessionID, epoch: Epoch
     ) -> [UInt8] {
@@ -162,22 +163,22 @@ package struct Handle: Hashable, Sendable {
         sign(use.mark + bytes).prefix(signatureLength)
     }
 
-    /// Reads a handle's text without checking a signature.
+    /// Decodes a handle without checking a signature.
     ///
-    /// - Parameter text: the handle as it stands in the URL.
+    /// - Parameter text: the handle as written in the URL.
     /// - Throws: `Fault.malformed`.
     package init(text: some Collection<UInt8>) throws(Fault) {
         try self.init(text: Array(text).span, for: .pathwayHost, sign: nil)
     }
 
-    /// Reads a handle's text.
+    /// Decodes a handle.
     ///
     /// - Parameters:
-    ///   - text: the handle as it stands in the URL.
-    ///   - use: what it is used for.
-    ///   - sign: gives the MAC that the bytes must carry; nil accepts any.
-    ///   - requiresSignature: whether an unsigned handle is refused.
-    /// - Throws: `Fault`, telling what cannot be read from what may not be used.
+    ///   - text: the handle as written in the URL.
+    ///   - use: the use of the handle.
+    ///   - sign: returns the expected MAC; nil accepts any.
+    ///   - requiresSignature: whether an unsigned handle is rejected.
+    /// - Throws: `Fault`, which distinguishes malformed from badly signed handles.
     package init(
         text: Span<UInt8>, for use: HandleUse, sign: (([UInt8]) -> [UInt8])?,
         requiresSignature: Bool = false
@@ -229,14 +230,14 @@ package struct Handle: Hashable, Sendable {
     private static let plainStart = Array("http://".utf8)
     private static let secureStart = Array("https://".utf8)
 
-    /// The number that bytes stand for, the most significant first.
+    /// Returns the number in big-endian bytes.
     private static func number(in bytes: [UInt8], at start: Int, count: Int) -> UInt64 {
         var number: UInt64 = 0
         for index in start..<(start + count) { number = number << 8 | UInt64(bytes[index]) }
         return number
     }
 
-    /// Compares without telling by its time where two MACs differ.
+    /// Compares two MACs in constant time.
     private static func isEqual(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
         guard a.count == b.count else { return false }
         return zip(a, b).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0

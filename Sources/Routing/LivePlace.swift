@@ -1,30 +1,30 @@
-// Where something stands in a live list, as the path of its link says.
+// The place of a resource in a live list, as written in the path of its link.
 //
 //     /<role>/<handle of the list>/<place>.<ext>?u=<handle of the origin URL>
 //
-// A player that reloads a live list must find each segment under the path that it had before
-// (hls.js ends playback otherwise), while its origin URL may change with every reading: a new token,
-// another edge. So the path names the list and the place in it, and the origin URL stands in the
-// query. Decision 13 tells why.
+// A player that reloads a live list must find each segment under its former path (hls.js ends
+// playback otherwise), while its origin URL may change with every reading: a new token, another
+// edge. Therefore the path names the list and the place in it, and the origin URL is in the query.
+// Decision 13 gives the reasons.
 package import HLS
 import Numbers
 
 /// A place in a live list.
 package enum LivePlace: Hashable, Sendable {
-    /// A segment by its media sequence number, or the parts of one that are ranges of one resource.
+    /// A segment by its media sequence number, or its parts if they are ranges of one resource.
     case segment(Int)
-    /// A part that is a resource of its own, by the number of its segment and its place in that.
+    /// A part that is a resource of its own, by the number of its segment and its index in that.
     case part(Int, index: Int)
-    /// A media initialization section by the name that the list's memory gave it: the tag that names
-    /// it moves from segment to segment as the window slides.
+    /// A media initialization section by the name that `LiveMemory` gave it: its EXT-X-MAP moves
+    /// from segment to segment as the window slides.
     case section(UInt32)
 
-    /// The name of the argument that carries the handle of the origin URL.
+    /// The name of the query argument with the handle of the origin URL.
     package static let argument = "u"
 
     private static let sectionPrefix = Array("init-".utf8)
 
-    /// Appends the text of the place, which stands before the extension.
+    /// Appends the text of the place, which precedes the extension.
     package func append(to output: inout [UInt8]) {
         switch self {
         case .segment(let number):
@@ -39,7 +39,7 @@ package enum LivePlace: Hashable, Sendable {
         }
     }
 
-    /// Reads a file name in the path of a link; nil for any text that `append` does not write.
+    /// Parses a file name in the path of a link; nil for any text that `append` does not write.
     package init?(fileName: some StringProtocol, role: ResourceRole) {
         let bytes = Array(fileName.utf8)
         guard let dot = bytes.lastIndex(of: 0x2E) else { return nil }
@@ -67,7 +67,7 @@ package enum LivePlace: Hashable, Sendable {
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-        // Longer windows count on behind the largest number of a playlist.
+        // Extended windows continue counting after the largest number of a playlist.
         DecimalDigits(digits, upTo: OutsideNumber.largest * 4).number
     }
 }

@@ -1,9 +1,9 @@
-// A configured origin: a path here that stands for a URL there, as in a classic reverse proxy.
+// A configured origin: a path of the daemon that maps to a URL, as in a classic reverse proxy.
 package import URISyntax
 
-/// One mount.
+/// A mapping from a path to an origin's URL.
 package struct Mount: Hashable, Sendable {
-    /// Why a mount cannot be.
+    /// Why the text of a mount is invalid.
     package enum Fault: Error, Hashable, Sendable, CustomStringConvertible {
         case noEquals
         case badPath(String)
@@ -24,10 +24,10 @@ package struct Mount: Hashable, Sendable {
 
     /// Starts and ends with "/".
     package let path: String
-    /// The URL that `path` stands for; its own path ends with "/".
+    /// The URL that `path` maps to; its own path ends with "/".
     package let origin: AbsoluteURL
 
-    /// Reads `PATH=URL`.
+    /// Parses `PATH=URL`.
     ///
     /// Missing slashes at the end of either side are added.
     package init(_ text: String) throws(Fault) {
@@ -47,7 +47,7 @@ package struct Mount: Hashable, Sendable {
         self.path = path
     }
 
-    /// The origin's URL for what follows the mount's path, query included.
+    /// Returns the origin's URL for the rest of a path after the mount's, query included.
     package func url(for rest: Substring) throws(URIError) -> AbsoluteURL {
         try AbsoluteURL(bytes: origin.bytes + Array(rest.utf8))
     }

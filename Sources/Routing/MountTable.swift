@@ -1,25 +1,25 @@
-// Which mount a path belongs to, however many there are.
+// Finds the mount of a path, in a time that does not grow with the number of mounts.
 
-/// All mounts; immutable, replaced as a whole when the configuration is read again.
+/// All mounts; immutable, replaced as a whole when the configuration is reloaded.
 package struct MountTable: Sendable {
-    /// How many there are.
+    /// The number of mounts.
     package var count: Int { byPath.count }
 
     private let byPath: [String: Mount]
-    /// The lengths of their paths, longest first: only at these a path has to be cut.
+    /// The lengths of their paths, longest first: a path is only cut at these.
     private let lengths: [Int]
 
-    /// Of mounts with the same path the first counts.
+    /// Makes the table; of mounts with the same path the first counts.
     package init(_ mounts: [Mount]) {
         byPath = Dictionary(mounts.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         lengths = Set(byPath.keys.map(\.utf8.count)).sorted(by: >)
     }
 
-    /// All mounts, in no order.
+    /// All mounts, in no particular order.
     package var all: some Collection<Mount> { byPath.values }
 
-    /// The mount with the longest path that `path` begins with; its cost grows with the number of
-    /// lengths at which the path has a slash, not with the number of mounts.
+    /// Returns the mount with the longest path that `path` begins with; the cost grows with the
+    /// number of lengths at which the path has a slash, not with the number of mounts.
     package func mount(for path: String) -> Mount? {
         let bytes = path.utf8
         let size = bytes.count

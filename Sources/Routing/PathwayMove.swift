@@ -1,26 +1,27 @@
 package import HTTP
 package import URISyntax
 
-/// What a pathway clone (8216bis, 7.1) does to the links of its base pathway.
+/// The changes that a pathway clone (8216bis, 7.1) makes to the links of its base pathway.
 ///
-/// A player builds the URLs of a clone itself: it puts the clone's HOST and PARAMS into those of the
-/// base pathway. Those are links to us, so that a HOST would lead it past us and PARAMS would not
-/// reach the origin. In the steering manifest that the player sees, HOST has become a parameter
-/// more; these parameters come back to us and are applied to the origin's URL.
+/// A player builds the URLs of a clone itself: it inserts the clone's HOST and PARAMS into those of
+/// the base pathway. Those are links to the daemon, so HOST would bypass it and PARAMS would not
+/// reach the origin. In the steering manifest that the player gets, HOST is therefore replaced by
+/// an additional parameter; the parameters come back to the daemon and are applied to the origin's
+/// URL.
 package struct PathwayMove: Sendable {
-    /// The parameter that stands for HOST: the handle of the host's root.
+    /// The parameter that replaces HOST: the handle of the host's root.
     package static let hostParameter = "_sluice_host"
-    /// The parameter of a clone without HOST: tells that the others are its PARAMS.
+    /// The parameter of a clone without HOST: marks the others as its PARAMS.
     package static let plainParameter = "_sluice_params"
 
-    /// The text of the host's handle; nil for a clone that keeps its base's.
+    /// The text of the host's handle; nil for a clone that keeps the host of its base.
     package let host: String?
-    /// PARAMS as they stand in the query, in its order.
+    /// PARAMS as in the query, in its order.
     package let parameters: [QueryItem]
 
-    /// Reads a query; nil where it belongs to no clone.
+    /// Parses a query; nil if it does not belong to a clone.
     package init?(_ items: [QueryItem]) {
-        // A clone of a clone replaces what the first one said.
+        // A clone of a clone replaces the parameters of the first one.
         let host = items.last { $0.rawName == Self.hostParameter }?.rawValue
         guard host != nil || items.contains(where: { $0.rawName == Self.plainParameter }) else {
             return nil
@@ -31,9 +32,9 @@ package struct PathwayMove: Sendable {
         }
     }
 
-    /// A URL that stands for a HOST in a manifest; nil for a text that is no host.
+    /// Returns a URL for a HOST in a manifest; nil for a text that is not a host.
     ///
-    /// `base` is where the manifest came from: its scheme is that of the clone until more is known.
+    /// `base` is the manifest's URL: its scheme is used until the clone's is known.
     package static func root(of host: [UInt8], base: AbsoluteURL) -> AbsoluteURL? {
         let bytes = Array("\(base.scheme.name)://".utf8) + host
         guard let url = try? AbsoluteURL(bytes: bytes), url.bytes == bytes, url.pathRange.isEmpty,
@@ -46,8 +47,8 @@ package struct PathwayMove: Sendable {
     ///
     /// - Parameters:
     ///   - url: the base pathway's playlist.
-    ///   - root: what the handle of the host leads to; nil to keep the host.
-    /// - Returns: nil where the parts make no URL.
+    ///   - root: the URL of the host's handle; nil to keep the host.
+    /// - Returns: nil if the result is not a URL.
     package func applied(to url: AbsoluteURL, root: AbsoluteURL?) -> AbsoluteURL? {
         var bytes = Array(url.bytes[..<url.pathRange.upperBound])
         if let root {

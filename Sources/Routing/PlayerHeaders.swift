@@ -1,19 +1,19 @@
-// Request headers as players write them beside a URL: Kodi behind a `|`, VLC and Kodi in lines of a
+// Request headers as players write them next to a URL: Kodi after a `|`, VLC and Kodi in lines of a
 // channel list.
 import HTTP
 import URISyntax
 
-/// Reads the spellings of request headers.
+/// Parses these notations of request headers.
 package enum PlayerHeaders {
     /// The most headers of one URL or entry.
     package static let most = 32
     /// The most bytes of a value.
     static let longestValue = 8 << 10
 
-    /// Cuts `URL|Name=value&Name=value` (values percent-encoded); nil where a URL ends in nothing like it.
+    /// Splits `URL|Name=value&Name=value` (values percent-encoded); nil if there is no such suffix.
     ///
-    /// An encoded `|` may belong to a URL. It counts where the first name behind it is one that players
-    /// commonly set.
+    /// An encoded `|` may belong to a URL. It counts only if the first name after it is one that
+    /// players commonly set.
     package static func split(_ bytes: [UInt8]) -> (url: [UInt8], headers: [Entry.Header])? {
         let bar = UInt8(ascii: "|")
         if let mark = bytes.firstIndex(of: bar), let headers = headers(bytes[(mark + 1)...]) {
@@ -34,15 +34,15 @@ package enum PlayerHeaders {
         return nil
     }
 
-    /// Reads `Name=value&Name=value`; nil unless all of it is that.
+    /// Parses `Name=value&Name=value`; nil if any part is malformed.
     ///
-    /// Settings of Kodi that are no headers are left out; headers that may not be set are not, and
-    /// `fault` tells of them.
+    /// Settings of Kodi that are not headers are dropped; headers that must not be set are kept,
+    /// and `fault` reports them.
     static func headers(_ text: ArraySlice<UInt8>) -> [Entry.Header]? {
         var headers: [Entry.Header] = []
         for item in text.split(separator: UInt8(ascii: "&")) {
             guard let mark = item.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-            // Kodi has a mark for headers that are named like one of its settings.
+            // Kodi marks headers that have the name of one of its settings.
             let isMarked = item.first == UInt8(ascii: "!")
             let name = item[(isMarked ? item.startIndex + 1 : item.startIndex)..<mark]
             guard !name.isEmpty, name.allSatisfy(ASCII.isToken) else { return nil }
@@ -56,9 +56,9 @@ package enum PlayerHeaders {
         return text.isEmpty ? nil : headers
     }
 
-    /// What is wrong with the headers of one URL; nil if nothing.
+    /// Returns the error in the headers of one URL; nil if there is none.
     ///
-    /// Names no value.
+    /// Contains no values.
     package static func fault(of headers: [Entry.Header]) -> String? {
         if headers.count > most { return "more than \(most) headers stand behind the URL" }
         for header in headers {
@@ -75,7 +75,7 @@ package enum PlayerHeaders {
         "user-agent", "referer", "origin", "cookie", "authorization", "accept", "accept-language",
     ]
 
-    /// What Kodi reads itself behind a `|` (CurlFile.cpp).
+    /// Names that Kodi interprets itself after a `|` (CurlFile.cpp).
     private static let settings: Set<String> = [
         "auth", "sslcipherlist", "connection-timeout", "failonerror", "redirect-limit", "postdata",
         "active-remote", "customrequest", "acceptencoding", "noshout", "seekable", "verifypeer",
@@ -83,8 +83,8 @@ package enum PlayerHeaders {
 }
 
 extension Entry.Header {
-    /// What is wrong with a session header, nil if nothing: names are tokens, values hold no line
-    /// ends (RFC 9110 section 5), and framing is not the player's to set.
+    /// The error in a session header, nil if there is none: names are tokens, values contain no
+    /// line ends (RFC 9110 section 5), and players must not set framing fields.
     package var fault: String? {
         guard !name.isEmpty, name.utf8.allSatisfy(ASCII.isToken) else {
             return "does not name a header"
@@ -100,21 +100,22 @@ extension Entry.Header {
     ]
 }
 
-/// The request headers that a channel list gives single entries, by the line of the entry.
+/// The request headers that a channel list sets for single entries, by the line number of the
+/// entry.
 package struct ChannelHeaders: Sendable {
-    /// From 1; an entry without headers of its own has none.
+    /// From 1; entries without headers of their own are absent.
     package private(set) var byLine: [Int: [Entry.Header]] = [:]
-    /// The list without what stands behind the `|` of its entries.
+    /// The list without the suffixes after the `|` of its entries.
     package private(set) var text: [UInt8]
-    /// Entries with headers that may not be set; those are left out.
+    /// The number of dropped headers that must not be set, and of dropped sets.
     package private(set) var refused = 0
 
-    /// The most sets of headers that differ, since each is a session.
+    /// The most different sets of headers, since each is a session.
     ///
-    /// Further entries have none.
+    /// Sets of further entries are dropped.
     package static let mostSets = 64
 
-    /// Nil for a list that gives none, as nearly all do.
+    /// Nil for a list without headers, the usual case.
     package init?(_ body: [UInt8]) {
         guard Self.mayBeChannels(body), body.contains(UInt8(ascii: "|")) || Self.hasOptions(body)
         else { return nil }
@@ -160,7 +161,7 @@ package struct ChannelHeaders: Sendable {
                 refused += 1
                 continue
             }
-            // The one that stands last holds, as in VLC.
+            // The last one counts, as in VLC.
             kept.removeAll { ASCII.lowercased($0.name) == ASCII.lowercased(header.name) }
             kept.append(header)
         }
@@ -185,7 +186,7 @@ package struct ChannelHeaders: Sendable {
     private static let vlc = Array("#EXTVLCOPT:".utf8)
     private static let kodi = Array("#KODIPROP:".utf8)
 
-    /// False for playlists of HLS, which say so in their first lines: they are not looked through.
+    /// Returns false for HLS playlists, recognisable by their first lines: they are not searched.
     private static func mayBeChannels(_ body: [UInt8]) -> Bool {
         let start = Array("#EXT-X-".utf8)
         var place = 0
@@ -204,7 +205,7 @@ package struct ChannelHeaders: Sendable {
         }
     }
 
-    /// The headers of one line.
+    /// Returns the headers of one line.
     private static func option(_ line: ArraySlice<UInt8>) -> [Entry.Header] {
         if line.starts(with: vlc) {
             let (name, value) = pair(line.dropFirst(vlc.count))

@@ -1,16 +1,16 @@
-// Where a request goes: the request target read as one of our URL forms.
+// Routing: parses the request target as one of the daemon's URL forms.
 package import HLS
 package import HTTP
 package import URISyntax
 
-/// A URL that a person or a page typed: the start of a session.
+/// A URL that a user typed or a page contains: the start of a session.
 package struct Entry: Hashable, Sendable {
     package var url: AbsoluteURL
     /// `h_<Name>=<value>` arguments: request headers of the session.
     package var headers: [Header] = []
     /// The access token given as an argument, if any.
     package var token: String?
-    /// How far a live stream's window shall reach back, in seconds; nil for as far as the origin's.
+    /// The window length of a live stream in seconds; nil for the origin's.
     package var window: Int?
 
     /// One header of a session.
@@ -39,29 +39,29 @@ package struct RewrittenLink: Sendable {
     package let role: ResourceRole
     /// The text of the handle in the path.
     package let handle: Substring
-    /// What stands behind the handle in the path.
+    /// The path after the handle.
     package let fileName: Substring
-    /// The text of the handle in the query, which links into live lists have.
+    /// The text of the handle in the query of a link into a live list.
     package let origin: Substring?
     /// The `_HLS_` query items, raw.
     package let directives: [QueryItem]
-    /// What a cloned pathway changes; nil for a link as we wrote it.
+    /// The changes by a cloned pathway; nil for an unchanged link.
     package let pathway: PathwayMove?
 
-    /// The handle that tells the origin URL, without a check of signatures.
+    /// The handle of the origin URL, without checking signatures.
     ///
-    /// Of a link into a live list that lost its query, the one that tells the list; nil where it
-    /// cannot be read.
+    /// For a link into a live list that lost its query, the handle of the list; nil if it is
+    /// malformed.
     package var unchecked: Handle? {
         guard let path = try? Handle(text: handle.utf8) else { return nil }
         guard case .list = path.target, let origin else { return path }
         return (try? Handle(text: origin.utf8)).flatMap { $0.session == path.session ? $0 : nil }
     }
 
-    /// Where in a live list the link leads; nil for a file name that tells no place.
+    /// The place in a live list that the link leads to; nil for a file name that is not a place.
     package var place: LivePlace? { LivePlace(fileName: fileName, role: role) }
 
-    /// What the handle in the query must be signed for.
+    /// The use that the handle in the query must be signed for.
     package var originUse: HandleUse {
         var path = Array(handle.utf8)
         path.append(0x2F)
@@ -70,18 +70,18 @@ package struct RewrittenLink: Sendable {
     }
 }
 
-/// The answer of the router.
+/// The result of routing.
 package enum Route: Sendable {
     case entry(Entry)
     case rewritten(RewrittenLink)
     case mount(Mount, AbsoluteURL)
-    /// One of the daemon's own pages; the path as it came.
+    /// One of the daemon's own pages; the path as received.
     case own(path: String)
-    /// Not one of our forms: the reason, for the client.
+    /// None of the daemon's forms: the reason, for the client.
     case refused(HTTPStatus, String)
 }
 
-/// Reads request targets.
+/// Routes request targets.
 ///
 /// Pure; one instance serves all loops.
 package struct Router: Sendable {
@@ -92,7 +92,7 @@ package struct Router: Sendable {
         self.mounts = MountTable(mounts)
     }
 
-    /// Whether a path can be a mount without hiding a form of ours.
+    /// True if a path can be a mount without hiding one of the daemon's own forms.
     package static func mayMount(_ path: String) -> Bool {
         guard path != "/" else { return true }
         let first = path.dropFirst().prefix { $0 != "/" }
@@ -103,15 +103,15 @@ package struct Router: Sendable {
         return first.utf8.count != 1
     }
 
-    /// A mount that stands for an origin's URL; the one with the longest such origin.
+    /// Returns the mount that covers an origin's URL; the one with the longest origin.
     package func mount(standingFor url: AbsoluteURL) -> Mount? {
         mounts.all.filter { url.bytes.starts(with: $0.origin.bytes) }
             .max { $0.origin.bytes.count < $1.origin.bytes.count }
     }
 
-    /// The route of a request target.
+    /// Returns the route of a request target.
     package func route(_ head: RequestHead) -> Route {
-        // The commonest forms first.
+        // The most common forms first.
         if let link = Self.link(in: head.target) { return link }
         if let url = Self.rawURL(in: head.target) { return Self.entry(bytes: url) }
         let path = head.path
@@ -127,7 +127,7 @@ package struct Router: Sendable {
         return .own(path: path)
     }
 
-    /// The route of `/s/<handle>/<name>`; nil for every other form.
+    /// Returns the route of `/s/<handle>/<name>`; nil for every other form.
     private static func link(in target: String) -> Route? {
         let bytes = target.utf8.span
         guard bytes.count >= 3, bytes[0] == 0x2F, bytes[2] == 0x2F,
@@ -152,7 +152,7 @@ package struct Router: Sendable {
                 pathway: role == .playlist && !items.isEmpty ? PathwayMove(items) : nil))
     }
 
-    /// What stands between `?` and `#` in a target, looked for from a byte in its path on.
+    /// Returns the text between `?` and `#` in a target, searching from a byte in its path on.
     private static func query(of target: String, from start: Int) -> Substring? {
         let bytes = target.utf8.span
         var mark = start
@@ -170,7 +170,7 @@ package struct Router: Sendable {
 
     private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {
         let rest = path.dropFirst(mount.path.count)
-        // A path that climbs out of the mount would reach what was not mounted.
+        // A path that climbs out of the mount would reach resources that are not mounted.
         if Self.climbs(String(rest)) {
             return .refused(.badRequest, "the path climbs out of the mount \(mount.path)")
         }
@@ -182,10 +182,10 @@ package struct Router: Sendable {
         }
     }
 
-    /// Whether a path has a segment `..` for any reader of it.
+    /// True if a path contains a segment `..` in any interpretation.
     ///
     /// Origins differ in what they decode, and how often, in whether `\` separates segments, and in
-    /// whether parameters behind `;` belong to one (RFC 3986 section 3.3 has them in it).
+    /// whether parameters after `;` belong to a segment (in RFC 3986 section 3.3 they do).
     private static func climbs(_ path: String) -> Bool {
         var path = path
         for _ in 0..<4 {
@@ -201,15 +201,15 @@ package struct Router: Sendable {
             guard decoded != path else { return false }
             path = decoded
         }
-        // Nobody encodes a name so often who means well.
+        // Encoding a path so often is never well-meant.
         return true
     }
 
     // MARK: Entries
 
-    /// The URL after the slash of `/https://host/path?query`; nil if there is none.
+    /// Returns the URL after the slash of `/https://host/path?query`; nil if there is none.
     ///
-    /// A collapsed double slash (`/https:/host`) is mended: proxies and shells do that.
+    /// A collapsed double slash (`/https:/host`) is restored: proxies and shells collapse it.
     private static func rawURL(in target: String) -> [UInt8]? {
         let bytes = target.utf8.span
         guard begins(bytes, with: slashHTTP, at: 0) else { return nil }
@@ -221,7 +221,7 @@ package struct Router: Sendable {
         guard begins(bytes, with: colonSlash, at: end) else { return nil }
         for index in 1..<end where ASCII.lowercased(bytes[index]) != bytes[index] { return nil }
         let slash = end + colonSlash.count - 1
-        // The second slash, or the first once more where they were collapsed.
+        // The second slash, or the first one again if they were collapsed.
         let rest = slash + 1 < bytes.count && bytes[slash + 1] == 0x2F ? slash + 1 : slash
         var url: [UInt8] = []
         url.append(addingCapacity: bytes.count) { url in
@@ -235,7 +235,7 @@ package struct Router: Sendable {
     private static let colonSlash = Array(":/".utf8)
     private static let encodedSlashes = Array("%3a%2f%2f".utf8)
 
-    /// Whether bytes stand at an offset, in lower case or not.
+    /// True if bytes at an offset equal the wanted ones, ignoring case.
     private static func begins(_ bytes: Span<UInt8>, with wanted: [UInt8], at start: Int) -> Bool {
         guard start + wanted.count <= bytes.count else { return false }
         let wanted = wanted.span
@@ -244,8 +244,8 @@ package struct Router: Sendable {
         return true
     }
 
-    /// `/dvr=2h/https://host/path?query`: the window stands before the URL, since all behind it
-    /// is the origin's.
+    /// Routes `/dvr=2h/https://host/path?query`: the window precedes the URL, since everything
+    /// after it belongs to the origin.
     private func shiftedEntry(_ target: String) -> Route {
         let argument = target.dropFirst("/dvr=".utf8.count).prefix { $0 != "/" }
         let rest = target.dropFirst("/dvr=".utf8.count + argument.utf8.count)
@@ -312,10 +312,10 @@ package struct Router: Sendable {
         raw.hasPrefix("http://") || raw.hasPrefix("https://")
     }
 
-    /// The items of an entry's query.
+    /// Returns the items of an entry's query.
     ///
-    /// A `url` given without percent-encoding keeps its own `&` arguments, up to one of ours:
-    /// people paste URLs as they are.
+    /// A `url` without percent-encoding keeps its own `&` arguments, up to one of the daemon's:
+    /// users paste URLs unencoded.
     private static func entryItems(_ query: String) -> [QueryItem] {
         var items: [QueryItem] = []
         for item in QueryItem.items(of: query) {

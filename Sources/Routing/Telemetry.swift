@@ -1,13 +1,13 @@
 package import HTTP
 package import URISyntax
 
-/// What players tell of themselves (CTA-5004, CMCD) is for us and for no origin: it differs in every
-/// request, and would make each a miss.
+/// Removes players' telemetry (CTA-5004, CMCD) from requests to origins: it differs in every
+/// request, and would make each one a miss.
 package enum Telemetry {
     private static let argument = Array("CMCD".utf8)
     private static let fieldPrefix = "cmcd-"
 
-    /// The URL without its CMCD argument; as it is where it has none.
+    /// Returns the URL without its CMCD argument.
     package static func stripped(_ url: AbsoluteURL) -> AbsoluteURL {
         guard url.hasQueryItem(startingWith: argument), let query = url.queryRange else {
             return url
@@ -20,7 +20,7 @@ package enum Telemetry {
         return (try? AbsoluteURL(bytes: bytes)) ?? url
     }
 
-    /// Takes CMCD-Request, CMCD-Object, CMCD-Status and CMCD-Session out.
+    /// Removes CMCD-Request, CMCD-Object, CMCD-Status and CMCD-Session.
     package static func strip(_ fields: inout Fields) {
         let names = fields.map(\.name).filter {
             ASCII.lowercased($0).hasPrefix(fieldPrefix)

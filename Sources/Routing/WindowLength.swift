@@ -1,7 +1,7 @@
-// Lengths of time as people write them into entries: `2h`, `90m`, `1h30m`, `3600`.
+// Durations as users write them in entries: `2h`, `90m`, `1h30m`, `3600`.
 import URISyntax
 
-/// Reads how far a window shall reach back, or how long something shall last.
+/// Parses the length of a window or of a recording.
 package enum WindowLength {
     /// The longest window that time shift keeps, in seconds: a day.
     package static let longest = 86_400
@@ -11,10 +11,11 @@ package enum WindowLength {
         UInt8(ascii: "d"): 86_400,
     ]
 
-    /// Seconds of a text: whole numbers with s, m, h or d behind each; one alone is in seconds.
+    /// Returns the seconds of a text: whole numbers, each followed by s, m, h or d; a single number
+    /// is in seconds.
     ///
     /// - Parameters:
-    ///   - text: what was written.
+    ///   - text: the text.
     ///   - longest: the most seconds that are allowed.
     /// - Returns: 1...longest; nil for anything else.
     package static func seconds(_ text: some StringProtocol, longest: Int = longest) -> Int? {
@@ -27,7 +28,7 @@ package enum WindowLength {
                 number = (number ?? 0) * 10 + Int(byte - 0x30)
                 guard number ?? 0 <= 100_000_000 else { return nil }
             } else {
-                // Larger units come first, so that `5m5m` is a slip and not ten minutes.
+                // Units must decrease, so that `5m5m` is an error and not ten minutes.
                 guard let unit = units[byte], let count = number, unit < last else { return nil }
                 total += count * unit
                 last = unit
@@ -41,7 +42,7 @@ package enum WindowLength {
         return (1...longest).contains(total) ? total : nil
     }
 
-    /// The shortest text that `seconds` reads as this many.
+    /// Returns the shortest text that `seconds(_:longest:)` parses as this number.
     package static func text(_ seconds: Int) -> String {
         var rest = seconds
         var text = ""
