@@ -1,4 +1,4 @@
-// Reading the configuration again while the daemon runs.
+// Reloads the configuration while the daemon runs.
 import HTTPServer
 import Logging
 import Library
@@ -6,9 +6,9 @@ import Model
 import Serving
 import Reactor
 
-/// Reads again, one time after the other, and puts in force what may change.
+/// Reloads the configuration, one reload at a time, and applies the settings that may change.
 ///
-/// Used on the main loop. A configuration with a fault changes nothing.
+/// Used on the main loop. A configuration with an error changes nothing.
 package final class ConfigurationReload {
     package typealias Read = @Sendable () async throws -> DaemonConfiguration
 
@@ -16,10 +16,10 @@ package final class ConfigurationReload {
     private let server: HTTPServer
     private let log: Logger
     private let read: Read
-    /// The settings that this process was started with and cannot change.
+    /// The settings that this process was started with and that need a restart to change.
     private let running: [String: String]
     private var isReading = false
-    /// Asked for again while it was being read: what was read may be old.
+    /// True if another reload was requested during the current one, whose result may be outdated.
     private var mustReadAgain = false
 
     init(
@@ -33,7 +33,7 @@ package final class ConfigurationReload {
         self.read = read
     }
 
-    /// Begins to read; does not wait for it.
+    /// Starts a reload; does not wait for it.
     func start(on loop: EventLoop) {
         guard !isReading else {
             mustReadAgain = true

@@ -17,7 +17,7 @@ import Upstream
 
 /// The running daemon.
 ///
-/// Life: `start`, `run` until a signal, then drained and closed.
+/// Life cycle: `start`, `run` until a signal, then drained and closed.
 package final class Daemon {
     private let configuration: DaemonConfiguration
     private let log: Logger
@@ -30,7 +30,7 @@ package final class Daemon {
 
     /// Starts everything; blocks until the sockets listen.
     ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    /// - Throws: `ExitCode` after printing the error to standard error.
     package init(_ configuration: DaemonConfiguration, log: Logger) throws {
         var configuration = configuration
         try Self.fitDescriptors(&configuration, log)
@@ -53,7 +53,7 @@ package final class Daemon {
         if configuration.keepsTLSTickets {
             configuration.upstream.sessionFile = sessions
         } else {
-            // What was kept with consent goes with it.
+            // Without consent any more, stored sessions are deleted.
             unlink(sessions)
         }
         do {
@@ -74,7 +74,7 @@ package final class Daemon {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        // A socket that was handed over may have requests waiting, which go by these addresses.
+        // An inherited socket may have pending requests, which need these addresses.
         core.willListen(on: configuration.listeningPlaces)
         core.settingsList.replace(configuration.givenSettings)
         server = try Self.listen(configuration, core, (administration, downloads, history))
@@ -119,9 +119,10 @@ package final class Daemon {
         }
     }
 
-    /// Raises the descriptor limit as far as the system lets it, and lowers what would exceed it.
+    /// Raises the descriptor limit as far as the system permits, and lowers the settings that would
+    /// exceed it.
     ///
-    /// - Throws: `ExitCode` after having said on standard error that the limit is too low.
+    /// - Throws: `ExitCode` after printing to standard error that the limit is too low.
     private static func fitDescriptors(
         _ configuration: inout DaemonConfiguration, _ log: Logger
     ) throws {
@@ -136,8 +137,8 @@ package final class Daemon {
         do throws(DescriptorBudget.TooLow) {
             let budget = try DescriptorBudget(limit: limit, for: demand)
             if budget.connections < configuration.limits.connections {
-                // The default asks for more than many systems grant; only a wish that was expressed,
-                // or a limit that a small household could reach, deserves a warning.
+                // The default exceeds what many systems grant; a warning is due only if the setting
+                // was given, or for a limit that a small household could reach.
                 let matters = configuration.namesConnections || budget.connections < 1_000
                 log.log(
                     level: matters ? .warning : .info,
@@ -162,9 +163,9 @@ package final class Daemon {
         }
     }
 
-    /// Says what a limit of file sizes means for what is kept (getrlimit(2), RLIMIT_FSIZE).
+    /// Logs the effect of a limit of file sizes on storing (getrlimit(2), RLIMIT_FSIZE).
     ///
-    /// - Throws: `ExitCode` after having said on standard error that the limit is too low.
+    /// - Throws: `ExitCode` after printing to standard error that the limit is too low.
     private static func checkFileSize(_ log: Logger) throws {
         guard let limit = fileSizeLimit() else { return }
         guard limit >= leastFileSize else {
@@ -182,12 +183,12 @@ package final class Daemon {
             """)
     }
 
-    /// Enough for an index, and for pieces of a body that is not kept.
+    /// Enough for an index, and for pieces of a body that is not stored.
     private static let leastFileSize: Int64 = 256 << 10
 
     /// Sets the soft limit of descriptors to the hard one (getrlimit(2)).
     ///
-    /// - Returns: What the soft limit is then.
+    /// - Returns: The resulting soft limit.
     private static func raisedDescriptorLimit() -> Int {
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
@@ -197,9 +198,9 @@ package final class Daemon {
         return Int(clamping: setrlimit(resource, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur)
     }
 
-    /// Says that it is ready, and runs until SIGTERM or SIGINT has been obeyed; blocks.
+    /// Reports that the daemon is ready, and runs until SIGTERM or SIGINT has stopped it; blocks.
     ///
-    /// SIGHUP has the configuration read again; mounts, policies and key rules follow it.
+    /// SIGHUP reloads the configuration; mounts, policies, key rules and certificates change then.
     package func run(rereading read: @escaping ConfigurationReload.Read) throws {
         for address in server.boundAddresses {
             let isSecure = server.boundSecureAddresses.contains(address)
@@ -221,7 +222,7 @@ package final class Daemon {
                 return
             }
             if isStopping {
-                // Asked twice: do not wait for players.
+                // A second signal: do not wait for players.
                 loop.stop()
                 return
             }
@@ -232,7 +233,7 @@ package final class Daemon {
             core.events.close()
             server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
         }
-        // Two thirds of what is resident by then is code that ran once, at the start.
+        // Two thirds of the resident memory at that time is code that ran only once, at start.
         loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
@@ -246,7 +247,7 @@ package final class Daemon {
     }
 }
 
-/// The figures of the server, known once it runs.
+/// The figures of the server, available once it runs.
 private final class RunningServer: Sendable {
     private let server = Mutex<HTTPServer?>(nil)
 

@@ -3,7 +3,7 @@ import URISyntax
 import Upstream
 
 extension DaemonConfiguration {
-    /// Reads how connections to origins are made.
+    /// Reads the settings for connections to origins.
     mutating func readConnections(_ reader: inout SettingsReader) {
         switch reader.text("early-connect", default: "on") {
         case "on", "true": proxy.connectsEarly = true
@@ -11,7 +11,7 @@ extension DaemonConfiguration {
         case let text: reader.fault("early-connect is on or off, not '\(text)'")
         }
         if let text = reader.text("doh-url") {
-            // libcurl takes no other scheme, and would show a password to whoever reads its requests.
+            // libcurl accepts no other scheme, and would show a password in its messages.
             if let url = try? AbsoluteURL(text), url.scheme == .https, url.userinfo == nil {
                 upstream.dohURL = text
             } else {

@@ -14,46 +14,46 @@ package import Store
 package import Upstream
 import TLS
 
-/// Everything `serve` needs.
+/// All settings of `serve`.
 package struct DaemonConfiguration: Sendable {
     package var addresses: [SocketAddress] = []
-    /// Sockets that listen already, in the clear; where there are any, `addresses` is empty.
+    /// Inherited listening sockets without TLS; if there are any, `addresses` is empty.
     package var inherited: [InheritedListener] = []
-    /// Where and as whom to speak TLS; nil for nowhere.
+    /// Addresses and certificates for TLS; nil for none.
     package var secure: SecureListening?
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     package var proxy = ProxySettings()
-    /// Whether TLS sessions with origins outlive the daemon.
+    /// True if TLS sessions with origins survive restarts.
     package var keepsTLSTickets = false
     package var upstream = UpstreamConfiguration()
     var downloads = DownloadRules()
     var limits = ServerLimits()
-    /// True when `max-connections` was set and is not the default.
+    /// True if `max-connections` was given.
     var namesConnections = false
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
     package var logLevel = Logger.Level.notice
     package private(set) var logFormat = LogFormat.text
-    /// The settings that only a start puts in force, as they were given, by name.
+    /// The settings that need a restart to change, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
     /// All settings that were given, by name.
     private(set) var givenSettings: [String: [String]] = [:]
-    /// All settings with their values in force and where these come from, in the order of their names.
+    /// All settings with their values in force and the sources of these, ordered by name.
     package private(set) var settings: [SettingReport] = []
     /// The configuration file; nil without one.
     package private(set) var settingsFile: String?
-    /// Values of settings that former versions had and this one does without, by name.
+    /// Values of settings that only former versions had, by name.
     private(set) var formerSettings: [String: String] = [:]
-    /// The settings of ways to origins, one a line, without secrets.
+    /// The settings of routes to origins, one a line, without secrets.
     package private(set) var waysOut: [String] = []
-    /// Origins that the configuration allows private addresses by name.
+    /// Hosts that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
 
     /// True when the daemon can be reached from other machines.
     package var isShared: Bool { !listeningPlaces.allSatisfy(\.isLoopback) }
 
-    /// Every address that is listened on, in the clear and for TLS.
+    /// Every address that is listened on, without and with TLS.
     package var listeningPlaces: [SocketAddress] {
         addresses + inherited.map(\.address) + (secure?.addresses ?? [])
             + (secure?.inherited ?? []).map(\.address)
@@ -65,8 +65,8 @@ package struct DaemonConfiguration: Sendable {
     ///   - scalars: the settings given as flags, by name.
     ///   - lists: those that may be given several times.
     ///   - file: the path of the configuration file, if a flag gives it.
-    ///   - handed: sockets that a service manager handed over; they take the place of `bind`, `port`
-    ///     and `tls-port`.
+    ///   - handed: sockets inherited from a service manager; they replace `bind`, `port` and
+    ///     `tls-port`.
     /// - Throws: `ConfigurationError`.
     package init(
         scalars: [String: String], lists: [String: [String]], file: String?,
@@ -126,7 +126,7 @@ package struct DaemonConfiguration: Sendable {
         }
     }
 
-    /// Whether a socket that was handed over is for TLS, by its name: `tls`, or a unit's such as
+    /// True if an inherited socket is for TLS, by its name: `tls`, or a unit's such as
     /// `sluice-tls.socket`.
     private static func isSecure(_ socket: InheritedListener) -> Bool {
         socket.name == "tls" || socket.name.hasSuffix("-tls.socket")
@@ -144,7 +144,7 @@ package struct DaemonConfiguration: Sendable {
         }
     }
 
-    /// Reads the certificates too: what is wrong with them is a fault of the configuration.
+    /// Reads the certificates too: errors in them are errors of the configuration.
     private mutating func readSecurity(
         _ reader: inout SettingsReader, _ handed: [InheritedListener]
     ) {
@@ -300,7 +300,7 @@ package struct DaemonConfiguration: Sendable {
         for fault in routes.faults { reader.fault(fault) }
         upstream.routes = routes.routes
         waysOut = routes.summary
-        // Pages of other sites get no more from these than from others that are private.
+        // For pages of other sites these are private hosts like all others.
         proxy.privateHosts.formUnion(routes.privateHosts)
     }
 

@@ -1,7 +1,7 @@
-// The shape of a configuration file, read before its values are.
+// The shape of a configuration file, decoded before its values.
 import FoundationEssentials
 
-/// What a configuration file holds, by the kinds of its values.
+/// The kinds of the values in a configuration file, by name.
 struct FileShape: Decodable {
     enum Kind { case text, number, texts, other }
 

@@ -1,10 +1,11 @@
-// The settings of origins: the object `origins` of the configuration file, and the flags for it.
+// The settings of origins: the object `origins` of the configuration file, and the corresponding
+// flags.
 import CachePolicy
 import FoundationEssentials
 import Lookahead
 import Numbers
 
-/// Reads them into one table; every fault is collected.
+/// Reads the settings of origins into one table; collects every error.
 struct OriginsReader {
     private var settings: [String: OriginSettings] = [:]
     private var order: [String] = []
@@ -25,7 +26,7 @@ struct OriginsReader {
         body(&settings[name, default: OriginSettings(pattern: name)])
     }
 
-    /// Takes in `HOST=POLICY`.
+    /// Reads `HOST=POLICY`.
     mutating func readPolicy(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {
             return faults.append("origin-policy is written HOST=POLICY, not '\(text)'")
@@ -33,7 +34,7 @@ struct OriginsReader {
         setPolicy(value, pattern)
     }
 
-    /// Takes in `HOST=RULE`.
+    /// Reads `HOST=RULE`.
     mutating func readRule(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {
             return faults.append("key-rule is written HOST=RULE, not '\(text)'")
@@ -41,7 +42,7 @@ struct OriginsReader {
         addRule(value, pattern)
     }
 
-    /// Takes in `HOST=MODE`.
+    /// Reads `HOST=MODE`.
     mutating func readLookAhead(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {
             return faults.append("origin-look-ahead is written HOST=MODE, not '\(text)'")
@@ -49,7 +50,7 @@ struct OriginsReader {
         setLookAhead(value, pattern)
     }
 
-    /// Takes in `HOST=SEGMENTS`.
+    /// Reads `HOST=SEGMENTS`.
     mutating func readKeepHead(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {
             return faults.append("origin-keep-head is written HOST=SEGMENTS, not '\(text)'")
@@ -98,7 +99,7 @@ struct OriginsReader {
         }
     }
 
-    /// Takes in the object `origins` of a configuration file.
+    /// Reads the object `origins` of a configuration file.
     mutating func read(_ file: OriginsFile) {
         for (pattern, members) in file.origins.sorted(by: { $0.key < $1.key }) {
             change(pattern) { _ in }
@@ -124,7 +125,7 @@ struct OriginsReader {
         case ("keep-head", .text(let text)): setKeepHead(text, pattern)
         case ("allow-private", .truth(let isAllowed)):
             guard isAllowed else { return }
-            // The address is checked by the name that was asked for, not by a pattern.
+            // The address is checked by the requested name, not by a pattern.
             guard !pattern.contains("*"), !pattern.contains("?") else {
                 return faults.append(
                     "allow-private needs the full name of a host, not the pattern '\(pattern)'")
@@ -138,7 +139,7 @@ struct OriginsReader {
     }
 }
 
-/// The part of a configuration file that is about origins.
+/// The part of a configuration file with the settings of origins.
 struct OriginsFile: Decodable {
     enum Value: Decodable {
         case text(String)

@@ -1,7 +1,7 @@
-/// How the daemon's own log is written.
+/// The format of the daemon's log.
 package enum LogFormat: String, Sendable {
-    /// A line for people.
+    /// Lines for reading.
     case text
-    /// A JSON object a line.
+    /// One JSON object per line.
     case json
 }

@@ -1,8 +1,8 @@
-/// What a misspelt name was probably meant to be.
+/// Finds the name that a misspelt one was probably meant to be.
 enum NearestName {
-    /// The name that takes the fewest changes of one letter, if these are few enough to be a slip.
+    /// Returns the name with the smallest edit distance, if that is small enough for a slip.
     static func of(_ text: String, among names: some Collection<String>) -> String? {
-        // Longer texts are no slips, and comparing them would take long.
+        // Longer texts are not slips, and comparing them would take long.
         guard text.utf8.count <= 64 else { return nil }
         let found = names.map { ($0, distance(text, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
         guard let (name, changes) = found, changes <= max(1, min(3, text.utf8.count / 3)) else {
@@ -11,7 +11,7 @@ enum NearestName {
         return name
     }
 
-    /// Letters to insert, delete or replace (Levenshtein).
+    /// Returns the number of letters to insert, delete or replace (Levenshtein).
     private static func distance(_ left: String, _ right: String) -> Int {
         let right = Array(right.utf8)
         var row = Array(0...right.count)

@@ -5,10 +5,10 @@ package import Posix
 import Reactor
 import Synchronization
 
-/// Reads the settings, or says what is wrong and ends.
+/// Reads the settings, or prints the errors and throws.
 ///
-/// Blocks: reading the file is asynchronous in
-/// swift-configuration, and nothing can start before it is done.
+/// Blocks: swift-configuration reads the file asynchronously, and nothing can start before that is
+/// done.
 ///
 /// - Parameters: as those of `DaemonConfiguration`.
 package func readConfiguration(
@@ -39,7 +39,7 @@ package func readConfiguration(
     }
 }
 
-/// Carries the settings from the task that reads them.
+/// Passes the settings from the task that reads them to the waiting thread.
 private final class Outcome: Sendable {
     private let stored = Mutex<Result<DaemonConfiguration, any Error>?>(nil)
 

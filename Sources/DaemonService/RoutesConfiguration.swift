@@ -1,15 +1,15 @@
-// The ways to origins, as the configuration gives them: proxies, trust, client certificates.
+// The configured routes to origins: proxies, trust, client certificates, interfaces, addresses.
 import CachePolicy
 import CommandSupport
 import TLS
 import URISyntax
 import Upstream
 
-/// Reads them into one table; every fault is collected.
+/// Reads the routes into one table; collects every error.
 ///
-/// Of each setting the first pattern that fits an origin decides.
+/// For each setting, the first pattern that matches an origin decides.
 struct RoutesReader {
-    /// One setting for the origins that fit a pattern.
+    /// One setting for the origins that match a pattern.
     private struct Entry<Value: Sendable>: Sendable {
         let pattern: KeyGlob
         let value: Value
@@ -51,7 +51,7 @@ struct RoutesReader {
     /// A line for each setting, without secrets.
     private(set) var summary: [String] = []
     private(set) var faults: [String] = []
-    /// Hosts that were given a private address, which is leave to use this one.
+    /// Hosts with a configured private address, which implies permission to use it.
     private(set) var privateHosts: [String] = []
 
     var routes: OriginRoutes {
@@ -59,7 +59,7 @@ struct RoutesReader {
         return table.isEmpty ? OriginRoutes() : OriginRoutes { table.route(to: $0) }
     }
 
-    /// Takes in all settings of the ways to origins.
+    /// Reads all settings of routes to origins.
     mutating func read(_ reader: SettingsReader) {
         for text in reader.list("origin-proxy") { readProxy(text) }
         for text in reader.list("origin-ca") { readAuthorities(text) }
@@ -69,7 +69,7 @@ struct RoutesReader {
         for text in reader.list("resolve") { readAddresses(text) }
     }
 
-    /// Takes in `HOST=URL` or `HOST=direct`; no fault tells more of it than a well-formed host.
+    /// Reads `HOST=URL` or `HOST=direct`; error messages contain at most a well-formed host of it.
     private mutating func readProxy(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {
             return faults.append(
@@ -89,7 +89,7 @@ struct RoutesReader {
         summary.append("origin-proxy \(pattern)=\(proxy?.description ?? "direct")")
     }
 
-    /// Takes in `HOST=FILE`.
+    /// Reads `HOST=FILE`.
     private mutating func readAuthorities(_ text: String) {
         guard let (pattern, path) = split(text, "origin-ca", "FILE") else { return }
         do throws(InputFile.Fault) {
@@ -107,7 +107,7 @@ struct RoutesReader {
         summary.append("origin-ca \(pattern)=\(path)")
     }
 
-    /// Takes in `HOST=CERT,KEY`.
+    /// Reads `HOST=CERT,KEY`.
     private mutating func readCertificate(_ text: String) {
         guard let (pattern, value) = split(text, "origin-cert", "CERT,KEY") else { return }
         let paths = value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
@@ -125,7 +125,7 @@ struct RoutesReader {
         summary.append("origin-cert \(pattern)=\(value)")
     }
 
-    /// Takes in `HOST=PINS`.
+    /// Reads `HOST=PINS`.
     private mutating func readPins(_ text: String) {
         guard let (pattern, value) = split(text, "origin-pin", "sha256//BASE64") else { return }
         guard let pins = PublicKeyPins(value) else {
@@ -137,7 +137,7 @@ struct RoutesReader {
         summary.append("origin-pin \(pattern)=\(pins)")
     }
 
-    /// Takes in `HOST=NAME` or `HOST=ADDRESS`.
+    /// Reads `HOST=NAME` or `HOST=ADDRESS`.
     private mutating func readInterface(_ text: String) {
         guard let (pattern, value) = split(text, "origin-interface", "NAME") else { return }
         guard let interface = LocalInterface(value) else {
@@ -149,7 +149,7 @@ struct RoutesReader {
         summary.append("origin-interface \(pattern)=\(value)")
     }
 
-    /// Takes in `HOST:PORT=ADDRESS[,ADDRESS]`; those for the same place add up.
+    /// Reads `HOST:PORT=ADDRESS[,ADDRESS]`; several for the same host and port add up.
     private mutating func readAddresses(_ text: String) {
         guard let equals = text.firstIndex(of: "="),
             let url = try? AbsoluteURL("http://" + text[..<equals]), let port = url.explicitPort,
@@ -188,7 +188,7 @@ struct RoutesReader {
         return nil
     }
 
-    /// Nil unless there is a pattern of hosts before the first equals sign.
+    /// Splits at the first equals sign; nil unless a pattern of hosts precedes it.
     private static func split(_ text: String) -> (pattern: String, value: String)? {
         guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
         let pattern = text[..<equals].lowercased()

@@ -1,7 +1,7 @@
 // The flags of `sluice serve`, in the groups that its help shows.
 import ArgumentParser
 
-/// Listening.
+/// The options for listening.
 package struct ListeningOptions: ParsableArguments {
     package init() {}
 
@@ -71,7 +71,7 @@ package struct ListeningOptions: ParsableArguments {
     var corsOrigin: [String] = []
 }
 
-/// Cache.
+/// The options for the cache.
 package struct StorageOptions: ParsableArguments {
     package init() {}
 
@@ -114,7 +114,7 @@ package struct StorageOptions: ParsableArguments {
     var keyRule: [String] = []
 }
 
-/// Origins and mounts.
+/// The options for origins and mounts.
 package struct OriginOptions: ParsableArguments {
     package init() {}
 
@@ -225,7 +225,7 @@ package struct OriginOptions: ParsableArguments {
     var stallTimeout: String?
 }
 
-/// Ahead of players, and downloads.
+/// The options for look-ahead and downloads.
 package struct AheadOptions: ParsableArguments {
     package init() {}
 
@@ -290,7 +290,7 @@ package struct AheadOptions: ParsableArguments {
     var quietHours: String?
 }
 
-/// Players.
+/// The options for players.
 package struct PlayerOptions: ParsableArguments {
     package init() {}
 
@@ -320,7 +320,7 @@ package struct PlayerOptions: ParsableArguments {
     var drainTimeout: String?
 }
 
-/// Logs, console and configuration.
+/// The options for logs, console and configuration.
 package struct LogOptions: ParsableArguments {
     package init() {}
 

@@ -1,9 +1,9 @@
 /// The daemon's options as flags.
 ///
-/// A plain value, and the commands hold its groups themselves: a debug build of ArgumentParser checks
-/// a group five times for each group around it, which was most of the daemon's start.
+/// A plain value; the commands hold its groups themselves: a debug build of ArgumentParser checks a
+/// group five times for each group around it, which took most of the daemon's start.
 ///
-/// Every one of them is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
+/// Every option is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
 /// key of the JSON file, in falling order of precedence.
 package struct ServeOptions {
     let listening: ListeningOptions
@@ -91,14 +91,14 @@ package struct ServeOptions {
         "origin-cert", "origin-pin", "origin-interface", "resolve",
     ]
 
-    /// The names whose settings follow a configuration that is read again.
+    /// The names whose settings a reload applies.
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
         "origin-keep-head", "tls-cert", "tls-key",
     ]
 
-    /// Settings that former versions had: still accepted, so that an upgrade does not keep a daemon
-    /// from starting, and ignored with a warning.
+    /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but
+    /// ignored with a warning.
     static let formerNames: Set<String> = ["retention"]
 
     /// Every name that a configuration file may hold.

@@ -2,17 +2,17 @@ import Glibc
 import Numbers
 package import Posix
 
-/// Tells the service manager how we are (sd_notify(3)) and takes sockets from it (sd_listen_fds(3)),
-/// without linking libsystemd for it.
+/// Reports the daemon's state to the service manager (sd_notify(3)) and takes sockets from it
+/// (sd_listen_fds(3)), without linking libsystemd.
 package enum ServiceManager {
-    /// The most sockets that are taken.
+    /// The most sockets that are accepted.
     private static let mostSockets = 64
 
-    /// The sockets that were handed over to this process, which are taken out of the environment.
+    /// Returns the sockets inherited by this process, and removes them from the environment.
     ///
-    /// Called once, before anything else opens descriptors.
+    /// Must be called once, before anything else opens descriptors.
     ///
-    /// - Throws: `SystemError` for a descriptor that is no listening TCP socket.
+    /// - Throws: `SystemError` for a descriptor that is not a listening TCP socket.
     package static func takeListeners() throws(SystemError) -> [InheritedListener] {
         let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
         let values = variables.map { name in getenv(name).map { String(cString: $0) } }
@@ -36,12 +36,12 @@ package enum ServiceManager {
     /// SD_LISTEN_FDS_START.
     private static let firstSocket: CInt = 3
 
-    /// Sends a state to the socket that NOTIFY_SOCKET names; does nothing without one.
+    /// Sends a state to the socket in NOTIFY_SOCKET; does nothing without one.
     static func notify(_ state: String) {
         guard let raw = getenv("NOTIFY_SOCKET") else { return }
         var path = Array(String(cString: raw).utf8)
         guard let first = path.first, first == 0x2F || first == 0x40 else { return }
-        // "@" stands for the zero byte of the abstract namespace (unix(7)).
+        // "@" denotes the zero byte of the abstract namespace (unix(7)).
         if first == 0x40 { path[0] = 0 }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -1,24 +1,24 @@
 // The settings in force, for `sluice config`.
 import Serving
 
-/// The place that the value of a setting comes from.
+/// The source of a setting's value.
 package enum SettingSource: String, Sendable {
     case flag, environment, file, `default`
 }
 
-/// One setting with its value, where that comes from, and how a change of it comes into force.
+/// One setting with its value, the source of that, and how a change is applied.
 package struct SettingReport: Sendable, Equatable {
     package let name: String
-    /// Without secrets; empty where neither a value is given nor a default holds.
+    /// Without secrets; empty if there is neither a value nor a default.
     package let values: [String]
     package let source: SettingSource
-    /// Whether a reload (SIGHUP) puts a change in force; else the daemon has to be restarted.
+    /// True if a reload (SIGHUP) applies a change; otherwise the daemon must be restarted.
     package let isReloaded: Bool
 
-    /// Every setting, in the order of their names.
+    /// Returns every setting, ordered by name.
     static func all(_ reader: SettingsReader) -> [SettingReport] {
         ServeOptions.names.sorted().map { name in
-            // An object of objects: its values are told by the names of the origins.
+            // An object of objects: shown as the names of its origins.
             let origins = reader.origins.origins.keys.sorted()
             let isOrigins = name == "origins"
             let given = isOrigins ? origins : reader.givenValues(name)

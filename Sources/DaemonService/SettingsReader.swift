@@ -1,5 +1,5 @@
-// Reads settings from flags, environment, file and defaults, in that order, and collects all that
-// is wrong instead of stopping at the first.
+// Reads settings from flags, environment, file and defaults, in that order, and collects all errors
+// instead of stopping at the first.
 import CommandSupport
 import Configuration
 import FoundationEssentials
@@ -19,14 +19,14 @@ package struct ConfigurationError: Error, CustomStringConvertible {
 /// Typed access to the merged settings.
 package struct SettingsReader {
     private let reader: ConfigReader
-    /// One reader for each place that settings come from, in falling order of precedence.
+    /// One reader for each source of settings, in falling order of precedence.
     private let layers: [(source: SettingSource, reader: ConfigReader)]
     private(set) var faults: [String] = []
-    /// What holds where a setting is given nowhere, by name, as a person would write it.
+    /// The values of settings that are given nowhere, by name, as a user would write them.
     private(set) var defaults: [String: String] = [:]
     /// The configuration file; nil without one.
     let file: String?
-    /// What the file says of origins.
+    /// The settings of origins in the file.
     let origins: OriginsFile
 
     init(scalars: [String: String], lists: [String: [String]], file: String?) async throws {
@@ -70,7 +70,7 @@ package struct SettingsReader {
     ]
     private static let rigPrefixes = ["SLUICE_CRASH_", "SLUICE_BENCH_", "SLUICE_DIFFERENTIAL_"]
 
-    /// A misspelt variable would be a setting that silently does not count.
+    /// Returns an error for each misspelt variable, which would otherwise be ignored silently.
     private static func unknownVariables(_ names: some Sequence<String>) -> [String] {
         let known = Set(
             ServeOptions.names.union(ServeOptions.formerNames).subtracting(["origins"]).map {
@@ -87,9 +87,10 @@ package struct SettingsReader {
         }
     }
 
-    /// A misspelt name, or a value of another kind, would be a setting that silently does not count.
+    /// Checks names and kinds of values, since a misspelt name, or a value of another kind, would
+    /// be ignored silently.
     ///
-    /// - Returns: What the file says of origins, which has a shape of its own.
+    /// - Returns: The settings of origins in the file, which have a shape of their own.
     private static func checkNames(inFile path: String) throws -> OriginsFile {
         let settings: FileShape
         let bytes: Data
@@ -131,13 +132,13 @@ package struct SettingsReader {
         return origins
     }
 
-    /// Notes a fault.
+    /// Adds an error.
     mutating func fault(_ text: String) { faults.append(text) }
 
-    /// A text; nil if it is set nowhere.
+    /// Returns a text; nil if it is set nowhere.
     func text(_ name: String) -> String? { Self.text(name, in: reader) }
 
-    /// A text.
+    /// Returns a text.
     mutating func text(_ name: String, default standard: String) -> String {
         defaults[name] = standard
         return text(name) ?? standard
@@ -150,12 +151,12 @@ package struct SettingsReader {
             ?? reader.bool(forKey: key).map(String.init)
     }
 
-    /// A list; empty if it is set nowhere.
+    /// Returns a list; empty if it is set nowhere.
     ///
-    /// The environment separates by commas.
+    /// In the environment, values are separated by commas.
     func list(_ name: String) -> [String] { Self.list(name, in: reader) }
 
-    /// A list that is not empty.
+    /// Returns a list that is not empty.
     mutating func list(_ name: String, default standard: [String]) -> [String] {
         defaults[name] = standard.joined(separator: ", ")
         let values = list(name)
@@ -167,10 +168,10 @@ package struct SettingsReader {
         return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
     }
 
-    /// The values of a setting as they were given; empty if it is set nowhere.
+    /// Returns the values of a setting as they were given; empty if it is set nowhere.
     func givenValues(_ name: String) -> [String] { Self.values(name, in: reader) }
 
-    /// Where the value of a setting comes from.
+    /// Returns the source of a setting's value.
     func source(of name: String) -> SettingSource {
         layers.first { !Self.values(name, in: $0.reader).isEmpty }?.source ?? .default
     }
@@ -180,7 +181,7 @@ package struct SettingsReader {
             ? list(name, in: reader) : [text(name, in: reader)].compactMap { $0 }
     }
 
-    /// A switch.
+    /// Returns a switch.
     mutating func isOn(_ name: String) -> Bool {
         defaults[name] = "false"
         switch text(name)?.lowercased() {
@@ -192,7 +193,7 @@ package struct SettingsReader {
         }
     }
 
-    /// A whole number within a range.
+    /// Returns a whole number within a range.
     mutating func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int {
         defaults[name] = String(standard)
         guard let text = text(name) else { return standard }
@@ -203,7 +204,7 @@ package struct SettingsReader {
         return value
     }
 
-    /// Seconds, with a fraction if need be.
+    /// Returns seconds, possibly with a fraction.
     mutating func seconds(_ name: String, in range: ClosedRange<Double>, default standard: Interval)
         -> Interval
     {
@@ -220,7 +221,8 @@ package struct SettingsReader {
         return Interval(seconds: value)
     }
 
-    /// Bytes: a number with KB, MB, GB or TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024).
+    /// Returns bytes: a number with KB, MB, GB or TB (powers of 1000) or KiB, MiB, GiB, TiB (of
+    /// 1024).
     mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64)
         -> Int64
     {
@@ -234,7 +236,7 @@ package struct SettingsReader {
         return value
     }
 
-    /// Reads a size; nil if it is none.
+    /// Parses a size; nil if it is malformed.
     package static func parseBytes(_ text: String) -> Int64? {
         let units: [(String, Double)] = [
             ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
