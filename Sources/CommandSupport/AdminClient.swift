@@ -3,7 +3,7 @@ import FoundationEssentials
 
 /// A blocking client for the daemon's own pages.
 package struct AdminClient {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     package let base: String
     package let token: String?
 
@@ -12,28 +12,29 @@ package struct AdminClient {
         self.token = token
     }
 
-    /// What was wrong, for people, and how to end then.
+    /// The error message, and the exit code.
     package struct Failure: Error {
         package let message: String
         package let code: ExitCode
     }
 
-    /// What came of a request.
+    /// The result of a request.
     package enum Outcome {
         /// The body of a 2xx.
         case answered(String)
-        /// Nobody listens there.
+        /// Nothing listens at the address.
         case refused(Failure)
         case failed(Failure)
     }
 
-    /// The most bytes of an answer that are taken: far more than the largest list or export has.
+    /// The most bytes of a response that are accepted: far more than the largest list or export
+    /// has.
     private static let longestAnswer = 256 << 20
 
     /// Sends one request; blocks up to two minutes, since a purge reads the whole index.
     package func ask(_ method: String, _ path: String, sending content: [UInt8]? = nil) -> Outcome {
         var request = BlockingClient.Request(method, base + path)
-        // Proves that no page of another site asks for a change.
+        // Proves that the change is not requested by a page of another site.
         request.fields = ["Sluice-Request: 1"]
         if let token { request.fields.append("Authorization: Bearer \(token)") }
         request.content = content
@@ -66,9 +67,9 @@ package struct AdminClient {
             Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
     }
 
-    /// Sends one request and gives the body of a 2xx; blocks as `ask`.
+    /// Sends one request and returns the body of a 2xx; blocks as `ask` does.
     ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    /// - Throws: `ExitCode` after printing the error to standard error.
     package func send(
         _ method: String, _ path: String, sending content: [UInt8]? = nil
     ) throws -> String {
@@ -81,9 +82,9 @@ package struct AdminClient {
     }
 }
 
-/// Reads an answer of the API; one that does not fit comes from a daemon of another version.
+/// Decodes a response of the API; one that does not fit comes from a daemon of another version.
 ///
-/// - Throws: `ExitCode` after having said on standard error what was wrong.
+/// - Throws: `ExitCode` after printing the error to standard error.
 package func decodeJSON<Value: Decodable>(_ text: String) throws -> Value {
     do {
         return try JSONDecoder().decode(Value.self, from: Data(text.utf8))

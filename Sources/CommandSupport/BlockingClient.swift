@@ -1,33 +1,33 @@
 import CCurl
 
-/// The blocking HTTP client of the commands, on libcurl; keeps its connection from request to request.
+/// The blocking HTTP client of the commands, on libcurl; keeps its connection between requests.
 ///
-/// For one thread at a time. No proxy of the environment is used: what commands ask is the daemon, an
-/// origin that the user named, or the sample CDN.
+/// For one thread at a time. Proxies in the environment are ignored: commands contact the daemon,
+/// an origin that the user named, or the sample CDN.
 package final class BlockingClient {
-    /// One request and how long it may take.
+    /// One request with its timeouts.
     package struct Request {
         package var url: String
         package var method: String
         /// Header lines.
         package var fields: [String] = []
         package var content: [UInt8]?
-        /// The first and the last byte of what is asked for.
+        /// The first and the last requested byte.
         package var range: ClosedRange<Int64>?
-        /// User and password as libcurl takes them.
+        /// User and password in libcurl's form.
         package var credentials: String?
         package var userAgent: String?
-        /// Whether up to ten redirects are followed.
+        /// True if up to ten redirects are followed.
         package var followsRedirects = false
-        /// Whether content codings are asked for and undone.
+        /// True if content codings are accepted and decoded.
         package var decodesContent = false
-        /// Whether a status of 400 or more is a failure, with nothing of its body delivered.
+        /// True if a status of 400 or more is a failure, without delivering its body.
         package var failsOnErrorStatus = false
-        /// Seconds until a connection has to be there.
+        /// The timeout for connecting, in seconds.
         package var connectSeconds = 5
-        /// Milliseconds that the whole may take; nil for no limit.
+        /// The timeout for the whole request, in milliseconds; nil for no limit.
         package var milliseconds: Int?
-        /// Seconds without a byte after which it is given up; nil for no limit.
+        /// The timeout without a received byte, in seconds; nil for no limit.
         package var stallSeconds: Int?
 
         package init(_ method: String = "GET", _ url: String) {
@@ -36,33 +36,33 @@ package final class BlockingClient {
         }
     }
 
-    /// What was answered, but for the body.
+    /// The response without its body.
     package struct Answer {
         package let status: Int
-        /// Where it came from in the end; nil where libcurl does not say.
+        /// The URL after redirects; nil if libcurl does not report it.
         package let url: String?
     }
 
-    /// Why there is no whole answer.
+    /// Why there is no complete response.
     package struct Failure: Error {
         package enum Kind {
-            /// Nobody listens at the address.
+            /// Nothing listens at the address.
             case refused
-            /// The time was over, after a connection was made.
+            /// The timeout expired after a connection was made.
             case unanswered
-            /// The time was over, and no connection was made.
+            /// The timeout expired before a connection was made.
             case unconnected
-            /// The receiver took no more.
+            /// The receiver rejected more bytes.
             case stopped
             case other
         }
 
         package let kind: Kind
-        /// libcurl's words for it.
+        /// libcurl's message.
         package let reason: String
     }
 
-    /// Takes pieces of a body; false ends the transfer.
+    /// Receives pieces of a body; returning false ends the transfer.
     private final class Receiver {
         let take: (UnsafeRawBufferPointer) -> Bool
         init(_ take: @escaping (UnsafeRawBufferPointer) -> Bool) { self.take = take }
@@ -74,13 +74,13 @@ package final class BlockingClient {
 
     deinit { if let easy { curl_easy_cleanup(easy) } }
 
-    /// Sends one request; blocks until the body is whole, refused or failed.
+    /// Sends one request; blocks until the body is complete, refused or failed.
     ///
     /// - Parameters:
     ///   - request: what to send.
-    ///   - take: given each piece of the body; false ends the transfer.
-    /// - Returns: what was answered.
-    /// - Throws: where no whole answer came.
+    ///   - take: called with each piece of the body; returning false ends the transfer.
+    /// - Returns: the response without its body.
+    /// - Throws: if there is no complete response.
     package func perform(
         _ request: Request, take: @escaping (UnsafeRawBufferPointer) -> Bool
     ) throws(Failure) -> Answer {
@@ -107,13 +107,13 @@ package final class BlockingClient {
             url: sluice_curl_info_string(easy, CURLINFO_EFFECTIVE_URL).map { String(cString: $0) })
     }
 
-    /// As above; collects the body.
+    /// Sends one request and collects the body.
     ///
     /// - Parameters:
     ///   - request: what to send.
-    ///   - limit: the most bytes that are taken; more of them are a failure of the kind `stopped`.
-    /// - Returns: what was answered, and its body.
-    /// - Throws: where no whole answer came.
+    ///   - limit: the most bytes that are accepted; more cause a failure of the kind `stopped`.
+    /// - Returns: the response and its body.
+    /// - Throws: if there is no complete response.
     package func body(
         of request: Request, upTo limit: Int
     ) throws(Failure) -> (answer: Answer, bytes: [UInt8]) {
@@ -150,7 +150,7 @@ package final class BlockingClient {
             _ = sluice_curl_set_string(easy, CURLOPT_USERPWD, credentials)
         }
         if var content = request.content {
-            // The size first: libcurl copies as many bytes (CURLOPT_COPYPOSTFIELDS(3)).
+            // The size first: libcurl copies that many bytes (CURLOPT_COPYPOSTFIELDS(3)).
             _ = sluice_curl_set_offset(
                 easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(content.count))
             content.withUnsafeMutableBytes {

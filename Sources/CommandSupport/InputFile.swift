@@ -1,8 +1,8 @@
 import Glibc
 
-/// Files that are named on the command line, read with a bound.
+/// Reads files that are named on the command line, up to a limit.
 package enum InputFile {
-    /// Why a file is not read; for people.
+    /// Why a file cannot be read, as text.
     package struct Fault: Error, CustomStringConvertible {
         package let description: String
     }
@@ -10,10 +10,10 @@ package enum InputFile {
     /// Reads a file, a pipe, or standard input for `-`.
     ///
     /// - Parameters:
-    ///   - path: a device or a folder is refused.
-    ///   - limit: the most bytes that are taken.
-    /// - Returns: all of its bytes.
-    /// - Throws: `Fault`, with the limit in it where there are more bytes.
+    ///   - path: the path; a device or a folder is rejected.
+    ///   - limit: the most bytes that are read.
+    /// - Returns: all bytes of the file.
+    /// - Throws: `Fault`, which names the limit if there are more bytes.
     package static func read(_ path: String, atMost limit: Int) throws(Fault) -> [UInt8] {
         let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw failure(path) }
@@ -35,7 +35,7 @@ package enum InputFile {
         }
     }
 
-    /// Checks that a file that another library will read is one, and no longer than the limit.
+    /// Checks that a path that another library will read is a file, and no longer than the limit.
     package static func check(_ path: String, atMost limit: Int) throws(Fault) {
         var found = stat()
         guard stat(path, &found) == 0, access(path, R_OK) == 0 else { throw failure(path) }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Files that commands write whole; blocks for the disk.
+/// Writes whole files for commands; blocks on the disk.
 package enum OutputFile {
-    /// Writes a file in place of one of the same name.
+    /// Writes a file, replacing one of the same name.
     ///
-    /// - Returns: whether all was written; else `errno` tells why not.
+    /// - Returns: whether everything was written; if not, `errno` contains the reason.
     package static func write(_ text: String, to path: String) -> Bool {
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard file >= 0 else { return false }

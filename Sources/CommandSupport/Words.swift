@@ -1,6 +1,6 @@
-/// Columns as wide as their widest cell; the last is not filled up.
+/// A text table whose columns are as wide as their widest cell; the last one is not padded.
 package struct TextTable {
-    /// Columns whose cells end in one line, counted from 0.
+    /// The right-aligned columns, counted from 0.
     package var rightAligned: Set<Int> = []
     package private(set) var rows: [[String]] = []
 
@@ -29,9 +29,10 @@ package struct TextTable {
     }
 }
 
-/// Figures in words.
+/// Formats sizes, durations and times for output.
 package enum Words {
-    /// `0 B`, `12 kB`, `1.3 GB`: powers of 1000, two or more digits.
+    /// Formats a size as `0 B`, `12 kB` or `1.3 GB`: powers of 1000, at least two digits above
+    /// bytes.
     package static func size(_ bytes: Int64) -> String {
         let units = ["B", "kB", "MB", "GB", "TB", "PB"]
         var value = Double(bytes), unit = 0
@@ -44,7 +45,7 @@ package enum Words {
         return "\(tenths / 10).\(tenths % 10) \(units[unit])"
     }
 
-    /// `45 s`, `24:10`, `1:24:10`.
+    /// Formats a duration as `45 s`, `24:10` or `1:24:10`.
     package static func length(_ seconds: Double) -> String {
         let whole = Int64(max(0, min(seconds, 1e12)).rounded())
         func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -53,7 +54,7 @@ package enum Words {
         return "\(whole / 3_600):\(two(whole / 60 % 60)):\(two(whole % 60))"
     }
 
-    /// `just now`, `3 min ago`, `2 d ago`; `never` for none.
+    /// Formats the age of a time as `just now`, `3 min ago` or `2 d ago`; `never` for nil.
     package static func past(_ seconds: Int64?, now: Int64) -> String {
         guard let seconds else { return "never" }
         let age = max(0, now - seconds)
@@ -65,7 +66,7 @@ package enum Words {
         }
     }
 
-    /// Cut to a number of characters, with an ellipsis in place of the rest.
+    /// Truncates a text to a number of characters, the last of which is an ellipsis then.
     package static func cut(_ text: String, _ count: Int) -> String {
         text.count <= count ? text : text.prefix(count - 1) + "…"
     }
