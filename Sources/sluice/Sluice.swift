@@ -6,9 +6,11 @@ import Reactor
 @main
 struct Program {
     /// Not async: an async main leaves its thread to libdispatch, which parks it with all signals
-    /// unblocked, and a SIGTERM that finds one such thread ends the process instead of draining it.
+    /// unblocked, and a SIGTERM delivered to such a thread kills the process instead of draining
+    /// it.
     static func main() {
-        // Before any thread is made, or a signal would end the process in one that does not know.
+        // Before any thread is created, or a signal to a thread without the mask would kill the
+        // process.
         if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
         SluiceCommand.main()
     }

@@ -1,4 +1,4 @@
-// The way to what is kept: through the running daemon, or straight into the folder while none runs.
+// Access to the store: through the running daemon, or directly in the folder while none runs.
 import CommandSupport
 import DaemonService
 import ArgumentParser
@@ -14,7 +14,7 @@ import Routing
 import Store
 import URISyntax
 
-/// How to reach the daemon, or the folder in its place.
+/// The options for reaching the daemon, or the folder in its place.
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -25,7 +25,7 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    /// The daemon that was named, by flag or environment.
+    /// The daemon given by flag or environment.
     var namedDaemon: String? { daemon ?? DaemonOptions.environmentDaemon }
 
     @Option(
@@ -41,16 +41,16 @@ struct StoreOptions: ParsableArguments {
 
     /// Runs `body` with a channel, which is closed afterwards.
     ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    /// - Throws: `ExitCode` after printing the error to standard error.
     func withChannel(_ body: (AdminChannel) throws -> Void) throws {
         let channel = AdminChannel(self)
         defer { channel.close() }
         try body(channel)
     }
 
-    /// Asks for a report and prints it: the JSON as it comes, or its lines for a person.
+    /// Requests a report and prints it: the JSON as received, or as lines of text.
     ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    /// - Throws: `ExitCode` after printing the error to standard error.
     func printReport<Report: Decodable>(
         _ target: String, asJSON: Bool, lines: (Report) -> [String]
     ) throws {
@@ -68,7 +68,7 @@ struct StoreOptions: ParsableArguments {
     }
 }
 
-/// Sends requests of the admin API, wherever they are answered.
+/// Sends requests of the admin API, to the daemon or to the opened folder.
 final class AdminChannel {
     private let options: StoreOptions
     private let client: AdminClient
@@ -83,12 +83,12 @@ final class AdminChannel {
 
     func close() { opened?.close() }
 
-    /// Whether this process has the folder, so that work in the background ends with it.
+    /// True if this process has the folder open, so that background work ends with it.
     var isFolderOpen: Bool { opened != nil }
 
-    /// The body of the answer, JSON as a rule; blocks until it is there.
+    /// Sends a request and returns the body of the response, usually JSON; blocks.
     ///
-    /// - Throws: `ExitCode` after having said on standard error what was wrong.
+    /// - Throws: `ExitCode` after printing the error to standard error.
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
         if let opened { return try opened.send(method, target) }
         let mayAsk = options.cacheDir == nil || options.namedDaemon != nil
@@ -108,7 +108,7 @@ final class AdminChannel {
     }
 }
 
-/// A folder that this process has while no daemon does.
+/// A cache folder that this process has opened while no daemon uses it.
 private final class OpenedStore {
     private let store: ObjectStore
     private let administration: StoreAdministration
@@ -124,7 +124,7 @@ private final class OpenedStore {
             printError("sluice: \(asked)there is no store in \(folder)")
             throw daemon == nil ? ExitCodes.cacheFolder : ExitCodes.unreachable
         }
-        // Only the daemon knows how much it may keep: nothing is evicted from here.
+        // Only the daemon knows the limits in force: nothing is evicted here.
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
         settings.minFreeBytes = 0
@@ -158,18 +158,18 @@ private final class OpenedStore {
         why = WhyAnswers(context)
     }
 
-    /// Whether a URL is likely one of a daemon of this machine.
+    /// True if a URL is likely one of a daemon on this machine.
     private static func isOnThisMachine(_ url: AbsoluteURL) -> Bool {
         ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.asciiHost)
     }
 
-    /// A lost index is built from the objects first; blocks for that long.
+    /// Waits until a lost index is rebuilt from the objects; blocks for that long.
     private static func waitForIndex(_ store: ObjectStore) {
         let deadline = Monotonic.now() + .seconds(600 as Int64)
         while !store.statistics().isReconciled, .now() < deadline { usleep(2_000) }
     }
 
-    /// The origin's URL of a text, which may be a URL of any daemon on this machine.
+    /// Returns the origin's URL for a text, which may be a URL of any daemon on this machine.
     private static func origin(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
         guard isOnThisMachine(url) else { return url }

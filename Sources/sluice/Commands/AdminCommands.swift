@@ -1,10 +1,10 @@
-// `sluice stats`: asks a running daemon.
+// `sluice stats`: prints figures of a running daemon.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 import Model
 
-/// How to reach the daemon.
+/// The options for reaching the daemon.
 struct DaemonOptions: ParsableArguments {
     @Option(help: "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000.")
     var daemon: String?
@@ -12,7 +12,7 @@ struct DaemonOptions: ParsableArguments {
     @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     var base: String {
         let base = daemon ?? Self.environmentDaemon ?? Self.standard
         return base.hasSuffix("/") ? String(base.dropLast()) : base
@@ -22,7 +22,7 @@ struct DaemonOptions: ParsableArguments {
         AdminClient(base: base, token: token ?? Self.environmentToken)
     }
 
-    /// Where `sluice serve` listens unless it is told otherwise.
+    /// Where `sluice serve` listens by default.
     static let standard = "http://127.0.0.1:9000"
 
     static var environmentDaemon: String? { variable("SLUICE_DAEMON") }
@@ -49,7 +49,8 @@ struct StatsCommand: ParsableCommand {
             return
         }
         do throws(JSONFault) {
-            // The object is flat but for two small ones, whose figures take the outer name in front.
+            // The object is flat except for two small ones, whose figures are prefixed with the
+            // outer name.
             print(try StatsTable(json: text).lines.joined(separator: "\n"))
         } catch {
             throw commandFailure(

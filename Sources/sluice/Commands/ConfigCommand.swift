@@ -3,7 +3,7 @@ import CommandSupport
 import DaemonService
 import FoundationEssentials
 
-/// `sluice config`: the settings in force and where each comes from.
+/// `sluice config`: the settings in force and the source of each.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
@@ -35,7 +35,7 @@ struct ConfigCommand: ParsableCommand {
     }
 }
 
-/// The settings as they are printed.
+/// The settings in their printed form.
 private struct ConfigListing: Encodable {
     private struct Row: Encodable {
         let name: String

@@ -2,7 +2,7 @@ import CommandSupport
 import ArgumentParser
 import HTTP
 
-/// `sluice df`: the room that the store takes.
+/// `sluice df`: the disk space of the store.
 struct DfCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "df", abstract: "Show what the cache takes on the disk, by kind and by host.",

@@ -6,7 +6,7 @@ import HTTP
 import Posix
 import URISyntax
 
-/// `sluice download`: orders, watches and steers downloads of the daemon.
+/// `sluice download`: starts, watches and controls downloads of the daemon.
 struct DownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download a title, to play it without the network.",
@@ -106,7 +106,7 @@ struct DownloadWatch {
     let client: AdminClient
     let json: Bool
 
-    /// - Throws: `ExitCode` where it fails, after having said why.
+    /// - Throws: `ExitCode` if the download fails, after printing the reason.
     func follow(_ id: String) throws {
         var progress = ProgressLine()
         var isWarned = false
@@ -149,7 +149,7 @@ struct DownloadWatch {
 
 }
 
-/// A download as the API tells it.
+/// A download in the API's form.
 struct DownloadLine: Decodable {
     let id: String
     let name: String
@@ -171,20 +171,20 @@ struct DownloadLine: Decodable {
         case secondsLeft = "seconds_left"
     }
 
-    /// As in `[########----]  66 %`.
+    /// The bar, such as `[########----]  66 %`.
     var bar: String {
         let filled = percent * 30 / 100
         return "[" + String(repeating: "#", count: filled)
             + String(repeating: "-", count: 30 - filled) + "] \(percent) %"
     }
 
-    /// Bar and figures, or what it waits for, for one line of a terminal.
+    /// Bar and figures, or what the download waits for, as one line of a terminal.
     var progress: String {
         guard let reason else { return "\(bar) \(figures)" }
         return "\(percent) % \(state): \(Self.shortened(reason))"
     }
 
-    /// A text whose long URLs are cut to their last segment, so that what is said of them has room.
+    /// Shortens long URLs in a text to their last segment, so that the rest of the text has room.
     private static func shortened(_ text: String) -> String {
         text.split(separator: " ", omittingEmptySubsequences: false).map { word in
             guard word.hasPrefix("http"), word.count > 32,
@@ -253,14 +253,14 @@ struct DownloadList: ParsableCommand {
     }
 }
 
-/// Which download a command means.
+/// The download that a command refers to.
 struct DownloadTarget: ParsableArguments {
     @Argument(help: "The download's number in `sluice download list`.")
     var id: String
 
     @OptionGroup var daemon: DaemonOptions
 
-    /// Tells the daemon; prints how the download stands then.
+    /// Sends a verb to the daemon and returns the download's new state.
     func tell(_ verb: String) throws -> DownloadLine {
         let name = PercentCoding.queryComponent(id)
         return try decodeJSON(try daemon.client().send("POST", "/api/downloads/\(name)/\(verb)"))

@@ -96,13 +96,13 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
-/// What an export becomes, by its name.
+/// The format of an export, by its name.
 private enum ExportFormat {
     case folder
-    /// Also M4V and MOV, which are the same boxes.
+    /// Also for M4V and MOV, which consist of the same boxes.
     case mp4
     case matroska
-    /// A media file of a kind that is not made.
+    /// A media file in a format that is not supported.
     case unknownFile
 
     init(_ target: String) {
@@ -117,11 +117,11 @@ private enum ExportFormat {
         }
     }
 
-    /// The name of ffmpeg's encoder for text.
+    /// ffmpeg's encoder for subtitles.
     var subtitleCodec: String { self == .mp4 ? "mov_text" : "srt" }
 }
 
-/// The files of a folder, as the daemon names them.
+/// The files of an export, as the daemon lists them.
 private struct Export: Decodable {
     struct File: Decodable {
         let name: String
@@ -134,15 +134,15 @@ private struct Export: Decodable {
     let entry: String
     let files: [File]
 
-    /// Whether a playlist names subtitles.
+    /// True if a playlist names subtitles.
     var hasSubtitles: Bool {
         files.contains { $0.text?.contains("TYPE=SUBTITLES") ?? false }
     }
 
-    /// Writes them; the bytes that were written.
+    /// Writes the files and returns the number of bytes written.
     func write(to folder: String, _ daemon: AdminClient) throws -> Int64 {
         try makeFolder(folder)
-        // One for all files, so that they come over one connection.
+        // One client for all files, so that they share one connection.
         let client = BlockingClient()
         var bytes: Int64 = 0
         for file in files {
@@ -166,7 +166,7 @@ private struct Export: Decodable {
     }
 }
 
-/// Fetches a resource of the daemon into a file.
+/// Fetches a resource from the daemon into a file.
 private final class FileFetch {
     private let path: String
     private let daemon: AdminClient
@@ -182,9 +182,9 @@ private final class FileFetch {
         file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL)
     }
 
-    /// Fetches the whole, or a range to its place; blocks.
+    /// Fetches the whole resource, or a range to its position; blocks.
     ///
-    /// - Throws: `ExitCode` after having said what was wrong.
+    /// - Throws: `ExitCode` after printing the error.
     func get(_ source: String, from start: Int64, to end: Int64?) throws {
         offset = start
         var request = BlockingClient.Request("GET", daemon.base + source)

@@ -6,7 +6,7 @@ import HTTP
 import Numbers
 import URISyntax
 
-/// `sluice feed`: gives the daemon a list, and follows where its viewer is.
+/// `sluice feed`: sends the daemon a list, and reports the viewer's position.
 struct FeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed", abstract: "Have the items of a feed ready before they are swiped to.",
@@ -159,7 +159,7 @@ struct FeedCommand: ParsableCommand {
         let faults: [Fault]
         let paused: String?
 
-        /// For people: a line for each item that is looked after, and one for the feed.
+        /// The state as text: a line for each item in the window, and one for the feed.
         var table: String {
             var table = TextTable(rightAligned: [0, 2, 3, 4])
             table.add("item", "state", "fetched", "plays", "height", "")
@@ -181,7 +181,7 @@ struct FeedCommand: ParsableCommand {
 }
 
 extension String {
-    /// Without blanks around it.
+    /// The text without surrounding blanks.
     fileprivate var trimmed: String {
         let utf8 = Array(utf8)
         guard let first = utf8.firstIndex(where: { !$0.isBlank }),

@@ -3,7 +3,7 @@ import ArgumentParser
 import HLS
 import URISyntax
 
-/// `sluice inspect`: what a playlist and those it names consist of, and what is wrong with them.
+/// `sluice inspect`: the contents and violations of a playlist and of those that it names.
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",
@@ -67,7 +67,7 @@ struct InspectCommand: ParsableCommand {
         if strict, tree.mustCount > 0 { throw ExitCodes.violations }
     }
 
-    /// The URL to start from, and who gets what stands behind URLs.
+    /// Returns the URL to start from, and the loader for URLs and files.
     private func start() throws -> (AbsoluteURL, InspectLoader) {
         if let url = try? AbsoluteURL(target) { return (url, InspectLoader(fields: header)) }
         if target.contains("://") {

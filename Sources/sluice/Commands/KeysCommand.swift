@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTP
 import URISyntax
 
-/// `sluice keys`: the rules of keys, what a running daemon has learnt for them, and what is barred.
+/// `sluice keys`: the key rules, the daemon's findings and the vetoes.
 struct KeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keys",
@@ -34,7 +34,7 @@ struct KeysCommand: ParsableCommand {
     }
 }
 
-/// The rules as a person reads them.
+/// The rules, decoded for printing as text.
 struct KeysText: Decodable {
     struct Origin: Decodable {
         let pattern: String
@@ -87,7 +87,7 @@ struct KeysText: Decodable {
 }
 
 extension String {
-    /// The text with blanks behind it, up to a width.
+    /// Pads the text with blanks to a width.
     fileprivate func padding(to width: Int) -> String {
         self + String(repeating: " ", count: Swift.max(0, width - count))
     }

@@ -4,13 +4,13 @@ import Logging
 import Model
 import Posix
 
-/// The log on standard error, one line an event, as text or as JSON.
+/// The log on standard error, one line per event, as text or as JSON.
 ///
 ///     2026-11-23T01:14:22Z notice request failed: the origin answered 503  fault=origin status=502
 ///     {"time":"2026-11-23T01:14:22Z","level":"notice","message":"request failed","metadata":{"fault":"origin"}}
 ///
-/// In text, `reason` or `error` follows the message, and then the other fields that have a value. In
-/// JSON, `metadata` holds every field as a string, by name.
+/// In text, `reason` or `error` follows the message, then the other fields that have a value. In
+/// JSON, `metadata` contains every field as a string, by name.
 struct LineLog: LogHandler {
     var format = LogFormat.text
     var logLevel = Logger.Level.notice
@@ -27,7 +27,8 @@ struct LineLog: LogHandler {
         printError(write(WallTime.now(), event.level, "\(event.message)", fields))
     }
 
-    /// Control characters are escaped, so an object never takes more than one line.
+    /// Formats an event as JSON; control characters are escaped, so it never takes more than one
+    /// line.
     static func object(
         _ time: WallTime, _ level: Logger.Level, _ message: String, _ fields: [String: String]
     ) -> String {
@@ -39,7 +40,7 @@ struct LineLog: LogHandler {
         ]).encoded
     }
 
-    /// Fields that say what happened rather than to what.
+    /// Fields with the cause of an event.
     private static let causes = ["reason", "error"]
 
     static func line(
@@ -63,10 +64,10 @@ struct LineLog: LogHandler {
             String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
     }
 
-    /// RFC 3339 in UTC.
+    /// Formats a time by RFC 3339 in UTC.
     private static func timestamp(_ time: WallTime) -> String {
         let days = Int(time.seconds / 86_400), second = Int(time.seconds % 86_400)
-        // Civil date from a day number: years begin in March, so that leap days end them.
+        // Civil date from a day number: years begin in March, so that a leap day ends its year.
         let shifted = days + 719_468
         let era = shifted / 146_097, dayOfEra = shifted % 146_097
         let year = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

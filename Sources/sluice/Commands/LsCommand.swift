@@ -6,7 +6,7 @@ import Model
 import Serving
 import URISyntax
 
-/// `sluice ls`: the titles that are kept.
+/// `sluice ls`: the stored titles.
 struct LsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
@@ -77,7 +77,7 @@ struct LsCommand: ParsableCommand {
     private func readPages(_ channel: AdminChannel) throws -> [String] {
         var pages: [String] = []
         var next: String?
-        // With a filter, all titles have to be looked at.
+        // With a filter, all titles must be read.
         var left = match == nil ? limit ?? .max : .max
         repeat {
             let after = next.map { "&after=\(PercentCoding.queryComponent($0))" } ?? ""
@@ -90,7 +90,7 @@ struct LsCommand: ParsableCommand {
         return pages
     }
 
-    /// The titles of all pages that fit, as the daemon wrote them.
+    /// Returns the matching titles of all pages, as the daemon wrote them.
     private func merged(_ pages: [String]) throws -> String {
         let titles = try pages.flatMap { page -> [JSONValue] in
             try JSONValue(parsing: Array(page.utf8))["titles"]?.asList ?? []
@@ -109,7 +109,7 @@ struct TitlePage: Decodable {
     let next: String?
 }
 
-/// A title as the API gives it.
+/// A title in the API's form.
 struct TitleLine: Decodable {
     struct Variant: Decodable {
         let kind: String
@@ -146,7 +146,7 @@ struct TitleLine: Decodable {
     }
 }
 
-/// What encrypts a title whose keys cannot be stored, as the API gives it.
+/// The encryption of a title whose keys cannot be stored, in the API's form.
 struct EncryptionLine: Decodable {
     let text: String
 }

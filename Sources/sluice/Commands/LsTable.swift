@@ -1,19 +1,19 @@
-// Listings for people: aligned columns, sizes and times in words.
+// Listings as text: aligned columns, formatted sizes and times.
 import CommandSupport
 import Posix
 
-/// The listing of titles.
+/// The table of titles.
 struct TitleTable {
     private let titles: [TitleLine]
     private let showsAll: Bool
     private let showsURLs: Bool
-    /// Names that several of the titles have.
+    /// Names that several titles share.
     private let ambiguous: Set<String>
 
     /// - Parameters:
-    ///   - titles: in the order wanted.
-    ///   - showsAll: whether variants stand there of which nothing is kept.
-    ///   - showsURLs: whether the URL that a title starts from stands at the end of its line.
+    ///   - titles: the titles, in display order.
+    ///   - showsAll: whether variants are listed of which nothing is stored.
+    ///   - showsURLs: whether a title's entry URL is printed at the end of its line.
     init(_ titles: [TitleLine], showsAll: Bool, showsURLs: Bool = false) {
         self.titles = titles
         self.showsAll = showsAll
@@ -21,7 +21,7 @@ struct TitleTable {
         ambiguous = Set(Dictionary(grouping: titles, by: \.name).filter { $0.value.count > 1 }.keys)
     }
 
-    /// The name, with what tells it from others of the same name: the end of its URL's path.
+    /// Returns the name; if others share it, with the end of its URL's path.
     private func name(_ title: TitleLine) -> String {
         guard !showsURLs, ambiguous.contains(title.name), let url = title.url else {
             return Words.cut(title.name, 48)
@@ -66,7 +66,7 @@ struct TitleTable {
             .joined(separator: ", ")
     }
 
-    /// `12:04 of 24:10`; nothing where no list is kept that would tell.
+    /// Formats `12:04 of 24:10`; empty if no stored list gives the length.
     private static func length(_ kept: Double, _ all: Double?) -> String {
         guard let all, all > 0 else { return "" }
         return kept >= all - 0.05

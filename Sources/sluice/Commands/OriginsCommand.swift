@@ -1,7 +1,7 @@
 import CommandSupport
 import ArgumentParser
 
-/// `sluice origins`: what requests to each origin cost.
+/// `sluice origins`: the costs of requests to each origin.
 struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
@@ -40,7 +40,7 @@ struct OriginsCommand: ParsableCommand {
             return "\(Self.short(p50)) / \(Self.short(p99))"
         }
 
-        /// Tenths below ten, whole milliseconds from there on.
+        /// Formats tenths below ten, whole milliseconds from there on.
         private static func short(_ milliseconds: Double) -> String {
             let tenths = Int64(max(0, min(milliseconds, 1e9)) * 10 + 0.5)
             return tenths < 100 ? "\(tenths / 10).\(tenths % 10)" : "\((tenths + 5) / 10)"

@@ -65,7 +65,7 @@ struct UnpinCommand: ParsableCommand {
     }
 }
 
-/// The argument of a request that names a title, by number or by URL.
+/// Returns the query argument that names a title, by number or by URL.
 func titleArgument(_ text: String) -> String {
     let name = text.contains("://") ? "url" : "title"
     return "\(name)=\(PercentCoding.queryComponent(text))"

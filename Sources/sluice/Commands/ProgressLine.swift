@@ -1,7 +1,8 @@
 import Glibc
 import Posix
 
-/// Progress of a command: one line that is rewritten in place on a terminal, plain lines elsewhere.
+/// The progress of a command: one line that is rewritten in place on a terminal, plain lines
+/// elsewhere.
 struct ProgressLine {
     private let descriptor: CInt
     private let isTerminal: Bool
@@ -9,7 +10,7 @@ struct ProgressLine {
     private var state = ""
     private var shownAt: Monotonic?
 
-    /// Without a terminal a line comes at most this often, unless the state changes.
+    /// Without a terminal, lines are printed at most this often, unless the state changes.
     private static let interval = Interval.seconds(10 as Int64)
 
     init(_ descriptor: CInt = STDERR_FILENO) {
@@ -17,11 +18,11 @@ struct ProgressLine {
         isTerminal = isatty(descriptor) == 1
     }
 
-    /// Shows how the work stands.
+    /// Shows the progress.
     ///
     /// - Parameters:
-    ///   - text: one line; what a terminal would obey is taken out.
-    ///   - state: a word for the state; without a terminal a change of it is told at once.
+    ///   - text: one line; control characters are replaced.
+    ///   - state: a word for the state; without a terminal, a change is printed immediately.
     mutating func show(_ text: String, state: String) {
         guard isTerminal else { return tell(text, state: state) }
         let line = TerminalText.cut(text, to: Self.width(of: descriptor))
@@ -30,7 +31,7 @@ struct ProgressLine {
         put("\r\(line)\u{1B}[K")
     }
 
-    /// Ends the line, so that what follows has one of its own.
+    /// Ends the line, so that later output starts on a new one.
     mutating func finish() {
         guard isTerminal, !shown.isEmpty else { return }
         shown = ""
@@ -46,12 +47,12 @@ struct ProgressLine {
     }
 
     private func put(_ text: String) {
-        // Whatever was printed before comes before.
+        // Earlier output must appear first.
         fflush(nil)
         _ = write(descriptor, text, text.utf8.count)
     }
 
-    /// The columns of a terminal now (TIOCGWINSZ of ioctl_tty(2)); 80 where it does not tell.
+    /// Returns the current columns of a terminal (TIOCGWINSZ of ioctl_tty(2)); 80 if unknown.
     private static func width(of descriptor: CInt) -> Int {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
@@ -59,10 +60,10 @@ struct ProgressLine {
     }
 }
 
-/// Text for a line of a terminal.
+/// Prepares text for a line of a terminal.
 enum TerminalText {
-    /// As much of a text as fits into a line without reaching its last column, where some terminals
-    /// wrap; control characters become blanks.
+    /// Returns as much of a text as fits into a line without reaching its last column, where some
+    /// terminals wrap; control characters become blanks.
     static func cut(_ text: String, to columns: Int) -> String {
         var room = max(0, columns - 1)
         var line = ""
@@ -81,7 +82,7 @@ enum TerminalText {
             || scalar.properties.generalCategory == .format
     }
 
-    /// Columns of a character: two for the wide ones of East Asia and for pictures.
+    /// Returns the columns of a character: two for wide East Asian characters and for pictographs.
     private static func width(of character: Character) -> Int {
         guard let scalar = character.unicodeScalars.first else { return 0 }
         switch scalar.value {

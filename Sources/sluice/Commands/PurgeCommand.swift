@@ -4,7 +4,7 @@ import Glibc
 import HTTP
 import URISyntax
 
-/// `sluice purge` and `sluice clear`: forget what is stored.
+/// `sluice purge` and `sluice clear`: remove stored objects.
 struct PurgeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge",
@@ -98,7 +98,7 @@ struct ClearCommand: ParsableCommand {
         }
     }
 
-    /// Waits until the files are deleted, where somebody watches or nobody else would do it.
+    /// Waits until the files are deleted, if a user watches or if no daemon would delete them.
     private func waitForFiles(_ channel: AdminChannel) throws {
         guard channel.isFolderOpen || isatty(STDERR_FILENO) == 1 else { return }
         defer { endProgress() }
@@ -116,7 +116,7 @@ struct ClearCommand: ParsableCommand {
     }
 }
 
-/// Shows what a command waits for, on a terminal.
+/// Shows what a command waits for, if on a terminal.
 private func show(_ text: String) {
     guard isatty(STDERR_FILENO) == 1 else { return }
     let line = "\r\u{1B}[K\(text)"
@@ -130,7 +130,7 @@ private func endProgress() {
     _ = write(STDERR_FILENO, line, line.utf8.count)
 }
 
-/// What a purge answers.
+/// The response to a purge.
 private struct Removed: Decodable {
     let removed: Int
     let bytes: Int64

@@ -6,7 +6,7 @@ import HTTP
 import Routing
 import URISyntax
 
-/// `sluice record`: keeps a live stream, which the daemon then plays as a film.
+/// `sluice record`: records a live stream, which the daemon then serves as VOD.
 struct RecordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "record", abstract: "Record a live stream with no player.",
@@ -113,9 +113,9 @@ struct RecordCommand: ParsableCommand {
         return query
     }
 
-    // MARK: Watching
+    // MARK: Progress
 
-    /// Prints what has come, until the recording is over.
+    /// Prints the progress, until the recording is over.
     private func watch(_ id: String) throws {
         var progress = ProgressLine()
         while true {
@@ -174,7 +174,7 @@ struct RecordCommand: ParsableCommand {
     }
 }
 
-/// A recording as the daemon tells of it.
+/// A recording in the API's form.
 private struct RecordingReport: Decodable {
     let id: String
     let name: String
@@ -196,7 +196,7 @@ private struct RecordingReport: Decodable {
 
     var isOver: Bool { state == "done" || state == "failed" }
 
-    /// How it stands, for people: state, length, segments, size, losses, and why.
+    /// The state as text: state, length, segments, size, losses, and the reason.
     var line: String {
         var text = "\(state)  \(Words.length(seconds)), \(segments) segments, \(Words.size(bytes))"
         if lost > 0 { text += ", \(lost) lost" }

@@ -4,9 +4,9 @@ import Model
 struct StatsTable {
     let lines: [String]
 
-    /// Reads the object of /api/stats: values are numbers, texts, or objects of those.
+    /// Parses the object of /api/stats: values are numbers, texts, or objects of those.
     ///
-    /// - Throws: `JSONFault` where that is no JSON.
+    /// - Throws: `JSONFault` if it is malformed.
     init(json: String) throws(JSONFault) {
         lines = Self.lines(of: try JSONValue(parsing: Array(json.utf8)), under: "")
     }

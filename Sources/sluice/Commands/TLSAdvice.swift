@@ -1,7 +1,8 @@
 import Glibc
 import LocalAuthority
 
-/// What `sluice tls init` prints: what it made, how the daemon takes it, how devices trust it.
+/// The output of `sluice tls init`: the files made, how to start the daemon with them, how devices
+/// trust them.
 struct TLSAdvice {
     let files: AuthorityFolder
     let outcome: AuthorityFolder.Outcome
@@ -62,7 +63,7 @@ struct TLSAdvice {
             """
     }
 
-    /// A path as a shell takes it.
+    /// Quotes a path for a shell.
     private static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { byte in
             switch byte {

@@ -12,7 +12,8 @@ struct TLSCommand: ParsableCommand {
         subcommands: [TLSInitCommand.self, TLSShowCommand.self])
 }
 
-/// `sluice tls init`: an authority, once, and a server certificate signed by it, at every run.
+/// `sluice tls init`: makes an authority, once, and a server certificate signed by it, at every
+/// run.
 struct TLSInitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
@@ -67,14 +68,14 @@ struct TLSInitCommand: ParsableCommand {
 
     /// The names given, or those of the machine.
     private var wantedNames: ServerNames {
-        // Without its addresses the machine still has its names.
+        // If its addresses cannot be read, the machine still has its names.
         let own = {
             ServerNames(hostName: machineName(), addresses: (try? interfaceAddresses()) ?? [])
         }
         return names.isEmpty ? own() : (try? ServerNames(names)) ?? own()
     }
 
-    /// A path that holds wherever the daemon is started.
+    /// Returns an absolute path, valid wherever the daemon is started.
     private static func absolute(_ path: String) throws -> String {
         if path.hasPrefix("/") { return path }
         guard let here = getcwd(nil, 0) else {
@@ -85,7 +86,7 @@ struct TLSInitCommand: ParsableCommand {
     }
 }
 
-/// `sluice tls show`: what a file's certificates say.
+/// `sluice tls show`: the contents of the certificates in a file.
 struct TLSShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -109,7 +110,7 @@ struct TLSShowCommand: ParsableCommand {
         print(certificates.map { Self.text(of: $0, now: now) }.joined(separator: "\n\n"))
     }
 
-    /// One certificate as a person reads it.
+    /// Returns one certificate as text.
     static func text(of certificate: Certificate, now: Int64) -> String {
         var table = TextTable()
         table.add("subject", certificate.subject)

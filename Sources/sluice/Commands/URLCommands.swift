@@ -4,7 +4,8 @@ import HTTP
 import Routing
 import URISyntax
 
-/// `sluice url` and `sluice decode`: between origin URLs and ours, without a daemon.
+/// `sluice url` and `sluice decode`: convert between URLs of origins and of the daemon, without a
+/// daemon.
 struct URLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "url", abstract: "Print the URL that plays a URL through the daemon.")
@@ -62,8 +63,8 @@ struct URLCommand: ParsableCommand {
         print("\(base)/proxy?\(query)")
     }
 
-    /// The URL as it can stand in a request line: blanks and what else no URL holds are
-    /// percent-encoded behind the authority; escapes stay as they are.
+    /// Returns the URL in a form for a request line: after the authority, blanks and other
+    /// characters that URLs cannot contain are percent-encoded; escapes stay unchanged.
     private static func encoded(_ text: String) -> String {
         guard let start = text.firstRange(of: "://")?.upperBound,
             let path = text[start...].firstIndex(where: { "/?#".contains($0) })

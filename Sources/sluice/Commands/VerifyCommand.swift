@@ -3,7 +3,7 @@ import ArgumentParser
 import Glibc
 import HTTP
 
-/// `sluice verify`: reads every stored byte and drops what does not prove itself.
+/// `sluice verify`: reads every stored byte and drops what fails its checksum.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Read every stored byte and drop what is damaged.",

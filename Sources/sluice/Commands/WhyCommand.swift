@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTP
 import URISyntax
 
-/// `sluice why`: the whole decision for a URL, as a running daemon makes it now.
+/// `sluice why`: the complete current decision for a URL.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why", abstract: "Explain what a URL would be answered with, and why.",
@@ -25,7 +25,7 @@ struct WhyCommand: ParsableCommand {
     }
 }
 
-/// The report as a person reads it.
+/// The report, decoded for printing as text.
 struct WhyText: Decodable {
     struct Named: Decodable {
         let name: String
@@ -109,7 +109,7 @@ struct WhyText: Decodable {
         let seconds: Int64
     }
 
-    /// What live lists say: of a list where `reading` is there, else of a name.
+    /// The state in live lists: of a list if `reading` is there, otherwise of a name.
     struct Live: Decodable {
         let epoch: Int
         let reading: String?
@@ -144,7 +144,7 @@ struct WhyText: Decodable {
         }
     }
 
-    /// How far the list reaches that a player gets in a session with a longer window.
+    /// The extent of the list that a session with an extended window gets.
     struct Window: Decodable {
         let first: Int
         let segments: Int
@@ -167,7 +167,7 @@ struct WhyText: Decodable {
     struct Next: Decodable {
         let outcome: String
         let what: String
-        /// Nil where a daemon of 0.4 answers.
+        /// Nil from a daemon of version 0.4.
         let plan: String?
     }
 
@@ -184,7 +184,7 @@ struct WhyText: Decodable {
     let freshness: Freshness?
     let next: Next
 
-    /// One fact a line, the name first.
+    /// One fact a line, starting with its name.
     var lines: [String] {
         var lines = [
             line("url", url), line("place", place + (role.map { ", \($0)" } ?? "")),

@@ -4,9 +4,9 @@ import URISyntax
 
 /// The JSON of `sluice inspect`.
 struct InspectJSON {
-    /// How a URL is shown.
+    /// Formats a URL.
     let shown: (AbsoluteURL) -> String
-    /// Whether each segment is listed.
+    /// True if each segment is listed.
     let listsSegments: Bool
 
     private struct Node: Encodable {
@@ -74,7 +74,7 @@ struct InspectJSON {
         var message: String
     }
 
-    /// The tree as one object.
+    /// Returns the tree as one object.
     func text(_ root: InspectNode) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -1,28 +1,28 @@
-// Gets playlists for `sluice inspect`: from an origin, or from files.
+// Loads playlists for `sluice inspect`: from an origin, or from files.
 import CommandSupport
 import Glibc
 import HLS
 import HTTP
 import URISyntax
 
-/// Why a playlist of the tree is not there.
+/// Why a playlist of the tree could not be loaded.
 struct InspectFailure: Error {
     let text: String
 }
 
-/// Blocks; one transfer at a time.
+/// Loads playlists, blocking; one transfer at a time.
 struct InspectLoader {
-    /// Stands in URLs for files beside the one that the user named; no DNS knows it (RFC 6761).
+    /// The host in URLs of files next to the one that the user named; never in DNS (RFC 6761).
     private static let fileHost = "file.invalid"
 
     /// Request header lines.
     var fields: [String] = []
     /// Files that are read in place of URLs.
     var files: [String: String] = [:]
-    /// Whether URLs at `fileHost` are paths of files.
+    /// True if URLs at `fileHost` are paths of files.
     var readsFiles = false
 
-    /// The playlist at a URL and the URL it came from in the end.
+    /// Returns the playlist at a URL, and its URL after redirects.
     func load(_ url: AbsoluteURL) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
         if let file = files[url.text] { return Self.read(file).map { ($0, url) } }
         if readsFiles, url.host == Self.fileHost {
@@ -32,7 +32,7 @@ struct InspectLoader {
         return fetch(url)
     }
 
-    /// A URL as it is shown: files by their path.
+    /// Returns a URL in its displayed form: files by their path.
     func name(_ text: String) -> String {
         let prefix = "http://\(Self.fileHost)"
         return readsFiles && text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
@@ -47,11 +47,11 @@ struct InspectLoader {
         return String(cString: resolved)
     }
 
-    /// The URL that stands for a file.
+    /// Returns the URL that represents a file.
     static func url(ofFile path: String) throws(URIError) -> AbsoluteURL {
         var bytes = Array("http://\(fileHost)".utf8)
         for byte in path.utf8 {
-            // What would begin a query, a fragment or an escape.
+            // These would begin a query, a fragment or an escape.
             if [0x25, 0x3F, 0x23].contains(byte) || byte < 0x20 {
                 PercentCoding.append(byte, to: &bytes)
             } else {
@@ -69,7 +69,7 @@ struct InspectLoader {
         defer { fclose(file) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
-        // One byte more than is taken is enough to be refused.
+        // One byte above the limit is enough for the playlist to be rejected.
         while bytes.count <= PlaylistLimits.standard.byteCount {
             let count = fread(&chunk, 1, chunk.count, file)
             if count == 0 { break }
@@ -106,7 +106,7 @@ struct InspectLoader {
         request.userAgent = "sluice/\(sluiceVersion)"
         request.connectSeconds = 10
         request.milliseconds = 30_000
-        // requestForm leaves it out.
+        // `requestForm` omits the user information.
         request.credentials = url.userinfo.map { PercentCoding.decode($0) }
         return request
     }

@@ -2,11 +2,11 @@ import HLS
 import Numbers
 import URISyntax
 
-/// The text of `sluice inspect`: a tree by indentation.
+/// The text of `sluice inspect`: a tree shown by indentation.
 struct InspectReport {
-    /// How a URL is shown.
+    /// Formats a URL.
     let shown: (AbsoluteURL) -> String
-    /// Whether each segment has a line.
+    /// True if each segment has a line.
     let listsSegments: Bool
     private(set) var lines: [String] = []
 
@@ -76,7 +76,7 @@ struct InspectReport {
         lines.append(String(repeating: "  ", count: depth) + text)
     }
 
-    /// What kind of playlist it is, and how long.
+    /// Returns the kind, size and durations of a playlist.
     private static func facts(_ outline: PlaylistOutline) -> String {
         let summary = outline.summary
         guard summary.kind == .media else {
@@ -108,14 +108,14 @@ struct InspectReport {
         }
     }
 
-    /// Seconds with milliseconds.
+    /// Formats seconds with milliseconds.
     static func seconds(_ duration: Duration) -> String {
         let parts = duration.components
         let milliseconds = abs(parts.attoseconds / 1_000_000_000_000_000)
         return "\(parts.seconds).\(String(milliseconds, width: 3)) s"
     }
 
-    /// How a playlist names another: its kind and what tells it from others.
+    /// Returns how a playlist refers to another: its kind and distinguishing attributes.
     static func title(_ entry: PlaylistOutline.Entry) -> String {
         var parts: [String] = []
         for name in ["TYPE", "GROUP-ID", "NAME", "LANGUAGE", "DATA-ID", "METHOD", "KEYFORMAT"] {

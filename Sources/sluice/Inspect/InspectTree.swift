@@ -1,10 +1,10 @@
-// The playlists that `sluice inspect` reads, from the first to those it names.
+// The playlists that `sluice inspect` reads: the first and those that it names.
 import HLS
 import URISyntax
 
 /// One playlist of the tree.
 struct InspectNode {
-    /// How the playlist above names it; nil for the first.
+    /// The entry of the parent playlist; nil for the first one.
     let entry: PlaylistOutline.Entry?
     let url: AbsoluteURL
     /// The outline, or why there is none.
@@ -12,14 +12,14 @@ struct InspectNode {
     var children: [InspectNode] = []
 }
 
-/// Reads each URL once, at most `limit` of them, and no deeper than playlists can be named.
+/// Reads each URL once, at most `limit` of them, and no deeper than playlists can be nested.
 struct InspectTree {
     let loader: InspectLoader
     let limit: Int
     private var known: Set<AbsoluteURL> = []
-    /// Violations of rules that must be kept, in all playlists.
+    /// The number of violations of mandatory rules, in all playlists.
     private(set) var mustCount = 0
-    /// Whether there were more playlists than the limit.
+    /// True if there were more playlists than the limit.
     private(set) var isCut = false
 
     init(loader: InspectLoader, limit: Int) {
