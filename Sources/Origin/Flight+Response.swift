@@ -88,8 +88,9 @@ extension Flight {
             && (resource.kind == nil || !head.fields.contains(.contentEncoding))
     }
 
-    /// True if file name and type agree that a resource not named by a playlist is media. The
-    /// player then gets the head when it arrives, not with the first bytes, which may come much
+    /// True if file name and type agree that a resource not named by a playlist is media.
+    ///
+    /// The player then gets the head when it arrives, not with the first bytes, which may come much
     /// later.
     private func isPlainlyMedia(_ head: StoredHead) -> Bool {
         guard !machine.isPlaylist, resource.isNamedAsMedia,

@@ -90,7 +90,6 @@ final class PassthroughFlight: TransferDelegate {
 /// hold no slot that playback waits for.
 ///
 /// Lives on the upstream loop.
-/// Lives on the upstream loop.
 final class PassthroughTable {
     /// The most concurrent requests; further ones wait.
     package static let slots = 128

@@ -124,8 +124,8 @@ final class CurlEasy {
 
     /// Sets the size of one read.
     ///
-    /// A handle whose last transfer failed may still hold its buffer; it then keeps that buffer and
-    /// its size.
+    /// A handle whose last transfer failed may still hold its buffer; it then keeps that buffer, and
+    /// reads as much as libcurl reads by default.
     func setReceiveBuffer(_ bytes: Int) {
         let code = sluice_curl_set_long(handle, CURLOPT_BUFFERSIZE, bytes)
         if code != CURLE_BAD_FUNCTION_ARGUMENT { require(CURLOPT_BUFFERSIZE, code) }

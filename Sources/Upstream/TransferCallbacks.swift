@@ -5,8 +5,10 @@ import Posix
 import Reactor
 import URISyntax
 
-/// libcurl's callbacks of one transfer. They run on the loop's thread inside libcurl: they pass on
-/// the data and return, and whatever ends a transfer is deferred until libcurl has returned.
+/// libcurl's callbacks of one transfer.
+///
+/// They run on the loop's thread inside libcurl: they pass on the data and return, and whatever
+/// ends a transfer is deferred until libcurl has returned.
 extension CurlEasy {
     /// Registers `transfer` with libcurl's callbacks; its client keeps it alive while it is
     /// attached.

@@ -11,7 +11,9 @@ package import URISyntax
 /// `UpstreamClient.start` may be called there nevertheless, since what cannot happen inside libcurl
 /// is deferred to the end of the loop's round.
 package protocol TransferDelegate: AnyObject {
-    /// A slot was granted and the request is sent now. Called once, whatever redirects follow.
+    /// A slot was granted and the request is sent now.
+    ///
+    /// Called once, whatever redirects follow.
     func transferDidStart(_ transfer: Transfer)
 
     /// The current hop's request is sent again, since a kept connection was closed.
@@ -52,8 +54,9 @@ extension TransferDelegate {
 package enum BodyVerdict: Sendable, Hashable {
     /// They were consumed.
     case consumed
-    /// They were not consumed: they are offered again after `Transfer.resume`. To consume them and
-    /// then pause, call `Transfer.pause` and return `consumed`.
+    /// They were not consumed: they are offered again after `Transfer.resume`.
+    ///
+    /// To consume them and then pause, call `Transfer.pause` and return `consumed`.
     case pause
 }
 

@@ -221,8 +221,10 @@ extension UpstreamClient {
         }
     }
 
-    /// Returns how long a body may pause. If only the end of the connection delimits it, the origin
-    /// may have sent everything and keep the connection open for a while.
+    /// Returns how long a body may pause.
+    ///
+    /// If only the end of the connection delimits it, the origin may have sent everything and keep
+    /// the connection open for a while.
     private func silence(_ transfer: Transfer) -> Interval {
         let timeouts = transfer.request.timeouts
         return transfer.request.isTransparent && transfer.endsWithConnection

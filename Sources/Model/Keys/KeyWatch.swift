@@ -17,7 +17,6 @@ extension KeyTable {
     ///   - head: the head of the response.
     ///   - total: the length of the representation, if known.
     ///   - former: the object stored under the key.
-    ///   - former: the object that is there under the key.
     package func watch(
         _ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?
     ) {

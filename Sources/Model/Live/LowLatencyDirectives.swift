@@ -11,8 +11,9 @@ package struct DeliveryDirectives: Hashable, Sendable {
     package let sequence: Int?
     /// `_HLS_part`: the response is held until the list has this part of that segment.
     package let part: Int?
-    /// `_HLS_skip`: requests a delta update, in this form. Each form is a resource of its own; full
-    /// lists are one resource whatever they waited for.
+    /// `_HLS_skip`: requests a delta update, in this form.
+    ///
+    /// Each form is a resource of its own; full lists are one resource whatever they waited for.
     package let skip: String?
 
     /// Reads query items; nil if there are none, or any besides these three: such responses cannot

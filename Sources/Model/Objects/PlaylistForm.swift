@@ -8,6 +8,6 @@ package struct PlaylistForm: Hashable, Sendable {
     /// available.
     package var offline: UInt64 = 0
 
-    /// The origin's text as it is.
+    /// The origin's text, unchanged.
     package static let origin = PlaylistForm()
 }

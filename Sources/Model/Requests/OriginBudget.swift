@@ -3,7 +3,6 @@
 // The budget belongs to the player's request and not to a transfer: every fetch that the request
 // causes draws on it, whether it is for a playlist, a segment, a key, a range, a redirect, a
 // revalidation or a search for a URL whose token has expired. A flight that several requests share
-// revalidation or a search for a URL whose token has expired. A flight that several requests share
 // draws on the budget of the request that started it; once that is used up, on the budget of a
 // request that joined and may still send requests.
 //

@@ -165,8 +165,10 @@ package final class OriginHealth: Sendable {
         }
     }
 
-    /// True if a failure marks the origin as down. An origin that accepts connections may only be
-    /// slow with one resource: for those the probe decides.
+    /// True if a failure marks the origin as down.
+    ///
+    /// An origin that accepts connections may only be slow with one resource: for those the probe
+    /// decides.
     private static func confirms(_ failure: Failure, _ mark: Mark) -> Bool {
         switch failure.error.kind {
         case .connectTimeout: true

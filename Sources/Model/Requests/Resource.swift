@@ -96,8 +96,9 @@ package final class Resource: Sendable {
         return Resource(parts)
     }
 
-    /// True if content codings are decoded: for text that is parsed here. Media is fetched
-    /// unencoded, and resources under HTTP's rules pass to the client as received.
+    /// True if content codings are decoded: for text that is parsed here.
+    ///
+    /// Media is fetched unencoded, and resources under HTTP's rules pass to the client as received.
     package var decodesContent: Bool {
         if kind != nil { return false }
         switch role {

@@ -57,8 +57,9 @@ struct RecentResources {
         table[hash] = Known(target: request.target, resource: resource)
     }
 
-    /// Hashes a target. An attacker who finds collisions only causes targets to be parsed, as
-    /// without this table.
+    /// Hashes a target.
+    ///
+    /// An attacker who finds collisions only causes targets to be parsed, as without this table.
     private static func hash(_ target: String) -> Int {
         let bytes = target.utf8.span
         var hash = UInt64(truncatingIfNeeded: bytes.count)

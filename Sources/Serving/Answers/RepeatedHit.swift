@@ -111,8 +111,10 @@ extension OriginExchange {
 }
 
 extension OriginExchange {
-    /// Returns a body with a stretch of an object. A short one in memory is returned as bytes,
-    /// which costs less than a reader and is sent in one piece with the head.
+    /// Returns a body with a stretch of an object.
+    ///
+    /// A short one in memory is returned as bytes, which costs less than a reader and is sent in
+    /// one piece with the head.
     func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
         let isComplete = object.isComplete
         let pace = isComplete ? core.pace(of: resource) : nil

@@ -6,9 +6,11 @@ import Store
 enum BodyPlan: Equatable, Sendable {
     /// The head is sent; missing bytes are fetched when the reader gets there.
     case send(Disposition)
-    /// The first byte is missing and not on its way. It is fetched before a head is sent: an origin
-    /// that fails then causes an error, not an incomplete body, and one that now has another
-    /// representation delivers that. `stop` is the end of the hole, nil for the end of the body.
+    /// The first byte is missing and not on its way.
+    ///
+    /// It is fetched before a head is sent: an origin that fails then causes an error, not an
+    /// incomplete body, and one that now has another representation delivers that. `stop` is the
+    /// end of the hole, nil for the end of the body.
     case fetchFirst(stop: Int64?)
     /// The length is unknown, so only the first byte of the range or the end of the body shows
     /// whether the range is satisfiable.
