@@ -17,7 +17,7 @@ package struct LiveReading {
         /// The number of the first segment after the last EXT-X-DISCONTINUITY before it; nil where
         /// the list shows none.
         package let run: Int?
-        /// True if only a byte range of the resource is meant, so that several places share the
+        /// True for a byte range of the resource or a preload hint: several places may share the
         /// name.
         package let isShared: Bool
         /// True if EXT-X-PRELOAD-HINT announces it.
