@@ -120,7 +120,7 @@ extension Flight {
             rest = UnsafeRawBufferPointer(rebasing: rest[safe...])
             let known = (expected.receivedEnd ?? object.total ?? .max) - next.lowerBound
             let count = min(StoredBody.mostCompared, Int64(next.count), known)
-            // The response must contain the last byte of the hole and some bytes after it.
+            // The last byte of the hole is left to another request, which extends beyond it.
             guard count > 0 else { return endAtProven() }
             expected.ahead = .meeting(Meeting(start: next.lowerBound, count: Int(count)))
         }
